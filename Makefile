@@ -20,6 +20,7 @@ GO ?= go
 LAST = nice -n 19
 STATICCHECK = $(LAST) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK = $(LAST) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 ACTIONLINT = $(LAST) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 8s
 
@@ -132,11 +133,13 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 
 # At the lowest priority: the tests beside it must not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@$(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(GOLANGCI) run
+	@if curl --silent --fail --max-time 20 --output /dev/null "$${GOVULNDB:-https://vuln.go.dev}/index/db.json"; then $(GOVULNCHECK) ./...; \
+	else printf 'known vulnerabilities, because https://vuln.go.dev does not answer\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml cmd/soak/init_workflow.yml
 	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak || exit; done
 	@$(LAST) npx tsc --project tsconfig.json
@@ -145,7 +148,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, actionlint, what m
 	@.ci/shellcheck
 
 node_modules: package.json package-lock.json
-	@npm ci --no-fund --no-audit --loglevel=error
+	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch node_modules
 
 # These start no goroutine, and their tests take minutes with the race detector.
@@ -155,10 +158,14 @@ SEQUENTIAL = internal/capsule internal/ledger internal/shard test/docs
 # priority, so that no test waits for a core because of them. `make lint` vets.
 SOME = -p 4 -vet=off -toolexec '$(LAST)'
 
+# The race detector needs cgo, which Go turns off where there is no C compiler.
+RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
 .PHONY: unit
 unit: services-there-are node_modules ## unit tests, with the race detector where there are goroutines
+	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
 	$(GO) test $(SOME) $(SEQUENTIAL:%=./%)
-	$(GO) test -race $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
+	$(GO) test $(RACE) $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores

@@ -102,7 +102,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	}
 	socket, ok := unwrap(below).(syscall.Conn)
 	if !ok {
-		conn.Close()
+		_ = conn.Close()
 		return claim{}, fmt.Errorf("no descriptor below %T", conn)
 	}
 	if isTLS {
@@ -111,12 +111,12 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 		c.fd, err = takeDescriptor(socket)
 	}
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		return claim{}, err
 	}
 	setUserTimeout(c.fd, s.cfg.UserTimeout)
 	if !isTLS {
-		conn.Close()
+		_ = conn.Close()
 		return c, nil
 	}
 	if g, ok := below.(*gatedConn); ok {

@@ -125,7 +125,7 @@ func (d *deployment) makeCapsules(ctx context.Context, c *cloud, out outputs, pr
 	defer done()
 	for _, run := range runs {
 		to := "s3://" + path.Join(out.Bucket, capsulesPrefix) + "?region=" + url.QueryEscape(out.Region)
-		cmd := exec.CommandContext(ctx, program, append([]string{"capsule", run, "--to", to}, args...)...)
+		cmd := exec.CommandContext(ctx, program, append([]string{"capsule", run, "--to", to}, args...)...) //nolint:gosec // G204: starts soak without a shell
 		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), env...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute

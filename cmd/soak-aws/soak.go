@@ -71,7 +71,7 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	if err != nil {
 		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
-	cmd := exec.CommandContext(ctx, program, append(command(out, t.address), args...)...)
+	cmd := exec.CommandContext(ctx, program, append(command(out, t.address), args...)...) //nolint:gosec // G204: starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does

@@ -72,7 +72,7 @@ func (d *deployment) set(name, value string) {
 
 // command is terraform in the folder, which on Ctrl-C is asked to stop, and given time to.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "terraform", args...)
+	cmd := exec.CommandContext(ctx, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
 	cmd.Dir = d.dir
 	// The workspace is named each time: the one that was selected last may be another deployment's.
 	workspace := cmp.Or(d.name, os.Getenv("TF_WORKSPACE"), "default")

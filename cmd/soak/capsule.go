@@ -132,7 +132,7 @@ func tellCapsule(out io.Writer, c capsule.Contents, where, file string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "capsule  %s, %s\nrun      %s: %s, %s to %s\n", where, format.Bytes(uint64(info.Size())), c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
+	fmt.Fprintf(out, "capsule  %s, %s\nrun      %s: %s, %s to %s\n", where, format.Bytes(info.Size()), c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
 	if p := c.Prometheus; p.Missing == "" {
 		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"), format.Plural(p.Series, "series", "series"), format.Time(p.From), format.Time(p.To))
 	} else {

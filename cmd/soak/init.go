@@ -107,6 +107,15 @@ func nameOf(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
+// workflowOf pins the action to the commit of a build: a branch or a tag would let others change what runs beside the
+// secrets of a repository. A build that records no commit leaves COMMIT to fill in, which GitHub refuses to run.
+func workflowOf(release, id string) string {
+	if id == "" {
+		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
+	}
+	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
+}
+
 // workflowFile is where GitHub looks for it.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
@@ -122,14 +131,18 @@ func writeProject(w io.Writer, c *probe.Config, description, module string) erro
 	if c.Publish.URL != "" {
 		given["topics"], given["publish-rate"] = "4", "1"
 	}
+	if c.FollowRedirects {
+		given["follow-redirects"] = "true"
+	}
 	settings, err := plan.FileOf(given)
 	if err != nil {
 		return err //nolint:wrapcheck // says which
 	}
-	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o755); err != nil {
+	id, _ := source()
+	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
 		return err //nolint:wrapcheck // says what it could not make
 	}
-	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}, {workflowFile, workflow}} {
+	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}, {workflowFile, workflowOf(linked, id)}} {
 		if err := atomicfile.Write(file.path, func(w io.Writer) error { _, err := io.WriteString(w, file.text); return err }); err != nil {
 			return fmt.Errorf("write %s: %w", file.path, err)
 		}

@@ -64,3 +64,25 @@ func TestInitNamesTheServiceByItsHost(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 }
+
+func TestInitPinsTheActionToACommit(t *testing.T) {
+	t.Parallel()
+	const id = "0123456789abcdef0123456789abcdef01234567"
+	for _, c := range []struct{ release, id, want string }{
+		{"v1.2.3", id, "@" + id + " # v1.2.3\n"},
+		{"", id, "@" + id + " # not a release\n"},
+		{"", "", "@COMMIT # the full hash of a release; this build of soak does not record its own\n"},
+	} {
+		require.Contains(t, workflowOf(c.release, c.id), "- uses: sse-soak/sse-soak"+c.want)
+	}
+}
+
+func TestInitWritesThatRedirectsAreFollowed(t *testing.T) {
+	for _, follow := range []bool{false, true} {
+		t.Chdir(t.TempDir())
+		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", FollowRedirects: follow}, "hub.js", ""))
+		settings, err := os.ReadFile(plan.SettingsFile)
+		require.NoError(t, err)
+		require.Equal(t, follow, strings.Contains(string(settings), "\nfollow-redirects: \"true\"\n"), string(settings))
+	}
+}

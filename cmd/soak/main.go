@@ -12,8 +12,10 @@ import (
 	"github.com/spf13/pflag"
 	_ "golang.org/x/crypto/x509roots/fallback" // where the system has no certificates of authorities: an image without one
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -41,17 +43,17 @@ func execute(args []string) int {
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), bucketCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand(), manCommand())
 	root.SetArgs(args)
 	surviveClosedPipes()
-	root.SetOut(departing{os.Stdout})
-	err := root.Execute()
+	root.SetOut(format.Escaping(departing{os.Stdout}))
+	err := secret.Error(root.Execute())
 	var usage usageError
 	switch {
 	case err == nil:
 		return outcome.ExitCode()
 	case errors.As(err, &usage), isCobraUsage(err):
-		fmt.Fprintf(os.Stderr, "soak: %v\n`soak --help` lists the commands, `soak run --help` the settings.\n", err)
+		fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n`soak --help` lists the commands, `soak run --help` the settings.\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(os.Stderr, "soak: %v\n", err)
+	fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n", err)
 	return verdict.Invalid.ExitCode()
 }
 

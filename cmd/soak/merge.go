@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -12,6 +15,7 @@ import (
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
 	var to ci.To
+	var expect int
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
@@ -24,11 +28,18 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			*outcome, err = run.Merge(args[0], out, cmd.OutOrStdout(), to)
+			if expect < 0 {
+				return usageError{Err: fmt.Errorf("--expect must be at least 0, got %d", expect)}
+			}
+			if cmd.Flags().Changed("expect") && expect == 0 {
+				expect = results.ExpectAny
+			}
+			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), to)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that comes from a bucket"}})
+	cmd.Flags().IntVar(&expect, "expect", 0, "required number of laptops (k6 alone) or of runners (runs with a plan) (0: any)")
 	ciFlags(cmd.Flags(), &to)
 	return cmd
 }

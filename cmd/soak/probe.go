@@ -66,7 +66,7 @@ func probeCommand() *cobra.Command {
 				_, err = io.WriteString(cmd.OutOrStdout(), text)
 				return err //nolint:wrapcheck // of standard output
 			}
-			if err := os.WriteFile(out, []byte(text), 0o644); err != nil {
+			if err := os.WriteFile(out, []byte(text), 0o644); err != nil { //nolint:gosec // G306: a source file of the project, without secrets
 				return fmt.Errorf("write the description: %w", err)
 			}
 			fmt.Fprintf(os.Stderr, "probe: wrote %s\n", out)
@@ -84,6 +84,7 @@ func probeCommand() *cobra.Command {
 
 // serviceFlags say what to probe.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
+	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
 	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	probeRequest(f, &c.Connect, "", "the request that opens a stream")

@@ -22,7 +22,7 @@ func reportCommand() *cobra.Command {
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])
-			v, err := run.Judge(d, results.Dir(baseline))
+			v, err := run.Judge(d, results.Dir(baseline), 0)
 			if err != nil {
 				return err
 			}

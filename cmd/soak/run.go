@@ -181,6 +181,7 @@ func addHidden(f *pflag.FlagSet, c *run.Config) {
 // elsewhereFlags are for runners that are not all on this machine.
 func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, which flags and variables win over; the default is read where it is there")
+	f.Bool(plan.AllowActions, false, "permission to run at: commands of soak.yaml in the working directory")
 	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
 	clusterFlags(f, &c.Kubernetes)
 }
@@ -224,6 +225,9 @@ func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *
 	}
 	if file != "" {
 		fmt.Fprintf(os.Stderr, "settings of %s\n", file)
+	}
+	if err := allowActions(cmd, c.At); err != nil {
+		return usageError{Err: err}
 	}
 	for _, setting := range ofScript {
 		if cmd.Flags().Changed(setting.Flag()) {

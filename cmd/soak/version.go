@@ -17,22 +17,30 @@ func version() string {
 	return cmp.Or(linked, commit(), info.Main.Version)
 }
 
-// commit is what this program was built of, with +dirty behind it where files had changed since; "" where the build does not
-// say (-buildvcs=false).
+// commit names the commit that this program was built from, with +dirty appended if files had changed since; "" if the
+// build does not record it (-buildvcs=false).
 func commit() string {
-	id, changed := revision, ""
-	if info, ok := debug.ReadBuildInfo(); ok && id == "" {
+	id, changed := source()
+	if changed {
+		return id[:min(len(id), 12)] + "+dirty"
+	}
+	return id[:min(len(id), 12)]
+}
+
+// source returns the full hash of the commit that this program was built from, and whether files had changed since.
+func source() (id string, changed bool) {
+	if revision != "" {
+		return revision, false
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
+			switch s.Key {
+			case "vcs.revision":
 				id = s.Value
-			case s.Key == "vcs.modified" && s.Value == "true":
-				changed = "+dirty"
+			case "vcs.modified":
+				changed = s.Value == "true"
 			}
 		}
 	}
-	if id == "" {
-		return ""
-	}
-	return id[:min(len(id), 12)] + changed
+	return id, changed && id != ""
 }

@@ -104,6 +104,10 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	}
 	_, err = certificate(t, folder, "clients", "stranger.pem").Verify(asClient)
 	require.Error(t, err, "nobody signed it")
+	impostor, client := certificate(t, folder, "clients", "impostor.pem"), certificate(t, folder, "clients", "client-1.pem")
+	require.Equal(t, [2]string{client.Subject.String(), client.Issuer.String()}, [2]string{impostor.Subject.String(), impostor.Issuer.String()})
+	_, err = impostor.Verify(asClient)
+	require.Error(t, err, "another authority of that name signed it")
 	_, err = server.Verify(asClient)
 	require.Error(t, err, "a server is no client")
 	require.Contains(t, script(t, "certs", folder), "is there", "a second time it leaves all alone")

@@ -59,6 +59,23 @@ func Differ(old, now []float64) (Difference, error) {
 	return Difference{P: p, Significant: p <= Alpha}, nil
 }
 
+// DifferByFactor is Differ of the logarithms of values above 0. Times scatter by factors: a band over their logarithms has room for the
+// long tail that times have, and is never below 0.
+func DifferByFactor(old, now []float64) (Difference, error) {
+	logs := func(values []float64) []float64 {
+		out := make([]float64, len(values))
+		for i, v := range values {
+			out[i] = math.Log(v)
+		}
+		return out
+	}
+	d, err := Differ(logs(old), logs(now))
+	if d.Band != nil {
+		d.Band = &Band{Low: math.Exp(d.Band.Low), High: math.Exp(d.Band.High)}
+	}
+	return d, err
+}
+
 // LeastP is the smallest two-sided p that a rank-sum test of n against m runs can come to.
 func LeastP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 

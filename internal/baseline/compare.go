@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aclements/go-moremath/stats"
+
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -91,13 +93,34 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		if change.Outcome == Worse && (f.Unit == "ms" && c.saturated || c.bound(f.Name)) {
+		switch {
+		case change.Outcome != Worse:
+		case f.Unit == suite.OfRequests && byChance(named(old, f.Name), named(now, f.Name)):
+			change.Outcome = Same
+		case c.generators(f, a) || c.bound(f.Name):
 			change.Outcome = Unsure
 		}
 		c.Changes = append(c.Changes, change)
 	}
 	c.Blind = c.blind()
 	return c, nil
+}
+
+// generators reports whether a time may have got worse because of the load generator: it would not be worse without what the waits of the
+// generator can have added to the new runs. Where that is not known, times of a saturated generator prove nothing.
+func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
+	if f.Unit != "ms" {
+		return false
+	}
+	var now []float64
+	for _, m := range named(c.New, f.Name) {
+		if m.Own == nil {
+			return c.saturated
+		}
+		now = append(now, *m.Own)
+	}
+	without, err := changeOf(f, old, now, c.Tolerance)
+	return err != nil || without.Outcome != Worse
 }
 
 // alike refuses runs of several plans, and a run that is given twice: it would make a spread of nothing.
@@ -150,6 +173,18 @@ func (c *Comparison) bound(name string) bool {
 	return true
 }
 
+// named are the values of one metric, by run.
+func named(runs []Run, name string) (out []verdict.Metric) {
+	for _, r := range runs {
+		for _, m := range suite.Metrics(r.Verdict) {
+			if m.Name == name {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
 // columns are the values of each metric, by run.
 func columns(runs []Run) map[string][]float64 {
 	out := map[string][]float64{}
@@ -170,7 +205,11 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 		return c, nil
 	}
 	var err error
-	if c.Difference, err = Differ(old, now); err != nil {
+	differ := Differ
+	if f.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
+		differ = DifferByFactor
+	}
+	if c.Difference, err = differ(old, now); err != nil {
 		return c, err
 	}
 	moved := c.New.Median - c.Old.Median
@@ -182,6 +221,26 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 		c.Outcome = Better
 	}
 	return c, nil
+}
+
+// byChance reports whether failed requests of the new runs may be more than those of the old ones by chance alone. Each of all failures
+// falls to the new runs with the share of requests that these made: a binomial test, one-sided. Runs without a failure have no spread,
+// so the band alone would call one failure in a million requests a regression.
+func byChance(old, now []verdict.Metric) bool {
+	failures := func(all []verdict.Metric) (failed, requests float64) {
+		for _, m := range all {
+			failed += math.Round(m.Value / 100 * float64(m.Requests))
+			requests += float64(m.Requests)
+		}
+		return failed, requests
+	}
+	before, of := failures(old)
+	after, ofNew := failures(now)
+	if of+ofNew == 0 {
+		return true
+	}
+	d := stats.BinomialDist{N: int(before + after), P: ofNew / (of + ofNew)}
+	return 1-d.CDF(after-1) > Alpha
 }
 
 // Regressions are the metrics that got worse.

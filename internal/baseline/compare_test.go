@@ -13,6 +13,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -180,6 +181,95 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 			require.NotContains(t, out, "lateness")
 		})
 	}
+}
+
+// requests makes a run of a ramp-up: its times in milliseconds by metric, and what failed of 6,000 requests.
+func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
+	return func(v *verdict.Verdict) {
+		v.Plan.Suite = "rampup"
+		wobble := 1 + float64(int(v.StartedUnix)%4)/20
+		for _, name := range []string{"mean", "p50", "p95", "p99", "max"} {
+			ms := map[string]float64{"mean": 6, "p50": 5, "p95": 6, "p99": 7, "max": 20}[name] * wobble
+			if slow, ok := times[name]; ok {
+				ms = slow
+			}
+			v.Metrics = append(v.Metrics, verdict.Metric{Name: name + " at 200/s", Unit: "ms", Value: ms, Own: &ms})
+		}
+		v.Metrics = append(v.Metrics, verdict.Metric{Name: "failed at 200/s", Unit: suite.OfRequests, Value: 100 * float64(failed) / 6000, Requests: 6000})
+	}
+}
+
+// A tail of slow requests and failures that are new are regressions, though p50 and p95 are as before. One failure may be chance.
+func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
+	t.Parallel()
+	tail := map[string]float64{"mean": 124, "p99": 3007, "max": 3010}
+	waited := func(v *verdict.Verdict) { // the generator can have added all of it
+		requests(0, tail)(v)
+		v.Generator.Saturated = true
+		for i := range v.Metrics {
+			own := 5.
+			v.Metrics[i].Own = &own
+		}
+	}
+	once := func(v *verdict.Verdict) { // of all new runs
+		failed := 0
+		if v.StartedUnix == 50 {
+			failed = 1
+		}
+		requests(failed, nil)(v)
+	}
+	saturated := func(v *verdict.Verdict) { requests(0, tail)(v); v.Generator.Saturated = true }
+	for name, c := range map[string]struct {
+		now  func(*verdict.Verdict)
+		want []string
+	}{
+		"as before":                          {requests(0, nil), nil},
+		"4 % took 3 s":                       {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"0.83 % failed":                      {requests(50, nil), []string{"failed at 200/s"}},
+		"one failed":                         {once, nil},
+		"the generator waited for as long":   {waited, nil},
+		"it waited, and never for so long":   {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"slower by what nobody would notice": {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
+	} {
+		for _, old := range []int{3, 10} {
+			for _, now := range []int{1, 4} {
+				result, err := Compare(readAll(t, 1, old, requests(0, nil)), readAll(t, 50, now, c.now), .1)
+				require.NoError(t, err)
+				var worse []string
+				for _, change := range result.Regressions() {
+					worse = append(worse, change.Name)
+				}
+				require.Equal(t, c.want, worse, "%s: %d against %d", name, old, now)
+			}
+		}
+	}
+	c, err := Compare(readAll(t, 1, 3, requests(0, nil)), readAll(t, 50, 1, requests(50, nil)), .1)
+	require.NoError(t, err)
+	require.Contains(t, text(t, c), "failed at 200/s: 0.83 % instead of 0.00 % (from 0; outside")
+	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
+	require.NoError(t, err)
+	require.Empty(t, c.Regressions(), "as many as ever")
+}
+
+// A run that was a regression is no part of what is normal: else the third slow run would be a usual one.
+func TestEarlierLeavesRegressionsOut(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 8 {
+		edit := requests(0, nil)
+		if n >= 4 {
+			edit = requests(0, map[string]float64{"p99": 3007})
+		}
+		require.NoError(t, os.Rename(folder(t, n+1, edit), filepath.Join(out, fmt.Sprint("run-", n+1))))
+	}
+	last, err := Read(filepath.Join(out, "run-8"))
+	require.NoError(t, err)
+	earlier, err := Earlier(out, last)
+	require.NoError(t, err)
+	require.Len(t, earlier, 4)
+	c, err := Compare(earlier, []Run{last}, Tolerance)
+	require.NoError(t, err)
+	require.Len(t, c.Regressions(), 1)
 }
 
 // As many faults as the earlier runs had are no regression; more of them are.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -41,12 +42,12 @@ func Read(dir string) (Run, error) {
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
-	b, err := os.ReadFile(path)
+	b, err := regularfile.Read(path, regularfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("%s holds no verdict.json: it is not the folder of a run that was judged (`soak merge %s` judges it)", dir, dir)
 	}
 	if err != nil {
-		return r, fmt.Errorf("read the verdict of %s: %w", dir, err)
+		return r, err //nolint:wrapcheck // names the file
 	}
 	var whole struct {
 		Plan map[string]any `json:"plan"`
@@ -109,7 +110,7 @@ type circumstances struct {
 
 // manifest reads run.json; it is empty where there is none that can be read.
 func manifest(dir string) (run circumstances) {
-	b, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	b, err := regularfile.Read(filepath.Join(dir, "run.json"), regularfile.Document)
 	if err != nil || json.Unmarshal(b, &run) != nil {
 		return circumstances{}
 	}
@@ -120,7 +121,7 @@ func manifest(dir string) (run circumstances) {
 const MostEarlier = 10
 
 // Earlier are the runs in the folder out that passed, had the plan of run and started before it,
-// the latest first, at most MostEarlier. What cannot be read is no run.
+// the latest first, at most MostEarlier. Runs that were regressions themselves are left out. What cannot be read is no run.
 func Earlier(out string, run Run) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -135,7 +136,14 @@ func Earlier(out string, run Run) ([]Run, error) {
 			all = append(all, r)
 		}
 	}
-	return Before(all, run), nil
+	slices.SortFunc(all, func(a, b Run) int { return cmp.Compare(a.Verdict.StartedUnix, b.Verdict.StartedUnix) })
+	var normal []Run
+	for _, r := range all {
+		if c, err := Compare(Before(normal, r), []Run{r}, Tolerance); err != nil || len(c.Regressions()) == 0 {
+			normal = append(normal, r)
+		}
+	}
+	return Before(normal, run), nil
 }
 
 // Before is Earlier of runs that are read already, all of them of the plan of run.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // Text writes the comparison for a terminal.
@@ -80,6 +82,8 @@ func (c Change) number(v float64) string {
 	switch {
 	case c.Fault:
 		return fmt.Sprintf("%.0f", v)
+	case c.Unit == suite.OfRequests:
+		return fmt.Sprintf("%.2f %%", v)
 	case math.Abs(v) >= 1000:
 		return strings.TrimSpace(fmt.Sprintf("%.0f %s", v, c.Unit))
 	}

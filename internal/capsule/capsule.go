@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // Schema is the version of the format. A reader refuses a later one.
@@ -69,7 +71,7 @@ type ran struct {
 
 // readVerdict says which run is in a folder, and when it was.
 func readVerdict(folder string) (r ran, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, "verdict.json"))
+	text, err := regularfile.Read(filepath.Join(folder, "verdict.json"), regularfile.Document)
 	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
 		return r, fmt.Errorf("there is no folder %s: name a run by its test id, with --out where its folder is not in results, or by its folder", folder)
 	}

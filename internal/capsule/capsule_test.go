@@ -193,7 +193,9 @@ func TestSecretsInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{`a<b&c>d"e`, `back\slash1`, "ü-password", "$1-password", "with space"} {
 		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token}, "")
-		for _, text := range append(inJSON(token), token) {
+		asJSON, err := json.Marshal(token)
+		require.NoError(t, err)
+		for _, text := range []string{string(asJSON[1 : len(asJSON)-1]), token} {
 			clean, found := secrets.Clean([]byte(`{"told": "` + text + `"}`))
 			require.True(t, found, text)
 			require.Equal(t, `{"told": "[redacted]"}`, string(clean), text)
@@ -206,6 +208,47 @@ func TestSecretsInEveryForm(t *testing.T) {
 		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
 	}
 	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
+}
+
+// An action printed GRAFANA_PASSWORD on a line of its own, and JSON has a letter before it there: ready\n0f3b….
+func TestASecretBehindAnEscapeIsReplaced(t *testing.T) {
+	t.Parallel()
+	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
+	started := float64(time.Now().UnixMilli()) / 1000
+	echo := map[string]any{
+		"testid": "run-1", "verdict": "pass", "started_unix_s": started, "ended_unix_s": started,
+		"actions": []any{map[string]any{"command": "echo ready; echo $GRAFANA_PASSWORD", "output": "ready\n" + password}},
+	}
+	text, err := json.MarshalIndent(echo, "", "  ")
+	require.NoError(t, err)
+	run := folder(t, map[string]string{"run.json": string(text), "verdict.json": string(text), "action-e.log": "ready\n" + password + "\n"})
+	file, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
+	require.ElementsMatch(t, []string{"results/run.json", "results/verdict.json", "results/action-e.log"}, c.Redacted)
+	files, _ := opened(t, file)
+	for name, text := range files {
+		require.NotContains(t, text, password, name)
+	}
+	require.JSONEq(t, strings.ReplaceAll(string(text), password, secret.Redacted), files["results/run.json"])
+}
+
+// What cannot be replaced is refused: the name of a file, and what no rule of a kind of file looks at.
+func TestACapsuleWithASecretIsNotWritten(t *testing.T) {
+	t.Parallel()
+	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
+	secrets := NewSecrets([]string{"SUBSCRIBE_TOKEN=" + token}, "")
+	for name, text := range map[string]string{
+		"client-" + token + ".log": "",
+		page:                       "<style>/* " + token + " */</style>",
+	} {
+		to := filepath.Join(t.TempDir(), "it.capsule.tar.gz")
+		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: text}), Secrets: secrets}, to)
+		require.ErrorContains(t, err, "contain")
+		require.ErrorContains(t, err, "the value of SUBSCRIBE_TOKEN")
+		require.NotContains(t, err.Error(), token)
+		require.NoFileExists(t, to)
+	}
+	_, c := made(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/[redacted].pem is no file that a run leaves")
 }
 
 // Whoever's they are, and whatever else stands in the line.

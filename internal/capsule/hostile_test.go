@@ -134,6 +134,6 @@ func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, none := range []string{pipe, t.TempDir()} {
 		_, err = Open(t.Context(), none, dir)
-		require.ErrorContains(t, err, none+" is no file")
+		require.ErrorContains(t, err, none+" must be a regular file")
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/history"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 // A Source is where the evidence of a run is.
@@ -46,6 +49,9 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		return Contents{}, fmt.Errorf("make a folder for the capsule: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	if from.Secrets.Values == nil {
+		from.Secrets = NewSecrets(nil, "")
+	}
 	m := &making{dir: dir, secrets: from.Secrets, contents: Contents{
 		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
 		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
@@ -67,9 +73,41 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		err = m.addJSON(contentsFile, m.contents)
 	}
 	if err == nil {
+		err = m.scan()
+	}
+	if err == nil {
 		err = pack(dir, run.TestID, file)
 	}
 	return m.contents, err
+}
+
+// scan refuses a capsule that still contains a secret, whatever file or name it is in.
+func (m *making) scan() error {
+	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(m.dir, path)
+		if err != nil {
+			return err
+		}
+		text, err := regularfile.Read(path, mostUnpacked)
+		if err != nil {
+			return err
+		}
+		if left := m.secrets.Left([]byte(filepath.ToSlash(name))); left != "" {
+			return fmt.Errorf("the name of a file in %s contains the value of %s; rename the file and make the capsule again", filepath.Dir(name), left)
+		}
+		if filepath.Ext(name) == ".gz" {
+			if text, err = unpack(text); err != nil {
+				return fmt.Errorf("scan %s: %w", name, err)
+			}
+		}
+		if left := m.secrets.Left(text); left != "" {
+			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the capsule again", name, left)
+		}
+		return nil
+	})
 }
 
 // addPrometheus takes what Prometheus knows of the run's time.
@@ -161,10 +199,10 @@ func (m *making) addDashboards(folder string) error {
 // put stores a file.
 func (m *making) put(name string, content []byte) error {
 	path := filepath.Join(m.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o644)
+	return os.WriteFile(path, content, 0o600)
 }
 
 func (m *making) addJSON(name string, v any) error {
@@ -172,7 +210,7 @@ func (m *making) addJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	if name == contentsFile { // says where secrets were
+	if name == contentsFile { // names files, such as token.log, whose names look like secrets
 		return m.put(name, append(text, '\n'))
 	}
 	clean, _ := m.secrets.Clean(text)
@@ -180,7 +218,7 @@ func (m *making) addJSON(name string, v any) error {
 }
 
 func (m *making) leaveOut(format string, args ...any) {
-	sentence := fmt.Sprintf(format, args...)
+	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
 	if !slices.Contains(m.contents.LeftOut, sentence) {
 		m.contents.LeftOut = append(m.contents.LeftOut, sentence)
 	}

@@ -15,6 +15,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // What an archive may hold: samples pack to a seventh of their size (node_exporter, every second).
@@ -31,12 +33,12 @@ const (
 // Open unpacks an archive into a folder that is empty or not there yet. Whoever made it is not trusted: names that lead
 // elsewhere, links, files that are missing or too many, wrong checksums and too much data are errors, and leave nothing.
 func Open(ctx context.Context, file, dir string) (c Contents, err error) {
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer, for ever
-		return c, fmt.Errorf("open the capsule: %s is no file", file)
-	}
-	in, err := os.Open(file)
+	in, err := openArchive(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, fmt.Errorf("there is no capsule %s: name the file that `soak capsule` made, or s3://BUCKET/NAME", file)
+	}
+	if errors.Is(err, regularfile.ErrNotRegular) {
+		return c, fmt.Errorf("open the capsule: %s must be a regular file", file)
 	}
 	if err != nil {
 		return c, fmt.Errorf("open the capsule: %w", err)
@@ -54,7 +56,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 		return c, err
 	}
 	there := err == nil
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: containers read it as another user
 		return c, err
 	}
 	c, err = unpackAll(&interruptible{ctx, in}, dir, min(mostBytes, alwaysFit+mostRatio*info.Size()))
@@ -63,7 +65,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	}
 	clean := os.RemoveAll(dir)
 	if there {
-		clean = errors.Join(clean, os.Mkdir(dir, 0o755))
+		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) //nolint:gosec // G301: containers read it as another user
 	}
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), clean)
@@ -71,9 +73,18 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	return c, errors.Join(fmt.Errorf("%s is no capsule that can be trusted, nothing of it was kept: %w", file, err), clean)
 }
 
+// openArchive opens an archive, or the one that a link named by the user leads to.
+func openArchive(file string) (*os.File, error) {
+	path, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, err
+	}
+	return regularfile.Open(path, mostBytes)
+}
+
 // HasData says whether a file is a capsule of a run, with Prometheus's data. It reads only its beginning.
 func HasData(file, testID string) bool {
-	in, err := os.Open(file)
+	in, err := openArchive(file)
 	if err != nil {
 		return false
 	}

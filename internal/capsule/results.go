@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // kinds are the files of a run. Whatever else lies in its folder, such as keys and certificates, is nobody's evidence.
@@ -75,7 +76,11 @@ func packable(name string) bool {
 
 // addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.
 func (m *making) addFile(path, name string) (found bool, err error) {
-	text, err := os.ReadFile(path)
+	text, err := regularfile.Read(path, mostUnpacked)
+	if errors.Is(err, regularfile.ErrTooLarge) {
+		m.leaveOut("%s is too large", name)
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -105,17 +110,23 @@ func (m *making) addFile(path, name string) (found bool, err error) {
 const mostUnpacked = 2 << 30
 
 func (m *making) packedSecret(packed []byte) (bool, error) {
-	in, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return false, err
-	}
-	text, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
-	if err == nil && len(text) > mostUnpacked {
-		err = errors.New("it is too large")
-	}
+	text, err := unpack(packed)
 	if err != nil {
 		return false, err
 	}
 	_, found := m.secrets.Clean(text)
 	return found, nil
+}
+
+// unpack returns what a compressed file contains.
+func unpack(packed []byte) ([]byte, error) {
+	in, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
+	if err == nil && len(text) > mostUnpacked {
+		err = errors.New("it is too large")
+	}
+	return text, err
 }

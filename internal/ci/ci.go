@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -77,7 +78,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 		}
 	}
 	if t.to.JUnit != "" {
-		failed := atomicfile.Write(t.to.JUnit, func(w io.Writer) error { return junit(w, v) })
+		failed := atomicfile.Write(t.to.JUnit, func(w io.Writer) error { return junit(format.Escaping(w), v) })
 		t.warn(failed, warn)
 	}
 	if !t.to.GitHub {
@@ -125,7 +126,7 @@ func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 // broken are the criteria that decided the verdict, if it is not a pass. Where none did, one stands for all reasons.
 func broken(v *verdict.Verdict) (out []verdict.Criterion) {
 	for _, c := range v.Criteria {
-		if !c.Pass && !c.Advisory {
+		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
 			out = append(out, c)
 		}
 	}
@@ -141,10 +142,10 @@ func appendTo(variable, text string) error {
 	if path == "" {
 		return fmt.Errorf("%s is not set, as it is on GitHub Actions", variable)
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // G304: a file that GitHub names
 	if err != nil {
 		return err //nolint:wrapcheck // names the file
 	}
-	_, err = io.WriteString(f, text)
+	_, err = io.WriteString(f, format.Escape(text))
 	return errors.Join(err, f.Close())
 }

@@ -147,6 +147,21 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
+func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest // GitHub's variables
+	summary, _ := onGitHub(t)
+	v := judged(verdict.Fail)
+	v.Reasons = []string{"the service sent \x1b]0;title\x07 and \u202e"}
+	for i := range v.Criteria {
+		v.Criteria[i].Name += "\x1b\u202e"
+	}
+	teller := Begin(To{GitHub: true}, io.Discard)
+	teller.Judged(v, "")
+	require.NoError(t, teller.End(nil, quiet(t)))
+	require.Contains(t, summary(), `\u001b\u202e`)
+	require.NotContains(t, summary(), "\x1b")
+	require.NotContains(t, summary(), "\u202e")
+}
+
 func TestGitHubShowsTenOfAKind(t *testing.T) {
 	t.Parallel()
 	v := judged(verdict.Fail)
@@ -268,4 +283,24 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 	require.Equal(t, 2, s.Tests)
 	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
 	require.Contains(t, s.Cases[0].Failure.Text, "<!-- é")
+}
+
+// What was not judged is skipped, and a pass of connections only is a warning.
+func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitHub's variables
+	summary, outputs := onGitHub(t)
+	v, checked := judged(verdict.Pass), false
+	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
+	v.Criteria = append(v.Criteria, verdict.Criterion{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
+	file := filepath.Join(t.TempDir(), "soak.xml")
+	var out strings.Builder
+	teller := Begin(To{GitHub: true, JUnit: file}, &out)
+	teller.Judged(v, "")
+	require.NoError(t, teller.End(nil, quiet(t)))
+	require.Contains(t, reads(out.String()).obeyed, "::warning title=Soak pass (connections only)::1200 connections held to the end")
+	require.Contains(t, summary(), "pass (connections only)")
+	require.Contains(t, outputs(), "verdict=pass\n")
+	s := parse(t, file)
+	require.Equal(t, [4]int{3, 0, 0, 1}, [4]int{s.Tests, s.Failures, s.Errors, s.Skipped})
+	require.Equal(t, &skipped{"not judged: nothing says how; the limit is any"}, s.Cases[2].Skipped)
+	require.Contains(t, s.Properties, property{"messages_checked", "false"})
 }

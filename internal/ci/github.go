@@ -14,7 +14,7 @@ const mostAnnotations = 10
 // annotations are workflow commands: an error for each criterion that decided the verdict, with its findings, or a notice
 // of what passed, and the warnings.
 func annotations(v *verdict.Verdict) (out []string) {
-	word := name(v) + " " + string(v.Verdict)
+	word := name(v) + " " + v.Word()
 	var errs, warnings []string
 	for _, c := range broken(v) {
 		errs = append(errs, command("error", word+": "+c.Name, strings.Join(c.Sentences(), "\n")))
@@ -23,7 +23,11 @@ func annotations(v *verdict.Verdict) (out []string) {
 		warnings = append(warnings, command("warning", name(v), w))
 	}
 	if len(errs) == 0 {
-		out = append(out, command("notice", word, strings.Join(v.Reasons, "\n")))
+		kind := "notice"
+		if v.ConnectionsOnly() {
+			kind = "warning"
+		}
+		out = append(out, command(kind, word, strings.Join(v.Reasons, "\n")))
 	}
 	out = append(out, first(errs, "error", word)...)
 	return append(out, first(warnings, "warning", name(v))...)

@@ -38,7 +38,11 @@ type (
 		Name    string   `xml:"name,attr"`
 		Error   *problem `xml:"error,omitempty"`
 		Failure *problem `xml:"failure,omitempty"`
+		Skipped *skipped `xml:"skipped,omitempty"`
 		Out     string   `xml:"system-out,omitempty"`
+	}
+	skipped struct {
+		Message string `xml:"message,attr"`
 	}
 	problem struct {
 		Message string `xml:"message,attr"`
@@ -48,11 +52,14 @@ type (
 )
 
 // junit writes a test case for each criterion. One that fails the run is a failure, one that makes it invalid an error;
-// one that is only a warning has passed, and says so.
+// one that is only a warning has passed, and says so; one that was not judged is skipped.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: name(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
 		Properties: []property{{"verdict", string(v.Verdict)}, {"testid", v.TestID}, {"target", v.Plan.BackendURL}},
+	}
+	if v.MessagesChecked != nil {
+		s.Properties = append(s.Properties, property{"messages_checked", fmt.Sprint(*v.MessagesChecked)})
 	}
 	if v.StartedUnix > 0 {
 		s.Timestamp = time.UnixMicro(int64(1e6 * v.StartedUnix)).UTC().Format("2006-01-02T15:04:05")
@@ -76,15 +83,18 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 func (s *testSuite) add(c verdict.Criterion) {
 	one, says := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
 	s.Tests++
-	switch {
-	case c.Pass:
+	switch c.State() {
+	case verdict.Met:
 		one.Out = says
-	case c.Advisory:
+	case verdict.NotJudged:
+		one.Skipped = &skipped{Message: says}
+		s.Skipped++
+	case verdict.Warned:
 		one.Out = "warning: " + strings.Join(c.Sentences(), "\n")
-	case c.Invalid:
+	case verdict.Undecided:
 		one.Error = &problem{Message: says, Type: string(verdict.Invalid), Text: why(c)}
 		s.Errors++
-	default:
+	case verdict.Broken:
 		one.Failure = &problem{Message: says, Type: string(verdict.Fail), Text: why(c)}
 		s.Failures++
 	}

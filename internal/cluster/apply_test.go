@@ -107,7 +107,8 @@ func TestTheTargetsRestartsAreItsFailure(t *testing.T) {
 	require.NoError(t, w.typed.Tracker().Add(backend))
 	watched, err := w.WatchPod(t.Context(), "ns", "backend-x7")
 	require.NoError(t, err)
-	assert.Empty(t, w.Restarts(t.Context(), watched), "what was before the run is not of the run")
+	text, _ := w.Restarts(t.Context(), watched)
+	assert.Empty(t, text, "what was before the run is not of the run")
 	backend = backend.DeepCopy()
 	backend.Status.ContainerStatuses[0].RestartCount = 3
 	backend.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
@@ -115,7 +116,10 @@ func TestTheTargetsRestartsAreItsFailure(t *testing.T) {
 	}
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	require.NoError(t, w.typed.Tracker().Update(pods, backend, "ns"))
-	assert.Equal(t, []string{"the target's pod backend-x7 on node node-a was restarted 1 times, at last at 12:00:00 UTC (OOMKilled, exit code 137)"}, w.Restarts(t.Context(), watched))
+	text, at := w.Restarts(t.Context(), watched)
+	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 times, at last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
+	assert.True(t, at.Equal(noon))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", "backend-x7"))
-	assert.Equal(t, []string{"the target's pod backend-x7 was replaced during the run"}, w.Restarts(t.Context(), watched))
+	text, _ = w.Restarts(t.Context(), watched)
+	assert.Equal(t, "the target's pod backend-x7 was replaced during the run", text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,23 +86,24 @@ func restarts(pod *corev1.Pod) (n int32) {
 
 // Restarts says in sentences whether the pod was restarted or replaced since. That is a fault of the target: it fails the
 // run, and does not make it invalid.
-func (c *Client) Restarts(ctx context.Context, w *Watched) []string {
+func (c *Client) Restarts(ctx context.Context, w *Watched) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return []string{fmt.Sprintf("the target's pod %s was replaced during the run", w.name)}
+		return fmt.Sprintf("the target's pod %s was replaced during the run", w.name), at
 	case err != nil:
-		return nil // the API server did not answer, which is no evidence against the target
+		return "", at // the API server did not answer, which is no evidence against the target
 	}
 	n := restarts(pod) - w.restarts
 	if n <= 0 {
-		return nil
+		return "", at
 	}
 	why := ""
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.LastTerminationState.Terminated; t != nil {
+			at = t.FinishedAt.Time
 			why = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
 		}
 	}
-	return []string{fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, why)}
+	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, why), at
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/runners"
@@ -207,7 +208,7 @@ func runnerMemory(j Job) int64 {
 	if need == 0 {
 		need = preflight.Memory(share, preflight.Services{})
 	}
-	return int64(need) * 3 / 2
+	return clamp.Int64(need) * 3 / 2
 }
 
 // raiseMemory raises the runners' request and limit to need, if they are less.

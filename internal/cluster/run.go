@@ -117,7 +117,7 @@ func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	r.note(s)
 	r.logs.follow(r.name, s)
 	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {
-		r.each(ctx, func(ctx context.Context, i int) error {
+		_ = r.each(ctx, func(ctx context.Context, i int) error {
 			paused, err := r.apis[i].paused(ctx)
 			if err == nil {
 				s.Runners[i].Paused = &paused

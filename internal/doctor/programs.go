@@ -25,7 +25,7 @@ type Program struct {
 // others are the programs of others, all of them optional.
 var others = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
-	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make stack`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
 	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Mend: "apt-get install prometheus"},
 	{Name: "kubectl", Version: []string{"version", "--output=yaml", "--request-timeout=3s"}, For: "no runners on Kubernetes (`--on k8s`)", Mend: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
 	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Mend: "https://developer.hashicorp.com/terraform/install"},
@@ -46,8 +46,8 @@ func (p Program) look(ctx context.Context) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, p.Version...)
-	cmd.WaitDelay = time.Second // a child of it may hold its output open
+	cmd := exec.CommandContext(ctx, path, p.Version...) //nolint:gosec // G204: a fixed list of programs
+	cmd.WaitDelay = time.Second                         // a child of it may hold its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
+type number interface{ int | int64 | uint64 }
+
 // Thousands is a whole number with a comma between each three digits.
-func Thousands[N int | int64 | uint64](n N) string {
+func Thousands[N number](n N) string {
 	s, sign := fmt.Sprint(n), ""
 	if n < 0 {
 		s, sign = s[1:], "−"
@@ -20,7 +22,7 @@ func Thousands[N int | int64 | uint64](n N) string {
 }
 
 // Count is a number of things, whose plural is regular.
-func Count(n int, thing string) string {
+func Count[N number](n N, thing string) string {
 	switch {
 	case n == 1:
 	case strings.HasSuffix(thing, "s"):
@@ -32,10 +34,12 @@ func Count(n int, thing string) string {
 }
 
 // Plural is a number of things for a sentence, in the form that goes with it: "1 connection was".
-func Plural(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Form(n, one, many)) }
+func Plural[N number](n N, one, many string) string {
+	return fmt.Sprintf("%d %s", n, Form(n, one, many))
+}
 
 // Form is the one of two forms that goes with a number.
-func Form(n int, one, many string) string {
+func Form[N number](n N, one, many string) string {
 	if n == 1 {
 		return one
 	}
@@ -43,7 +47,7 @@ func Form(n int, one, many string) string {
 }
 
 // Bytes is a size in memory.
-func Bytes(n uint64) string {
+func Bytes[N number](n N) string {
 	const mib = 1 << 20
 	if n >= 1024*mib {
 		return fmt.Sprintf("%.2f GiB", float64(n)/(1024*mib))

@@ -156,9 +156,10 @@ func (s *reference) somebodyElseAgrees(r Record, tight bool) bool {
 	return false
 }
 
-func TestTheLedgerAgreesWithTheReference(t *testing.T) {
-	t.Parallel()
-	count, seed := 20_000, uint64(13) // STREAMS=1000000 SEED=7 go test -run Reference ./ledger
+// streamsToTry is how many streams are compared: STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference ./internal/ledger
+func streamsToTry(t *testing.T) (count int, seed uint64) {
+	t.Helper()
+	count, seed = 20_000, 13
 	if v := os.Getenv("STREAMS"); v != "" {
 		count, _ = strconv.Atoi(v)
 	}
@@ -166,6 +167,12 @@ func TestTheLedgerAgreesWithTheReference(t *testing.T) {
 		seed, _ = strconv.ParseUint(v, 10, 64)
 	}
 	t.Logf("seed %d", seed)
+	return count, seed
+}
+
+func TestTheLedgerAgreesWithTheReference(t *testing.T) {
+	t.Parallel()
+	count, seed := streamsToTry(t)
 	wrong, undecided, edge := map[string]int{}, 0, 0
 	for i := range uint64(count) {
 		s, tight := shortStream(rand.New(rand.NewPCG(seed, i)))
@@ -186,7 +193,11 @@ func TestTheLedgerAgreesWithTheReference(t *testing.T) {
 		}
 	}
 	t.Logf("%d undecided, %d at an edge", undecided, edge)
-	require.Empty(t, wrong)
+	differ := 0
+	for _, n := range wrong {
+		differ += n
+	}
+	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md names what differs in one of 250,000 streams", wrong)
 }
 
 func (o *view) text() string {

@@ -1,48 +1,242 @@
 package ledger
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A client that is away when the run ends, since the service had ended its stream as planned, is not owed what fell due
-// meanwhile: it did not come back for it. What fell due while the stream was open, it is owed.
-func TestWhatFallsDueBehindTheLastStreamIsNotOwed(t *testing.T) {
+const tenth = time.Second / 10
+
+// everySecond returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
+func everySecond(cfg *Config, numbered bool) *Ledger {
+	cfg.Counting, cfg.Interval, cfg.Late = Noops, time.Second, time.Second
+	l := New("s0", cfg)
+	l.Connecting(tenth)
+	l.Opened(5 * tenth)
+	for n := uint64(1); n <= 5; n++ {
+		number := n
+		if !numbered {
+			number = 0
+		}
+		l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: number, Intact: true})
+	}
+	return l
+}
+
+// byBoth runs a test by number and by the clock.
+func byBoth(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
+	t.Helper()
+	for _, numbered := range []bool{true, false} {
+		t.Run(name+map[bool]string{true: ", by number", false: ", by the clock"}[numbered], func(t *testing.T) {
+			t.Parallel()
+			test(t, numbered)
+		})
+	}
+}
+
+// What falls due while a client is disconnected at the end of the run cannot be known: it is no loss, however the stream
+// ended. What fell due while the stream was open is expected.
+func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	t.Parallel()
-	const tenth = time.Second / 10
 	for _, c := range []struct {
 		name             string
-		last             uint64
 		ended, requested Instant
 		dialed           Instant // 0: not yet
 		missed, hidden   uint64
 	}{
-		{"away for a moment", 5, 60 * tenth, 62 * tenth, 0, 0, 0},
-		{"away while one fell due", 5, 60 * tenth, 72 * tenth, 0, 0, 0},
-		{"away while many fell due", 5, 60 * tenth, 124 * tenth, 0, 0, 0},
-		{"just coming back", 5, 60 * tenth, 72 * tenth, 71 * tenth, 0, 0},
-		{"asking to come back, without an answer", 5, 60 * tenth, 124 * tenth, 70 * tenth, 6, 0},
-		{"silent, then away", 5, 92 * tenth, 102 * tenth, 0, 3, 0},
-		{"one was due at the end", 5, 65 * tenth, 72 * tenth, 0, 0, 1},
+		{"disconnected for a moment", 60 * tenth, 62 * tenth, 0, 0, 0},
+		{"disconnected while one fell due", 60 * tenth, 72 * tenth, 0, 0, 1},
+		{"disconnected while many fell due", 60 * tenth, 124 * tenth, 0, 0, 6},
+		{"just reconnecting", 60 * tenth, 72 * tenth, 71 * tenth, 0, 1},
+		{"reconnecting, without an answer", 60 * tenth, 124 * tenth, 70 * tenth, 0, 6},
+		{"silent, then disconnected", 92 * tenth, 102 * tenth, 0, 3, 1},
+		{"one was due at the end of the stream", 65 * tenth, 72 * tenth, 0, 0, 1},
 	} {
-		for _, numbered := range []uint64{0, 1} {
-			l := New("s0", &Config{Counting: Noops, Interval: time.Second, Late: time.Second, Lifetime: 2 * time.Second, ClientEnds: true})
-			l.Connecting(tenth)
-			l.Opened(5 * tenth)
-			for n := uint64(1); n <= c.last; n++ {
-				l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: n * numbered, Intact: true})
-			}
-			l.Closed(c.ended, "server", true, true)
-			if c.dialed > 0 {
-				l.Connecting(c.dialed)
-			}
-			l.CloseRequested(c.requested)
-			r := l.Record()
-			require.Equal(t, Completed, r.State, c.name)
-			require.Equal(t, c.missed, r.Missed(), "%s, numbered %d", c.name, numbered)
-			require.Equal(t, c.hidden+1-numbered, r.Hidden, "%s, numbered %d: the clock does not know of the last outage", c.name, numbered)
+		for _, lifetime := range []time.Duration{0, 2 * time.Second} {
+			byBoth(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
+				l := everySecond(&Config{MaxOutage: 30 * time.Second, Lifetime: lifetime, ClientEnds: true}, numbered)
+				l.Closed(c.ended, "server", true, true)
+				if c.dialed > 0 {
+					l.Connecting(c.dialed)
+				}
+				l.CloseRequested(c.requested)
+				if c.dialed > 0 {
+					l.Closed(c.requested, ReasonClient, false, false)
+				}
+				r := l.Record()
+				require.Equal(t, Completed, r.State)
+				require.Equal(t, "server", r.Reason)
+				require.Equal(t, c.missed, r.Missed(), "%+v", r)
+				hidden := c.hidden
+				if !numbered {
+					hidden++ // the first message may have been lost: it came an interval after the headers
+				}
+				require.Equal(t, hidden, r.Hidden, "%+v", r)
+				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)
+			})
 		}
+	}
+}
+
+// A client is dropped at the end if it has been disconnected for longer than MAX_OUTAGE, and only then.
+func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
+	t.Parallel()
+	const limit = 3 * time.Second
+	for _, c := range []struct {
+		name     string
+		lifetime time.Duration
+		attempts []Instant // refused a tenth of a second later
+		dialing  Instant
+		end      Instant
+		want     State
+	}{
+		{"within it", 0, nil, 0, 90 * tenth, Completed},
+		{"after it", 0, nil, 0, 91 * tenth, Waiting},
+		{"refused within it", 0, []Instant{70 * tenth, 80 * tenth}, 0, 90 * tenth, Completed},
+		{"refused for longer", 0, []Instant{70 * tenth, 80 * tenth}, 0, 91 * tenth, Waiting},
+		{"without an answer for longer", 0, nil, 70 * tenth, 91 * tenth, Waiting},
+		{"ended as planned, refused within it", 2 * time.Second, []Instant{70 * tenth}, 0, 90 * tenth, Completed},
+		{"ended as planned, refused for longer", 2 * time.Second, []Instant{70 * tenth}, 0, 91 * tenth, Waiting},
+		{"ended as planned, not refused: another criterion has the limit", 2 * time.Second, nil, 0, 91 * tenth, Completed},
+	} {
+		byBoth(t, c.name, func(t *testing.T, numbered bool) {
+			l := everySecond(&Config{MaxOutage: limit, Lifetime: c.lifetime}, numbered)
+			l.Closed(60*tenth, "server", true, true)
+			for _, at := range c.attempts {
+				l.Connecting(at)
+				l.Closed(at+tenth, "status 503", false, true)
+			}
+			if c.dialing > 0 {
+				l.Connecting(c.dialing)
+			}
+			l.CloseRequested(c.end)
+			if c.dialing > 0 {
+				l.Closed(c.end, ReasonClient, false, false)
+			}
+			r := l.Record()
+			require.Equal(t, c.want, r.State, "%+v", r)
+			require.Equal(t, c.end-60*tenth, r.LastOutage.To-r.LastOutage.From)
+			require.Equal(t, len(c.attempts), r.RefusedAttempts())
+		})
+	}
+}
+
+// A stream that opened when the end had been requested is ended by the client: the service knew of none.
+func TestAStreamThatOpensAfterTheRequestIsNoFault(t *testing.T) {
+	t.Parallel()
+	byBoth(t, "opened", func(t *testing.T, numbered bool) {
+		l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
+		l.Closed(60*tenth, "server", true, true)
+		l.Connecting(61 * tenth)
+		l.CloseRequested(62 * tenth)
+		l.Opened(63 * tenth)
+		l.Closed(63*tenth, ReasonClient, false, false)
+		r := l.Record()
+		require.True(t, r.Faultless(), "%+v", r)
+	})
+}
+
+// A stream on which nothing has come, and whose first message is not due yet, is expected nothing of. What fell due before
+// its headers can be known only if a message comes behind them; by the clock it is missed.
+func TestNoNoopIsExpectedOnAYoungStream(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name              string
+		ended, back, end  Instant
+		missed, hidden    uint64
+		byClock, inClocks uint64 // missed and hidden
+	}{
+		{"nothing was due", 57 * tenth, 60 * tenth, 64 * tenth, 0, 0, 0, 0},
+		{"one was due, if the schedule continues", 57 * tenth, 60 * tenth, 74 * tenth, 0, 0, 0, 0},
+		{"one fell due in the outage", 60 * tenth, 67 * tenth, 74 * tenth, 0, 1, 1, 0},
+		{"the stream is old enough for one", 57 * tenth, 60 * tenth, 81 * tenth, 1, 2, 1, 2},
+		{"silent before it was lost", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
+	} {
+		byBoth(t, c.name, func(t *testing.T, numbered bool) {
+			l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
+			l.Closed(c.ended, "server", true, true)
+			l.Connecting(c.back)
+			l.Opened(c.back)
+			l.CloseRequested(c.end)
+			l.Closed(c.end+1, "server", true, false)
+			r := l.Record()
+			missed, hidden := c.missed, c.hidden
+			if !numbered {
+				missed, hidden = c.byClock, c.inClocks+1 // the first message, as above
+			}
+			require.Equal(t, Completed, r.State)
+			require.Equal(t, missed, r.Missed(), "%+v", r)
+			require.Equal(t, hidden, r.Hidden, "%+v", r)
+		})
+	}
+}
+
+// A stream that is lost before its first message is due is expected nothing of, whenever the next one brings that.
+func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
+	t.Parallel()
+	for _, replayed := range []bool{true, false} {
+		byBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
+			l := New("s0", &Config{Interval: time.Second, Late: time.Second, MaxOutage: 30 * time.Second})
+			l.Connecting(tenth)
+			l.Opened(tenth)
+			l.Closed(9*tenth, "server", true, true)
+			l.Connecting(12 * tenth)
+			l.Opened(12 * tenth)
+			number, at := uint64(1), 21*tenth // the schedule continues, from 1.1 s on
+			if replayed {
+				l.Noop(Noop{At: 12*tenth + 1, Number: 1, Intact: true})
+				number++
+			}
+			for ; number < 6; number++ {
+				n := Noop{At: at, Number: number, Intact: true}
+				if !numbered {
+					n.Number = 0
+				}
+				l.Noop(n)
+				at += time.Second
+			}
+			l.CloseRequested(at - 5*tenth)
+			l.Closed(at, "server", true, false)
+			r := l.Record()
+			if numbered || !replayed { // by the clock nobody knows that it was replayed
+				require.True(t, r.Faultless(), "%+v", r)
+			}
+		})
+	}
+}
+
+// Messages that are replayed show what was kept for the client, but not when the next one is due.
+func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		replays        uint64
+		end            Instant
+		missed, hidden uint64
+	}{
+		{"all are replayed", 2, 80 * tenth, 0, 0},
+		{"one is not: the next one would show it", 1, 80 * tenth, 0, 1},
+		{"all are replayed, and another may have been due", 2, 89 * tenth, 0, 1},
+		{"all are replayed, and another was due", 2, 98 * tenth, 1, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := everySecond(&Config{MaxOutage: 30 * time.Second}, true)
+			l.Closed(60*tenth, "server", true, true)
+			l.Connecting(77 * tenth)
+			l.Opened(77 * tenth)
+			for n := range c.replays {
+				l.Noop(Noop{At: 77*tenth + 1, Number: 6 + n, Intact: true})
+			}
+			l.CloseRequested(c.end)
+			l.Closed(c.end+1, "server", true, false)
+			r := l.Record()
+			require.Equal(t, Completed, r.State)
+			require.Equal(t, c.missed, r.Missed(), "%+v", r)
+			require.Equal(t, c.hidden, r.Hidden, "%+v", r)
+		})
 	}
 }

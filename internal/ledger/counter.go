@@ -109,6 +109,14 @@ func (c *counter) measures(at Instant) bool {
 	return false
 }
 
+// checkGap counts the gap as uneven if it differs from a multiple of the interval by more than the assumed jitter.
+func (c *counter) checkGap(gap time.Duration) {
+	interval := c.cfg.Interval
+	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+aboutDue) {
+		c.fault().Uneven++
+	}
+}
+
 // inBurst says that an arrival is right behind the previous one: held up with it, or a copy of it.
 func (c *counter) inBurst(at Instant) bool { return c.sawNoop && at-c.lastAt < c.cfg.Interval/50 }
 
@@ -129,7 +137,7 @@ func (c *counter) passed(at Instant) int64 {
 // headSlots is how many slots have passed at the first noop of a stream. The first slot is due within an
 // interval. Later the number is rounded, since a noop may be a moment early.
 func (c *counter) headSlots(at Instant) int64 {
-	if head := at - c.openedAt; head > c.cfg.Interval*3/2 {
+	if head := at - c.openedAt; head > share(c.cfg.Interval, latest) {
 		return nearest(head, c.cfg.Interval)
 	}
 	return 1
@@ -202,22 +210,51 @@ func (c *counter) heldUp(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.cfg.Interval)
 }
 
-// close ends the count of slots with the last stream, and returns how many slots before the last arrival
-// stayed empty. If a client reconnects though the end was requested, close is called again, and counts
-// nothing twice.
-func (c *counter) close(end Instant) (unsent uint64) {
-	interval := c.cfg.Interval
-	tolerance := c.slots.tolerance(c.cfg.tolerance(), interval)
-	c.oweSinceHeaders()
-	about := share(interval, aboutDue)
-	tail := c.slots.owed(end, interval, tolerance+about)
-	notDue := c.slots.notDue(end, c.lastAt, interval, c.cfg.tolerance())
-	switch {
-	case !c.sawNoop:
-		c.Hidden += 2 // one at each end: nothing tells the phase
-	case c.slots.nextDue(end-tolerance-about, c.lastAt, interval) <= end+about:
-		c.Hidden++ // it may have been on its way
+// emptySlots returns the number of empty slots of the present stream at an instant, if no message has shown when they are due.
+func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
+	age := at - c.openedAt - tolerance
+	if age < share(c.cfg.Interval, latest) {
+		return 0
 	}
+	return whole(age, c.cfg.Interval)
+}
+
+// endTolerance returns the time before the end of a stream in which the noop of a due slot may still be on its way.
+func (c *counter) endTolerance() time.Duration {
+	return c.slots.tolerance(c.cfg.tolerance(), c.cfg.Interval) + share(c.cfg.Interval, aboutDue)
+}
+
+// tail returns the number of slots that passed empty at the end of a stream.
+func (c *counter) tail(end Instant) uint64 {
+	interval, tolerance := c.cfg.Interval, c.endTolerance()
+	if c.slots.nextDue(end-tolerance, c.lastAt, interval) <= end+share(interval, aboutDue) {
+		c.Hidden++ // its noop may have been on its way
+	}
+	return c.slots.owed(end, interval, tolerance)
+}
+
+// tailOfUnknown is like tail, for a stream on which no message has shown when slots are due.
+func (c *counter) tailOfUnknown(end Instant) uint64 {
+	empty := c.emptySlots(end, c.endTolerance())
+	if empty > 0 || c.streams == 1 {
+		c.Hidden += 2 // one at each end
+	}
+	return empty
+}
+
+// close ends the count of slots. The last stream ended at the instant end, with tail empty slots; the client was disconnected until
+// the instant at, and losses in between are undetectable. It returns how many slots before the last arrival stayed empty. If a
+// client reconnects although the end was requested, close is called again, and counts nothing twice.
+func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
+	interval := c.cfg.Interval
+	from := end
+	if c.sawNoop { // noops that were about due may have been on their way: see tail
+		from += share(interval, aboutDue)
+	}
+	if at > from {
+		c.Hidden += uint32(whole(at-c.slots.anchor, interval) - whole(from-c.slots.anchor, interval)) //nolint:gosec // G115: intervals of one run
+	}
+	notDue := c.slots.notDue(end, c.lastAt, interval, c.cfg.tolerance())
 	unsent = c.slots.settle()
 	if !c.openedAfterRequest() {
 		unsent -= min(unsent, notDue)
@@ -225,7 +262,7 @@ func (c *counter) close(end Instant) (unsent uint64) {
 	if tail > 0 {
 		c.fault().Tail += tail
 		c.find(Finding{Kind: KindTail, From: c.Arrived() + 1, Count: tail, At: end})
-		c.slots.anchor += time.Duration(tail) * interval
+		c.slots.anchor += time.Duration(tail) * interval //nolint:gosec // G115: intervals of one run
 	}
 	return unsent
 }

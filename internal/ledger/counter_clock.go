@@ -62,6 +62,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.sawNoop
 	doubt, burst := c.slots.balance > 0, c.inBurst(n.At)
 	if c.tellsPace(n.At) && c.measures(n.At) {
+		c.checkGap(n.At - c.pace.last)
 		c.pace.gap(n.At, interval)
 	}
 	ordinal := c.Arrived() + 1
@@ -189,16 +190,37 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	return behind && c.Arrived() <= whole(at-c.openedAt+share(at-c.openedAt, aboutDue), c.cfg.Interval)
 }
 
-func (c *clockCounter) lose() { c.oweSinceHeaders() }
+// lose records that the stream was lost and the client reconnects. If no noop ever arrived, and none was due yet, none was
+// expected on it.
+func (c *clockCounter) lose(at Instant) {
+	c.oweSinceHeaders()
+	if c.Arrived() == 0 && c.emptySlots(at, c.cfg.tolerance()) == 0 {
+		c.slots.anchor = at
+	}
+}
 
-func (c *clockCounter) close(end Instant) {
+// close ends the count. The last stream ended at the instant end; the client was disconnected until the instant last.
+func (c *clockCounter) close(end, last Instant) {
 	if early := c.early(); early.at > 0 && early.ordinal > knownPhase {
 		c.takeForDuplicate()
 	}
 	at, hidden := c.lastAt, c.Hidden
 	few := c.Arrived() == 1 || c.Arrived() == 2
 	late := c.slots.balance > 0 && !c.slots.stands(at, c.cfg.Interval) && at >= c.slots.anchor-share(c.cfg.Interval, jitter+.1)
-	c.silence(at, c.counter.close(end))
+	var tail uint64
+	c.oweSinceHeaders()
+	switch {
+	case c.sawNoop:
+		tail = c.tail(end)
+	case c.streams > 1: // slots due before the headers are counted as if a noop had arrived right after them
+		missed := c.slots.owed(min(c.openedAt, end-c.endTolerance()), c.cfg.Interval, 0)
+		c.silence(c.openedAt, missed)
+		c.slots.anchor += time.Duration(missed) * c.cfg.Interval //nolint:gosec // G115: intervals of one run
+		fallthrough
+	default:
+		tail = c.tailOfUnknown(end)
+	}
+	c.silence(at, c.counter.close(end, last, tail))
 	if c.Hidden == hidden && (few || late) {
 		c.Hidden++ // two noops show little of the phase; and the last one may be late, or the next one
 	}

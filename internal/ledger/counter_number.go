@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -67,7 +68,7 @@ func (c *numberCounter) sequence() bool {
 // keepsUp says that the numbers grew about as fast as slots passed: a service that sends a noop again in
 // place of the next one does that, and one that always sends the same number does not.
 func (c *numberCounter) keepsUp() bool {
-	slots := c.from + uint64(nearest(c.lastAt-c.since, c.cfg.Interval))
+	slots := c.from + uint64(nearest(c.lastAt-c.since, c.cfg.Interval)) //nolint:gosec // G115: lastAt is not before since
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
@@ -115,14 +116,14 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	gap, doubt := n.At-c.lastAt, c.slots.balance > 0
 	if !known {
-		c.from, c.since = max(n.Number, uint64(c.headSlots(n.At))), n.At
+		c.from, c.since = max(n.Number, uint64(c.headSlots(n.At))), n.At //nolint:gosec // G115: headSlots is not negative
 	}
 	leapt := sight == inOrder && grew > 1 && c.aheadOfClock(n)
 	next := sight == inOrder && grew == 1
 	if sight == inOrder && c.odd != nil {
 		grew, c.odd.skipped = grew+c.odd.skipped, 0
 	}
-	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At)
+	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) //nolint:gosec // G115: numbers grow by less than 1<<63
 	c.gapClock(n.At, gap)
 	a.Counted, c.sawNoop = true, true
 	if c.odd != nil {
@@ -136,7 +137,8 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		return a
 	}
 	if measured && c.closeRequestedAt == 0 {
-		c.pace.step(n.At, int64(grew), c.cfg.Interval)
+		c.checkGap(n.At - c.pace.last)
+		c.pace.step(n.At, int64(grew), c.cfg.Interval) //nolint:gosec // G115: numbers grow by less than 1<<63
 	}
 	switch {
 	case leapt:
@@ -149,7 +151,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if doubt && passed == 0 && grew == 1 {
 		c.lateBy(&a, n.Number, n.At, c.heldUp(n.At))
 	} else {
-		c.lateBy(&a, n.Number, n.At, gap-time.Duration(grew)*c.cfg.Interval)
+		c.lateBy(&a, n.Number, n.At, gap-time.Duration(grew)*c.cfg.Interval) //nolint:gosec // G115: numbers grow by less than 1<<63
 	}
 	return a
 }
@@ -157,7 +159,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 // aheadOfClock says that the numbers have grown faster than one per interval since the first noop of this
 // numbering. Messages use up numbers, too.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
-	slots := uint64(nearest(n.At-c.since, c.cfg.Interval))
+	slots := uint64(nearest(n.At-c.since, c.cfg.Interval)) //nolint:gosec // G115: a message is not before since
 	return n.Number > c.from+slots+c.messages()
 }
 
@@ -191,7 +193,7 @@ func (c *numberCounter) due(passed int64) int64 {
 // fillSlots counts the slots of an arrival by which the highest number grew by grew, and returns how many
 // slots passed.
 func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
-	resumed := c.streams > 1 && !c.sawNoop && c.numbers.known
+	resumed := c.streams > 1 && !c.sawNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
 	c.numbers.known = true
 	if resumed { // the numbers show what was lost in the outage, but not a silence before it
 		passed := c.due(c.resumedSlots(at)) + c.oddities().silent
@@ -249,20 +251,50 @@ func (c *numberCounter) restart(at Instant) {
 	}
 }
 
-// lose notes that the stream is lost, and another follows.
-func (c *numberCounter) lose(at Instant) {
-	since := c.openedAt
-	if c.sawNoop {
-		since = c.slots.anchor
-	}
-	c.oweSinceHeaders()
-	c.oddly().silent += int64(whole(at-since-c.cfg.tolerance(), c.cfg.Interval))
+// settled reports whether a noop has shown when slots of the present stream are due. Noops replayed right after the headers do
+// not show it.
+func (c *numberCounter) settled() bool {
+	return c.sawNoop && (c.streams == 1 || c.lastAt-c.openedAt >= c.cfg.Interval/4)
 }
 
-func (c *numberCounter) close(end Instant) {
-	if unsent := c.counter.close(end); unsent > 0 {
+// lose notes that the stream is lost, and another follows.
+func (c *numberCounter) lose(at Instant) {
+	c.oweSinceHeaders()
+	silent := c.emptySlots(at, c.cfg.tolerance())
+	if c.settled() {
+		silent = whole(at-c.slots.anchor-c.cfg.tolerance(), c.cfg.Interval)
+	}
+	c.oddly().silent += int64(silent) //nolint:gosec // G115: intervals of one run
+}
+
+// close ends the count, as counter.close does. kept is the number of slots of the last outage for which no noop arrived. unknown
+// reports whether no later noop shows if these were lost.
+func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
+	c.oweSinceHeaders()
+	var tail uint64
+	hidden := c.Hidden
+	if c.settled() {
+		tail = c.tail(end)
+	} else {
+		silent, empty := uint64(c.oddities().silent), c.tailOfUnknown(end) //nolint:gosec // G115: a count
+		if tail = silent; at == end {                                      // otherwise lose has counted the empty slots
+			tail += empty
+		}
+		if !c.openedAfterRequest() {
+			c.Hidden += uint32(min(kept-min(kept, silent), math.MaxInt32))
+			if c.sawNoop && empty == 0 && c.slots.owed(end, c.cfg.Interval, 0) > 0 || at > end {
+				c.Hidden++ // one may have been due after the replayed ones
+			}
+		}
+		unknown = c.Hidden > hidden
+	}
+	if unsent := c.counter.close(end, at, tail); unsent > 0 {
 		c.notSent(c.oddities().doubtful, c.oddities().doubtAt, unsent)
 	}
+	if c.odd != nil {
+		c.odd.silent = 0
+	}
+	return unknown
 }
 
 func (c *numberCounter) fill(r *Record) {

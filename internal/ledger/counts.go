@@ -17,25 +17,34 @@ type Counts struct {
 	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
 	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
 	Filled uint64 `json:"could_be_copies,omitempty"`
+	// Uneven counts the gaps between two noops that differ from a multiple of the interval by more than the assumed jitter.
+	Uneven uint64 `json:"uneven_gaps,omitempty"`
 
 	// Of a described service:
 	Repeated   uint64 `json:"repeated,omitempty"`   // seen again, where the service may do that
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
 	Strayed    uint64 `json:"strayed,omitempty"`    // messages of this run that are of another topic
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // never a message
-	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
+	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
+	Unnumbered uint64 `json:"unnumbered,omitempty"` // those of Corrupted without a number at message.seq
+	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Gaps       uint64 `json:"gaps,omitempty"`       // times that the service said that messages are missing
 	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before the lifetime that the service gives them
 	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than it
+	IDResets   uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
+	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
 // Heard is how many blocks and comments came of which none is a message.
-func (c *Counts) Heard() uint64 { return c.Heartbeats + c.Uncounted + c.Foreign + c.Strayed + c.Gaps }
+func (c *Counts) Heard() uint64 {
+	return c.Heartbeats + c.Unchecked + c.Uncounted + c.Foreign + c.Strayed + c.Gaps
+}
 
-func (c *Counts) list() [19]*uint64 {
+func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
-		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled,
-		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
+		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled, &c.Uneven,
+		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Unchecked, &c.Unnumbered, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
+		&c.IDResets, &c.NoIDs,
 	}
 }
 

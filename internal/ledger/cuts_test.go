@@ -38,10 +38,10 @@ func TestACutIsRememberedWithWhatCameOfIt(t *testing.T) {
 		l.Closed(4*sec, ReasonCut, false, true)
 		require.False(t, l.CanCut())
 		l.Connecting(5 * sec)
-		l.Opened(6 * sec)
 		if counting == Numbered {
-			l.Resumed()
+			l.IDReceived()
 		}
+		l.Opened(6 * sec)
 		require.False(t, l.CanCut())
 		bring(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
@@ -69,8 +69,8 @@ func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
 	bring(l, 8*sec+1, 3)                   // that came before it
 	l.Closed(8*sec+2, "reset", true, true) // it had ended the stream meanwhile
 	l.Connecting(9 * sec)
+	l.IDReceived()
 	l.Opened(10 * sec)
-	l.Resumed()
 	bring(l, 11*sec, 4)
 	l.Closed(20*sec, "server", true, true) // which is of no cut
 	l.Connecting(20 * sec)

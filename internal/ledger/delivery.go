@@ -13,20 +13,34 @@ type Delivery struct {
 	Number uint64
 	// Broken says why the message is not what it should be; "" where it is.
 	Broken string
+	// Unnumbered reports whether the message has no number at message.seq.
+	Unnumbered bool
 	// Lateness is how long after it was sent the message came, where it is Timed.
 	Lateness time.Duration
 	Timed    bool
 }
 
-// A Span is the time in which a stream was open, and messages were owed to it.
+// A Span is the time in which a stream was open and messages were expected on it.
 type Span struct {
 	From Instant `json:"from_ns"`
 	To   Instant `json:"to_ns"` // 0: it is open
-	// Resumed: the client asked to go on behind the last message that it had, so what was published since then is owed.
+	// Resumed reports whether messages published since the previous stream are expected on this one: the client had an id to
+	// resume from, or the service had reset that id.
 	Resumed bool `json:"resumed,omitempty"`
 	// Planned and Cut are what the Outage that follows has.
 	Planned bool `json:"planned,omitempty"`
 	Cut     bool `json:"cut,omitempty"`
+	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
+	First uint64 `json:"first,omitempty"`
+	Last  uint64 `json:"last,omitempty"`
+}
+
+// receive records the number of a message that was received for the first time.
+func (s *Span) receive(number uint64) {
+	if s.First == 0 || number < s.First {
+		s.First = number
+	}
+	s.Last = max(s.Last, number)
 }
 
 // A Range is a run of numbers.
@@ -41,13 +55,29 @@ const maxSpans = 1000
 // last, and the holes between. Package verdict decides which of the others were owed, when all is known.
 type deliveries struct {
 	counter
-	numbers  numbers
-	known    bool // a number was seen
-	first    uint64
-	unplaced uint64   // corrupted messages of which not even the place in the order is known
-	guessed  []uint64 // numbers that corrupted messages were taken for
-	spans    []Span
-	unlisted uint64 // spans beyond maxSpans
+	numbers   numbers
+	known     bool // a number was seen
+	first     uint64
+	corrupted *corrupted // nil: no corrupted message arrived
+	spans     []Span
+	unlisted  uint64 // spans beyond maxSpans
+}
+
+// corrupted holds what is known of the numbers of corrupted messages.
+type corrupted struct {
+	guesses  []uint64  // the numbers that corrupted messages were assumed to have
+	unplaced uint64    // corrupted messages without such a number
+	at       []Instant // the arrival times of unplaced messages that may be any message missing then
+}
+
+var noneCorrupted corrupted
+
+// corruption returns what is known of corrupted messages.
+func (c *deliveries) corruption() *corrupted {
+	if c.corrupted == nil {
+		return &noneCorrupted
+	}
+	return c.corrupted
 }
 
 // Delivered counts a message of a described service. One whose number cannot be is Broken then.
@@ -98,6 +128,9 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	c.Received++
 	c.gapClock(d.At, d.At-c.lastAt)
 	c.sawNoop = true
+	if span := c.openSpan(); span != nil {
+		span.receive(d.Number)
+	}
 	if d.Timed {
 		c.lateBy(&a, d.Number, d.At, d.Lateness)
 	}
@@ -151,27 +184,43 @@ func (c *deliveries) begunAnew() bool {
 //go:noinline
 func (c *deliveries) broken(d *Delivery) {
 	c.fault().Corrupted++
+	if d.Unnumbered {
+		c.fault().Unnumbered++
+	}
+	if c.corrupted == nil {
+		c.corrupted = new(corrupted)
+	}
 	var number uint64
 	if c.known && !c.cfg.AnyOrder && !c.begunAnew() {
 		number = c.numbers.highest + 1
 		c.see(number, d.At)
-		if len(c.guessed) < maxRanges {
-			c.guessed = append(c.guessed, number)
+		if len(c.corrupted.guesses) < maxRanges {
+			c.corrupted.guesses = append(c.corrupted.guesses, number)
 		}
 	} else {
-		c.unplaced++
+		c.corrupted.unplaced++
+		if len(c.corrupted.at) < maxRanges {
+			c.corrupted.at = append(c.corrupted.at, d.At)
+		}
 	}
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
 }
 
-// wasGuessed says that the number was taken for that of a corrupted message, which so was another one.
+// wasGuessed reports whether a corrupted message was assumed to have the number that arrives now. That message was an extra copy
+// then, and replaces no missing one.
 func (c *deliveries) wasGuessed(number uint64) bool {
-	at := slices.Index(c.guessed, number)
+	at := slices.Index(c.corruption().guesses, number)
 	if at < 0 {
 		return false
 	}
-	c.guessed = slices.Delete(c.guessed, at, at+1)
-	c.unplaced++
+	c.corrupted.guesses = slices.Delete(c.corrupted.guesses, at, at+1)
+	c.corrupted.unplaced++
+	for i, f := range slices.Backward(c.fault().findings) {
+		if f.Kind == KindCorrupted && f.From == number {
+			c.fault().findings[i].From = 0 // its number is unknown
+			break
+		}
+	}
 	return true
 }
 
@@ -221,19 +270,16 @@ func (c *deliveries) planned(byClient bool) {
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
 	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lost()
-	r.Unplaced, r.UnlistedSpans = c.unplaced, c.unlisted
+	r.Unplaced, r.UnlistedSpans = c.corruption().unplaced, c.unlisted
 }
 
 // fillLists adds what Record has and Sums leaves out.
 func (c *deliveries) fillLists(r *Record) {
-	r.Spans = slices.Clone(c.spans)
+	r.Spans, r.UnplacedAt = slices.Clone(c.spans), slices.Clone(c.corruption().at)
 	if c.cfg.Published {
 		r.Lost = c.numbers.forgotten()
 		for _, h := range c.numbers.holes() {
 			r.Holes = append(r.Holes, Range{h.from, h.to})
-			if h.apart {
-				r.Apart = append(r.Apart, Range{h.from, h.to})
-			}
 		}
 		return
 	}
@@ -252,19 +298,6 @@ func (l *Ledger) Joined(at Instant) {
 	}
 	if span := l.messages.openSpan(); span != nil {
 		span.From = at
-	}
-}
-
-// Resumed notes that the present stream is to go on behind the last message of the one before.
-func (l *Ledger) Resumed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cutAsked()
-	if l.messages == nil {
-		return
-	}
-	if span := l.messages.openSpan(); span != nil {
-		span.Resumed = true
 	}
 }
 
@@ -289,12 +322,13 @@ func (l *Ledger) Strayed(at Instant, data string) {
 // Heard is a sign of life on a stream that is no message.
 type Heard int
 
-// What was heard: nothing that counts, a heartbeat, a message of somebody else, or a block of which the description says
-// nothing.
+// The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event names and
+// that is not checked, or a block that is neither message nor heartbeat.
 const (
 	ASign Heard = iota
 	AHeartbeat
 	AForeigner
+	AnUncheckedEvent
 	ABlock
 )
 
@@ -308,6 +342,8 @@ func (l *Ledger) Heard(at Instant, what Heard) {
 		l.rec.rarely().Heartbeats++
 	case AForeigner:
 		l.rec.rarely().Foreign++
+	case AnUncheckedEvent:
+		l.rec.rarely().Unchecked++
 	case ABlock:
 		l.rec.rarely().Uncounted++
 	}

@@ -116,13 +116,13 @@ func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	l.Opened(72 * time.Second)
 	l.Closed(75*time.Second, "reset", true, true) // a second time, and far too early
 	l.Connecting(76 * time.Second)
+	l.IDReceived()
 	l.Opened(77 * time.Second)
-	l.Resumed()
 	delivered(l, 78*time.Second, 1)
 	l.CloseRequested(90 * time.Second)
 	l.Closed(91*time.Second, ReasonClient, false, false)
 	r := l.Record()
-	want := []Span{{From: 3 * time.Second, To: 70 * time.Second, Planned: true}, {From: 72 * time.Second, To: 75 * time.Second}, {From: 77 * time.Second, To: 90 * time.Second, Resumed: true}}
+	want := []Span{{From: 3 * time.Second, To: 70 * time.Second, Planned: true}, {From: 72 * time.Second, To: 75 * time.Second}, {From: 77 * time.Second, To: 90 * time.Second, Resumed: true, First: 1, Last: 1}}
 	if !reflect.DeepEqual(r.Spans, want) {
 		t.Errorf("spans %v, want %v", r.Spans, want)
 	}
@@ -153,10 +153,10 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 			delivered(l, time.Second, 1, 2)
 			l.Closed(2*time.Second, "server", true, true)
 			l.Connecting(3 * time.Second)
-			l.Opened(4 * time.Second)
 			if c.resumed {
-				l.Resumed()
+				l.IDReceived()
 			}
+			l.Opened(4 * time.Second)
 			delivered(l, 5*time.Second, 5, 6)
 			l.CloseRequested(6 * time.Second)
 			l.Closed(6*time.Second, ReasonClient, false, false)
@@ -260,7 +260,7 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 	if r.MaxSilence != 5*time.Second || r.SilentFrom != 3*time.Second || r.Heartbeats != 1 || r.Uncounted != 1 || r.Foreign != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || !r.Unbroken() {
+	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || r.State != Completed {
 		t.Errorf("something was counted where nothing is: %+v", r)
 	}
 }
@@ -277,8 +277,8 @@ func TestAHoleBetweenStreamsHidesNoOther(t *testing.T) {
 	if r := l.Sums(); r.Lost != 1 {
 		t.Errorf("lost %d instead of 1", r.Lost)
 	}
-	if r := l.Record(); len(r.Apart) > 0 || len(r.Holes) != 1 || r.Holes[0] != (Range{8, 8}) {
-		t.Errorf("holes %v, between streams %v", r.Holes, r.Apart)
+	if r := l.Record(); len(r.Holes) != 1 || r.Holes[0] != (Range{8, 8}) || r.Spans[1].First != 3 || r.Spans[1].Last != 10 {
+		t.Errorf("holes %v, spans %v", r.Holes, r.Spans)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestTheMessageWhosePlaceACorruptedOneTookIsNoDuplicate(t *testing.T) {
 		delivered(l, 10, 1)
 		l.Delivered(&Delivery{At: 20, Broken: "no JSON"})
 		delivered(l, 30, 2, 3)
-		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 {
+		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 || r.Findings[0].From != 0 {
 			t.Errorf("%+v", r)
 		}
 		delivered(l, 40, 2)
@@ -337,10 +337,10 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 			case 1:
 				l.Closed(at, "server", true, true)
 				l.Connecting(at)
-				l.Opened(at)
 				if random.IntN(2) == 0 {
-					l.Resumed()
+					l.IDReceived()
 				}
+				l.Opened(at)
 			default:
 				l.Delivered(&Delivery{At: at, Number: random.Uint64N(45)})
 			}

@@ -35,6 +35,8 @@ type Config struct {
 	Counting Counting
 	// AnyOrder and Repeats: the service does not promise the order of messages, or may bring one again.
 	AnyOrder, Repeats bool
+	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
+	Resumes bool
 	// Published: a publisher knows what is owed, so a hole in the numbers is no loss by itself.
 	Published bool
 	// Most is the highest number that can be published to a topic; 0: not known.
@@ -47,6 +49,9 @@ type Config struct {
 	Lifetime time.Duration
 	// Longest is how long it lives at most; 0: not said.
 	Longest time.Duration
+	// MaxOutage is the longest outage of a client at the time its end is requested. After a longer outage the client counts
+	// as dropped. 0: clients do not reconnect.
+	MaxOutage time.Duration
 
 	// How many streams of the runner take the service's ids for a sequence, and how many do not.
 	sequences, others atomic.Int64
@@ -120,6 +125,7 @@ type beside struct {
 	messages *deliveries // where Numbered are counted, instead of noops
 	cuts     *cuts       // nil: the run makes none
 	silences *silences   // nil: nobody asks for them
+	lastID   lastID
 }
 
 // nothingBeside is that of ledgers which count noops alone; nobody writes to it.

@@ -56,31 +56,41 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 		l.messages.opened(at)
 	}
 	l.cutOpened(at)
+	l.resume(at)
 	return took
 }
 
-// CloseRequested notes that the server is now being asked to end the stream. From here on no further noop
-// is owed, and the end of the stream is no drop.
-func (l *Ledger) CloseRequested(at Instant) {
+// CloseRequested records that the end of the stream is being requested. From now on no noop is expected, and the end of the
+// stream is not a drop. It reports whether a stream is open.
+func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closeRequestedAt != 0 {
-		return
+		return l.streamOpen
 	}
 	l.closeRequestedAt = max(at, 1)
-	l.comeBack(at)
+	outage := l.comeBack(at)
 	switch {
-	case l.rec.State() == Waiting && l.served: // nobody wants another stream
-		l.rec.become(Completed)
-		end := l.rec.theEnd().ClosedAt // what fell due since then the next stream would have brought
-		if l.dialing {
-			if l.rec.rarely().Unanswered = at - l.dials.latest(); l.rec.rare.Unanswered > l.cfg.tolerance() {
-				end = at // if the service had answered
-			}
-		}
-		l.closeCounters(end)
+	case l.rec.State() == Waiting:
+		l.endOutage(at, outage)
 	case l.rec.State() == Connecting && !l.dialing: // between two attempts, and none follows
 		l.refuse(at, l.rec.theEnd().Reason)
+	}
+	return l.streamOpen
+}
+
+// endOutage decides the state of a client that is disconnected when its end is requested. The client is completed if its
+// outage is at most MaxOutage, or if it was disconnected as planned and has not been refused since. Otherwise it stays Waiting:
+// it counts as dropped unless the current attempt opens a stream.
+func (l *Ledger) endOutage(at Instant, o *Outage) {
+	rare := l.rec.rarely()
+	rare.LastOutage = o
+	if l.dialing {
+		rare.Unanswered = at - l.dials.latest()
+	}
+	if l.served || o.To-o.From <= l.cfg.MaxOutage {
+		l.rec.become(Completed)
+		l.closeCounters(o.From, at)
 	}
 }
 
@@ -119,7 +129,9 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	if !again {
 		l.comeBack(at)
 	}
-	l.rec.ended().Reason = reason
+	if state := l.rec.State(); state != Completed && state != Waiting || reason != ReasonClient { // otherwise the client gave up an attempt
+		l.rec.ended().Reason = reason
+	}
 	switch {
 	case again && !asked:
 		if l.streams > 0 {
@@ -127,22 +139,26 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		}
 	case l.streams == 0:
 		l.refuse(at, reason)
-	case l.served && asked && l.rec.State() == Completed: // the last attempt
-	case l.served && l.rec.State() == Open: // the client was told a moment ago that it shall not come back
+	case asked && (l.rec.State() == Completed || l.rec.State() == Waiting): // the last attempt: CloseRequested has decided
+	case l.served && l.rec.State() == Open: // reconnecting was turned off a moment ago
 		l.rec.become(Completed)
-		l.closeCounters(l.end(at))
-	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State() == Open:
+		l.closeCounters(l.end(at), l.end(at))
+	case asked && (clean || l.clientEnds() && reason == ReasonClient) && l.rec.State() == Open:
 		l.rec.become(Completed)
-		l.closeCounters(l.end(at))
+		l.closeCounters(l.end(at), l.end(at))
 	case l.rec.State() == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
 		l.rec.become(Unfinished)
-		l.closeCounters(l.end(at))
+		l.closeCounters(l.end(at), l.end(at))
 	default:
-		l.closeCounters(l.end(at))
+		l.closeCounters(l.end(at), l.end(at))
 		l.rec.become(Dropped)
 		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
 	}
 }
+
+// clientEnds reports whether the client ends the stream: the service accepts no request for that, or the stream was not open when
+// the end was requested.
+func (l *Ledger) clientEnds() bool { return l.cfg.ClientEnds || l.openedAfterRequest() }
 
 // ended notes the end of a stream of a described service.
 func (l *Ledger) ended(at Instant) {
@@ -199,20 +215,25 @@ func (l *Ledger) lose(at Instant) {
 	if l.cfg.Counting != Noops {
 		return
 	}
-	l.clock.lose()
+	l.clock.lose(at)
 	if l.byNumber != nil {
 		l.byNumber.lose(at)
 	}
 }
 
-// closeCounters ends both counts with the last stream: slots that are still in doubt are missed.
-func (l *Ledger) closeCounters(end Instant) {
+// closeCounters closes both counters. The last stream ended at the instant end; the client was disconnected until the instant at.
+// Slots still in doubt count as missed. Noops due between end and at are undetectable.
+func (l *Ledger) closeCounters(end, at Instant) {
 	if l.cfg.Counting != Noops {
 		return // what was owed is decided when all is known
 	}
-	l.clock.close(end)
-	if l.byNumber != nil {
-		l.byNumber.close(end)
+	l.clock.close(end, at)
+	if l.byNumber == nil {
+		return
+	}
+	rare := l.rec.rarities()
+	if l.byNumber.close(end, at, rare.kept) && rare.LastOutage == nil {
+		rare.LastOutage = rare.latest
 	}
 }
 

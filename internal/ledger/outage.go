@@ -65,11 +65,10 @@ func (l *Ledger) comeBack(at Instant) (o *Outage) {
 
 // cameBack notes that a stream opened after an outage.
 func (l *Ledger) cameBack(at Instant, o *Outage) {
-	listed := len(l.rec.rarities().Outages)
 	l.rec.survived(o)
 	rare := l.rec.rare
-	rare.replayedAt = at
-	if l.byNumber != nil && len(rare.Outages) > listed {
+	rare.latest, rare.replayedAt = o, at
+	if l.byNumber != nil {
 		rare.kept = l.byNumber.missedSlots(at)
 	}
 }
@@ -89,7 +88,10 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	rare.replayedAt = at
 	if counted {
 		rare.kept--
-		rare.Outages[len(rare.Outages)-1].Resumed++
+		rare.latest.Resumed++
+		if rare.Survived == len(rare.Outages) { // it is listed
+			rare.Outages[len(rare.Outages)-1].Resumed++
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -85,6 +86,40 @@ func TestATwiceAsLongIntervalIsLossesWithoutNumbers(t *testing.T) {
 			} else {
 				require.Equal(t, 15*sec, r.Interval)
 			}
+		}
+	}
+}
+
+// Gaps show whether noops come further from their schedule than assumed: those of a service that jitters by 30 % to both
+// sides do, those of one that is late by up to 30 % do not, nor do lost noops.
+func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		jitter      float64 // of an interval
+		lossless    bool
+		least, most float64 // share of the gaps
+	}{
+		{"30 % to both sides", .6, true, .15, .35},
+		{"30 % late", .3, true, 0, 0},
+		{"30 % late, and every fourth is lost", .3, false, 0, 0},
+	} {
+		for _, numbered := range []bool{true, false} {
+			r := rand.New(rand.NewPCG(1, 2))
+			l := New("a", &Config{Interval: interval, Late: sec})
+			l.Connecting(1)
+			l.Opened(2)
+			for n := 1; n <= 400; n++ {
+				noop := Noop{At: time.Duration((float64(n) + c.jitter*r.Float64()) * float64(interval)), Intact: true}
+				if numbered {
+					noop.Number = uint64(n)
+				}
+				if c.lossless || n%4 > 0 {
+					l.Noop(noop)
+				}
+			}
+			got := float64(l.Record().Uneven) / 400
+			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: %g", c.name, numbered, got)
 		}
 	}
 }

@@ -37,8 +37,8 @@ type Record struct {
 	// Of a described service. What came is First to Last without Holes, and Unplaced corrupted messages somewhere.
 	First         uint64        `json:"first,omitempty"`
 	Holes         []Range       `json:"holes,omitempty"`
-	Apart         []Range       `json:"apart,omitempty"` // those of Holes that no single stream has both ends of
 	Unplaced      uint64        `json:"unplaced,omitempty"`
+	UnplacedAt    []Instant     `json:"unplaced_at_ns,omitempty"` // arrival times of those of Unplaced that may be any message missing then
 	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
 	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // for how long the next stream was asked for in vain at the request for the end
@@ -53,6 +53,9 @@ type Record struct {
 	Survived  int           `json:"outages_survived,omitempty"` // streams that were lost, and followed by another
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // of these, the longest
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
+	// LastOutage is the last outage, if no later message shows its losses: the end was requested before the client had
+	// reconnected, or before the first message was due on the new stream. Otherwise it is nil.
+	LastOutage *Outage `json:"last_outage,omitempty"`
 
 	Cuts *Cuts `json:"cuts,omitempty"` // that the client made itself; nil where the run makes none
 }
@@ -65,9 +68,6 @@ func (r Record) Faultless() bool {
 
 // Sound is Faultless for a stream to which nobody may have published anything.
 func (r Record) Sound() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
-
-// Unbroken is Faultless for a stream of which nothing is counted: it was held to the end, and something came.
-func (r Record) Unbroken() bool { return r.State == Completed && r.Received+r.Heard() > 0 }
 
 // OpenFor is how long streams were open before the end was requested. Records of versions that did not
 // measure Open and Away have only Held.
@@ -91,7 +91,7 @@ type Kind string
 
 // The kinds of findings.
 const (
-	KindLost       Kind = "lost"       // numbers From..To were skipped
+	KindLost       Kind = "lost"       // numbers From..To are missing; From is 0 if the numbers are not known
 	KindUnsent     Kind = "unsent"     // Count noops never came; From is the ordinal of the first
 	KindTail       Kind = "tail"       // Count noops were still owed when the stream ended
 	KindDuplicated Kind = "duplicated" // number (or ordinal) From came again
@@ -105,6 +105,8 @@ const (
 	KindOverdue    Kind = "overdue"   // a stream was open for longer than the lifetime that the service gives it
 	KindStrayed    Kind = "strayed"   // a message of another topic came; Note holds it
 	KindAnnounced  Kind = "announced" // the service said that messages are missing
+	KindIDReset    Kind = "id_reset"  // a reconnect without an id: the event Note had reset it at At, after message From
+	KindNoID       Kind = "no_id"     // a reconnect without an id: none had arrived
 )
 
 // A Finding is one thing that was wrong on a connection.
@@ -116,7 +118,18 @@ type Finding struct {
 	At       Instant       `json:"at_ns"` // when it was noticed
 	Lateness time.Duration `json:"lateness_ns,omitempty"`
 	Note     string        `json:"note,omitempty"`
+	Source   Source        `json:"source,omitempty"` // the evidence for a loss, if it is not the stream itself
+	Sent     uint64        `json:"sent,omitempty"`   // how many of Count the server's own ledger lists as sent
 }
+
+// A Source is a record of the messages that were sent.
+type Source string
+
+// The sources of losses.
+const (
+	SourceServer    Source = "server"    // the server's own ledger
+	SourcePublisher Source = "publisher" // the publisher of the run
+)
 
 // find adds a finding, or counts it where there are too many.
 func (r *Record) find(f Finding) {

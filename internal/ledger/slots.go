@@ -13,6 +13,8 @@ const (
 	// startsAtOnce: if the first noop of a stream comes earlier than this after the headers, in intervals,
 	// it is the first that was owed: one before it would have been due before the headers.
 	startsAtOnce = .98
+	// latest is the longest time from the headers of a stream until its first noop is due, in intervals.
+	latest = 1.5
 	// aboutDue is how exactly it is known when a slot is due, in intervals.
 	aboutDue = .02
 )
@@ -163,12 +165,12 @@ func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 		next += interval
 	}
 	if next <= at {
-		next += time.Duration(whole(at-next, interval)+1) * interval
+		next += time.Duration(whole(at-next, interval)+1) * interval //nolint:gosec // G115: intervals of one run
 	}
 	return next
 }
 
 // whole is how many whole intervals are in d.
 func whole(d, interval time.Duration) uint64 {
-	return uint64(max(d, 0) / interval)
+	return uint64(max(d, 0) / interval) //nolint:gosec // G115: bounded in this expression
 }

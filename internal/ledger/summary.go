@@ -35,7 +35,7 @@ var states = [...]State{Planned, Connecting, Open, Waiting, Completed, Dropped, 
 func (s *summary) State() State { return states[s.state] }
 
 // become changes the State.
-func (s *summary) become(to State) { s.state = state(slices.Index(states[:], to)) }
+func (s *summary) become(to State) { s.state = state(slices.Index(states[:], to)) } //nolint:gosec // G115: states has eight elements
 
 // ended is the past, to be written.
 func (s *summary) ended() *past {
@@ -72,6 +72,7 @@ type rarities struct {
 	Unlisted   int
 	Others     []EventCount
 	Unanswered time.Duration
+	LastOutage *Outage
 
 	Connect  time.Duration // where first does not tell of it
 	OpenedAt Instant       // the same
@@ -83,7 +84,10 @@ type rarities struct {
 	MaxOutage time.Duration
 	Outages   []Outage
 
-	kept       uint64  // noops of the last outage that the service may still be sending, since it kept them for the client
+	reset *idReset // the latest; nil: none
+
+	latest     *Outage // the latest outage after which the client reconnected
+	kept       uint64  // noops of that outage that the service may still replay
 	replayedAt Instant // when the last of them came
 }
 
@@ -121,6 +125,7 @@ func (s *summary) fill(r *Record) {
 // fillLists adds what Record has and Sums leaves out. Findings are added last of all.
 func (s *summary) fillLists(r *Record) {
 	rare := s.rarities()
+	r.LastOutage = rare.LastOutage
 	r.Outages, r.Others, r.Refusals = slices.Clone(rare.Outages), slices.Clone(rare.Others), slices.Clone(rare.Refusals)
 }
 

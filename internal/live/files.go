@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/report/html"
@@ -103,13 +104,16 @@ func (f *Files) fill(out *html.Live, now time.Time) {
 		out.Sections[1] = f.timelines
 	}
 	out.Sections[2].Lead, out.Sections[2].Tables = nil, []html.Table{table}
-	if len(v.Findings) > 0 {
-		found := html.Table{Columns: []html.Column{{Name: "UTC"}, {Name: "connection"}, {Name: "what"}}}
-		for _, one := range v.Findings[:min(len(v.Findings), mostShown)] {
-			at := time.UnixMilli(int64(one.Unix * 1000)).UTC().Format(time.TimeOnly)
-			found.Rows = append(found.Rows, html.Row{{Text: at, At: one.Unix}, {Text: one.ID}, {Text: one.Text}})
+	if n := len(v.Groups); n > 0 {
+		found := html.Table{Columns: []html.Column{{Name: "UTC"}, {Name: "connections", Number: true}, {Name: "what"}}}
+		for _, g := range v.Groups[:min(n, mostShown)] {
+			at := time.UnixMilli(int64(g.FirstUnix * 1000)).UTC().Format(time.TimeOnly)
+			found.Rows = append(found.Rows, html.Row{{Text: at, At: g.FirstUnix}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
 		}
 		out.Sections[0].Lead, out.Sections[0].Tables = nil, []html.Table{found}
+		if n > mostShown {
+			out.Sections[0].Notes = []string{format.Count(n-mostShown, "group") + " more: the report lists all."}
+		}
 	}
 }
 
@@ -125,7 +129,7 @@ func sumOf(m *shard.Merged) (sum shard.Progress) {
 		r := m.Runners[c.Runner]
 		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
 		if r.State == shard.Running && !m.Plan.Described() && interval > 0 && silent >= interval {
-			sum.Undecided += uint64(silent / interval)
+			sum.Undecided += clamp.Uint64(int64(silent / interval))
 		}
 	}
 	return sum

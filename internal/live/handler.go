@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 )
 
@@ -36,6 +37,10 @@ func (s *Server) handler() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if r.URL.Path == "/favicon.ico" { // which browsers ask for by themselves, and the report is shown without
 			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		if fromAnotherSite(r) {
+			http.Error(w, "requests from pages of other sites are refused; open the address in a browser tab", http.StatusForbidden)
 			return
 		}
 		if !s.authorized(r) {
@@ -121,13 +126,14 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// encode is the event as the stream has it. Its data is JSON, which has no line breaks.
+// encode returns the event as the stream has it. Its data is JSON without line breaks: an escaped character is the same
+// string.
 func (e *event) encode() []byte {
 	var b bytes.Buffer
 	if e.id != "" {
 		fmt.Fprintf(&b, "id: %s\n", e.id)
 	}
-	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.name, e.data)
+	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.name, format.Escape(string(e.data)))
 	return b.Bytes()
 }
 

@@ -62,7 +62,7 @@ func health(now time.Time, runners []Runner, requests bool) html.Section {
 		}
 		row := html.Row{{Text: fmt.Sprint(r.Index)}, state}
 		if requests {
-			row = append(row, html.Cell{Text: format.Thousands(uint64(r.Requests))}, html.Cell{Text: format.Thousands(uint64(r.Failed))})
+			row = append(row, html.Cell{Text: format.Thousands(r.Requests)}, html.Cell{Text: format.Thousands(r.Failed)})
 		} else {
 			row = append(row, r.counted()...)
 		}

@@ -15,11 +15,16 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 )
 
 const (
 	mostViewers = 50
+	// maxConnections limits the descriptors of viewers: each page needs two, and a few more while it loads.
+	maxConnections = 4 * mostViewers
 	// idle is how long after the last viewer news are still kept for one who comes back.
 	idle = time.Minute
 	// awaited is how long before the end a viewer may have been cut off, and is still waited for to take the report.
@@ -60,6 +65,7 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	if err != nil {
 		return nil, fmt.Errorf("show the run at %s: %w; name another address, or none for a free port of this machine", address, err)
 	}
+	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
 		source: source, listener: listener, done: make(chan struct{}), log: newEventLog(),
 		viewers: map[*viewer]struct{}{}, seen: map[string]time.Time{}, took: map[string]bool{},
@@ -248,11 +254,22 @@ func (s *Server) page() (content []byte, err error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = html.WriteLive(&b, l, s.log.last())
+	err = html.WriteLive(format.Escaping(&b), l, s.log.last())
 	return b.Bytes(), err
 }
 
 var errOver = errors.New("the run is over, and has no report")
+
+// fromAnotherSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3): such requests would
+// load the machine and disturb the measurement. Links that the user follows may come from any site.
+func fromAnotherSite(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return false
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	origin := r.Header.Get("Origin")
+	return site == "cross-site" || site == "same-site" || origin != "" && origin != "http://"+r.Host
+}
 
 func (s *Server) authorized(r *http.Request) bool {
 	if s.token != "" {

@@ -3,6 +3,7 @@ package live
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,6 +168,22 @@ func TestWhoKnowsNothingGetsAll(t *testing.T) {
 }
 
 // A page that a browser shows stands for the event whose id is in it: what comes after it is all that it lacks.
+func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	s.view.About.Title = "soak \u009b31m\u202e"
+	s.view.Watch.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
+	events, stop := s.listen(t, "")
+	defer stop()
+	event := next(t, events).data
+	require.True(t, json.Valid([]byte(event)))
+	for name, text := range map[string]string{"page": get(t, s.URL(), http.StatusOK), "event": event} {
+		require.Contains(t, text, `\u009b31m\u202e`, name)
+		require.NotContains(t, text, "\u009b", name)
+		require.NotContains(t, text, "\u202e", name)
+	}
+}
+
 func TestThePageStandsForAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
@@ -249,6 +266,33 @@ func TestALoopbackPageIsShownUnderItsAddressOnly(t *testing.T) {
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusForbidden, answer.StatusCode)
 	get(t, strings.Replace(s.URL(), "127.0.0.1", "localhost", 1), http.StatusOK)
+}
+
+func TestPagesOfOtherSitesCannotRequestThePage(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	for _, tt := range []struct {
+		header map[string]string
+		want   int
+	}{
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, http.StatusForbidden},
+		{map[string]string{"Origin": "http://evil.example"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, http.StatusOK},
+		{map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, http.StatusOK},
+		{map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": strings.TrimSuffix(s.URL(), "/")}, http.StatusOK},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
+		require.NoError(t, err)
+		for name, value := range tt.header {
+			r.Header.Set(name, value)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, tt.want, answer.StatusCode, tt.header)
+	}
 }
 
 func TestThePageBecomesTheReport(t *testing.T) {

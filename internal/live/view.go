@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report/html"
@@ -127,8 +128,11 @@ func (v *View) banner(now time.Time, runners []Runner, sum *shard.Progress) html
 	}
 	soFar, lost := v.soFar(sum)
 	b.Reasons = append(b.Reasons, soFar)
-	if lost {
+	switch {
+	case lost:
 		b.Tone = html.Bad
+	case v.unchecked():
+		b.Tone = html.Doubt
 	}
 	for i := range runners {
 		if words, well := runners[i].Health(now); !well {
@@ -156,14 +160,19 @@ func (v *View) soFar(sum *shard.Progress) (words string, lost bool) {
 		what string
 	}{
 		{sum.Missed(), v.Noun + " missed"}, {sum.Faults(), v.Noun + " faulty"},
-		{uint64(sum.Dropped), "dropped"}, {uint64(sum.Refused), "refused"},
+		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
 	} {
 		if one.n > 0 {
 			parts = append(parts, format.Thousands(one.n)+" "+one.what)
 		}
 	}
 	lost = sum.Missed()+sum.Faults() > 0 || !v.Declared && len(parts) > 0
-	if len(parts) == 0 {
+	switch {
+	case v.unchecked():
+		parts = append(parts, "messages are not checked")
+	case len(parts) == 0 && sum.Received == 0:
+		parts = append(parts, "nothing received yet")
+	case len(parts) == 0:
 		parts = append(parts, "nothing lost yet")
 	}
 	if sum.Undecided > 0 {
@@ -175,13 +184,16 @@ func (v *View) soFar(sum *shard.Progress) (words string, lost bool) {
 	return strings.Join(parts, ", "), lost
 }
 
+// unchecked reports whether the description has message: 'unchecked'.
+func (v *View) unchecked() bool { return v.Plan.Described() && v.Counts == shard.CountsNothing }
+
 // requests says that the run makes requests, and holds no streams.
 func (v *View) requests(sum *shard.Progress) bool { return v.Plan.Connections == 0 && sum.Opened == 0 }
 
 func (v *View) tiles(sum *shard.Progress, lateness *shard.Histogram) []html.Tile {
 	if v.requests(sum) {
-		failed := html.Tile{Name: "failed", Value: format.Thousands(uint64(sum.Failed))}
-		return []html.Tile{{Name: "requests", Value: format.Thousands(uint64(sum.Requests)), Note: sum.Stage}, failed}
+		failed := html.Tile{Name: "failed", Value: format.Thousands(sum.Failed)}
+		return []html.Tile{{Name: "requests", Value: format.Thousands(sum.Requests), Note: sum.Stage}, failed}
 	}
 	tone := func(n uint64) html.Tone {
 		if n > 0 {
@@ -198,10 +210,18 @@ func (v *View) tiles(sum *shard.Progress, lateness *shard.Histogram) []html.Tile
 	if v.Plan.Connections > 0 {
 		planned = "of " + format.Thousands(v.Plan.Connections) + " planned"
 	}
+	open := html.Tile{Name: "streams open", Value: count(uint64(max(sum.Open, 0))), Note: planned}
+	if v.unchecked() {
+		return []html.Tile{open, {Name: v.Noun, Value: "not checked", Note: count(sum.Heartbeats) + " heartbeats", Tone: html.Doubt}}
+	}
+	missed := html.Tile{Name: v.Noun + " missed", Value: count(sum.Missed()), Note: fmt.Sprintf("%s faulty", count(sum.Faults())), Tone: tone(sum.Missed() + sum.Faults())}
+	if sum.Received+sum.Missed()+sum.Faults() == 0 {
+		missed.Value, missed.Note = "–", "nothing was received yet"
+	}
 	out := []html.Tile{
-		{Name: "streams open", Value: count(uint64(max(sum.Open, 0))), Note: planned},
+		open,
 		{Name: v.Noun + " received", Value: count(sum.Received), Note: fmt.Sprintf("%s late", count(sum.Late))},
-		{Name: v.Noun + " missed", Value: count(sum.Missed()), Note: fmt.Sprintf("%s faulty", count(sum.Faults())), Tone: tone(sum.Missed() + sum.Faults())},
+		missed,
 		{Name: "undecided", Value: count(sum.Undecided), Note: "due, and may still come"},
 		late,
 	}

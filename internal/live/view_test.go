@@ -160,12 +160,12 @@ func TestDeltasMakeTheWholePage(t *testing.T) {
 func TestTheVerdictSoFar(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]shard.Progress{
-		"nothing lost yet":               {},
-		"nothing lost yet, 14 undecided": {Undecided: 14},
-		"nothing lost yet, 2 reconnects": {Reconnected: 2},
-		"3 noops missed, 1 undecided":    {Counts: ledger.Counts{Lost: 3}, Undecided: 1},
-		"2 noops faulty, 4 dropped":      {Counts: ledger.Counts{Corrupted: 2}, Dropped: 4},
-		"1,200 refused":                  {Refused: 1200},
+		"nothing received yet":               {},
+		"nothing lost yet, 14 undecided":     {Counts: ledger.Counts{Received: 1}, Undecided: 14},
+		"nothing received yet, 2 reconnects": {Reconnected: 2},
+		"3 noops missed, 1 undecided":        {Counts: ledger.Counts{Lost: 3}, Undecided: 1},
+		"2 noops faulty, 4 dropped":          {Counts: ledger.Counts{Corrupted: 2}, Dropped: 4},
+		"1,200 refused":                      {Refused: 1200},
 	} {
 		h := newHour(15)
 		h.Watch.Hear(1, &p)
@@ -229,4 +229,18 @@ func BenchmarkSecondOfADay(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A run that checks no message never looks as if all were well with them.
+func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
+	t.Parallel()
+	h := newHour(15)
+	require.Equal(t, []string{"nothing received yet"}, h.Page(true).Banner.Reasons)
+	h.second()
+	require.Equal(t, []string{"nothing lost yet"}, h.Page(true).Banner.Reasons)
+	h.Plan.Service, h.Counts, h.Noun = "sse", shard.CountsNothing, "messages"
+	page := h.Page(true)
+	require.Equal(t, html.Doubt, page.Banner.Tone)
+	require.Equal(t, []string{"messages are not checked"}, page.Banner.Reasons)
+	require.Equal(t, "not checked", page.Banner.Tiles[1].Value)
 }

@@ -26,6 +26,9 @@ func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	if os.Getuid() != 0 {
 		untested.Skip(t, "network namespaces need root")
 	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		untested.Missing(t, "ip is not installed: apt-get install iproute2")
+	}
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), inNamespace+"=1")
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // A Reading is what each counter of a machine is, by name; one that the machine does not show is not there. Limits are
@@ -93,7 +95,7 @@ func (s *source) identity(r *Record) {
 	}
 	if fs, err := procfs.NewFS(s.proc); err == nil {
 		if stat, err := fs.Stat(); err == nil {
-			r.Cores, r.BootedUnix = len(stat.CPU), int64(stat.BootTime)
+			r.Cores, r.BootedUnix = len(stat.CPU), clamp.Int64(stat.BootTime)
 		}
 	}
 	_, r.Cards, _ = s.devices() // containers have none, as the kernel made their network

@@ -16,6 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/baseline"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -62,7 +63,7 @@ func (h *History) Write() error {
 	if is, err := ours(path); err != nil || !is {
 		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
 	}
-	return atomicfile.Write(path, func(w io.Writer) error { return h.page().Write(w) })
+	return atomicfile.Write(path, func(w io.Writer) error { return h.page().Write(format.Escaping(w)) })
 }
 
 // Kept says that the folder has a page of all runs.
@@ -75,7 +76,7 @@ func Kept(folder string) bool {
 
 // ours says that a file is a page of ours, or not there.
 func ours(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := regularfile.Open(path, regularfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
@@ -120,6 +121,7 @@ func (h *History) count() map[string]int {
 
 var tones = map[string]html.Tone{
 	string(verdict.Pass): html.Good, string(verdict.Fail): html.Bad, string(verdict.Invalid): html.Doubt, string(Unfinished): html.Doubt, string(Damaged): html.Doubt,
+	connectionsOnly: html.Doubt,
 }
 
 func (h *History) banner() html.Banner {
@@ -136,7 +138,7 @@ func (h *History) banner() html.Banner {
 	}
 	n := h.count()
 	for _, kind := range []struct{ is, name string }{
-		{string(verdict.Pass), "passed"}, {string(verdict.Fail), "failed"}, {string(verdict.Invalid), "invalid"}, {string(Unfinished), "unfinished"}, {string(Damaged), "damaged"},
+		{string(verdict.Pass), "passed"}, {connectionsOnly, "passed (connections only)"}, {string(verdict.Fail), "failed"}, {string(verdict.Invalid), "invalid"}, {string(Unfinished), "unfinished"}, {string(Damaged), "damaged"},
 	} {
 		if n[kind.is] > 0 {
 			b.Tiles = append(b.Tiles, html.Tile{Name: kind.name, Value: format.Thousands(n[kind.is]), Tone: tones[kind.is]})
@@ -146,7 +148,7 @@ func (h *History) banner() html.Banner {
 }
 
 // marks are those of a run, as criteria have them.
-var marks = map[string]string{string(verdict.Pass): "✓", string(verdict.Fail): "✗", string(verdict.Invalid): "?", string(Unfinished): "…", string(Damaged): "!"}
+var marks = map[string]string{string(verdict.Pass): "✓", connectionsOnly: "–", string(verdict.Fail): "✗", string(verdict.Invalid): "?", string(Unfinished): "…", string(Damaged): "!"}
 
 // runs are all runs, the newest first.
 func (h *History) runs() html.Section {

@@ -32,6 +32,9 @@ const (
 	Damaged    State = "damaged"    // there is one that cannot be read
 )
 
+// connectionsOnly is the outcome of a pass that checked no message.
+const connectionsOnly = "pass (connections only)"
+
 // A Run is the folder of one run.
 type Run struct {
 	baseline.Run             // Verdict is nil where it was not judged
@@ -198,18 +201,23 @@ func (p *Plan) compare(r *Run) {
 	if r.Verdict.Verdict == verdict.Invalid {
 		return
 	}
-	all := make([]baseline.Run, len(p.Runs))
-	for i, other := range p.Runs {
-		all[i] = other.Run
+	var normal []baseline.Run
+	for _, other := range p.Runs {
+		if other.Against == nil || len(other.Against.Regressions()) == 0 {
+			normal = append(normal, other.Run)
+		}
 	}
 	// An error says that there are too few, or that one is a copy of another: then nothing is known.
-	r.Against, _ = baseline.Compare(baseline.Before(all, r.Run), []baseline.Run{r.Run}, baseline.Tolerance)
+	r.Against, _ = baseline.Compare(baseline.Before(normal, r.Run), []baseline.Run{r.Run}, baseline.Tolerance)
 }
 
 // outcome is what became of a run, in a word.
 func (r *Run) outcome() string {
 	if r.Verdict == nil {
 		return string(r.State)
+	}
+	if r.Verdict.ConnectionsOnly() {
+		return connectionsOnly
 	}
 	return string(r.Verdict.Verdict)
 }

@@ -166,6 +166,22 @@ func TestARegressionIsWhatCompareCallsOne(t *testing.T) {
 	require.Equal(t, "#plan-1", doc.Find("#runs td[data-label=plan] a").First().AttrOr("href", ""))
 }
 
+// The runs after a change for the worse are regressions, all of them, and not only the first ones.
+func TestARegressionIsNoPartOfTheBaseline(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 4 {
+		made(t, out, n, nil)
+	}
+	for n := range 12 {
+		made(t, out, 4+n, late)
+	}
+	_, rows := page(t, out)
+	for _, text := range column(rows, "against earlier runs")[:12] {
+		require.Contains(t, text, "regression against 4 runs: lateness p99")
+	}
+}
+
 func TestWhatASaturatedGeneratorMayExplainIsNoRegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -340,4 +356,19 @@ func TestAPairSaysWhatChanged(t *testing.T) {
 	mess(t, filepath.Join(out, "others"))
 	_, err = ReadPair(string(first), filepath.Join(out, "others", "run-004"))
 	require.ErrorContains(t, err, "run-004 is damaged: its verdict.json cannot be read")
+}
+
+// A pass that checked no message is counted and shown apart from the others.
+func TestConnectionsOnlyIsShownApart(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	made(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.By = "sse", verdict.ByNothing })
+	doc, rows := page(t, out)
+	require.Equal(t, []string{"pass (connections only)", "pass"}, column(rows, "verdict"))
+	require.True(t, doc.Find(".banner").HasClass("doubt"))
+	require.Contains(t, doc.Find(".tiles .doubt").Text(), "passed (connections only)")
+	var text strings.Builder
+	require.NoError(t, read(t, out).Text(&text, 9))
+	require.Contains(t, strings.Join(strings.Fields(text.String()), " "), "1 pass, 1 pass (connections only) PASS (CONNECTIONS ONLY) run-002")
 }

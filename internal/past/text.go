@@ -19,7 +19,7 @@ func (h *History) Text(w io.Writer, most int) error {
 	out := bufio.NewWriter(w)
 	n := h.count()
 	sum := []string{format.Count(len(h.Runs), "run")}
-	for _, word := range []string{"pass", "fail", "invalid", "unfinished", "damaged"} {
+	for _, word := range []string{"pass", connectionsOnly, "fail", "invalid", "unfinished", "damaged"} {
 		if n[word] > 0 {
 			sum = append(sum, fmt.Sprintf("%d %s", n[word], word))
 		}
@@ -56,7 +56,7 @@ func (p *Plan) shown(runs []*Run) bool {
 }
 
 // named sets the name of a line before it.
-func named(name string) string { return fmt.Sprintf("%-*s", nameWidth, name) }
+func named(name string) string { return fmt.Sprintf("%-*s ", nameWidth-1, name) }
 
 func (r *Run) text(out *bufio.Writer) {
 	report.Wrapped(out, named(strings.ToUpper(r.outcome())), fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started)))

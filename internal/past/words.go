@@ -46,7 +46,7 @@ func (r *Run) trouble() string {
 func (r *Run) figures() (out []string) {
 	v := r.Verdict
 	if n := v.Noops; n.Expected > 0 {
-		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(int(n.Expected), v.Plan.Noun())))
+		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, v.Plan.Noun())))
 	}
 	for _, m := range suite.Metrics(v) {
 		if !m.Fault && len(out) < mostFigures {

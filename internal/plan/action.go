@@ -53,3 +53,16 @@ func parseAction(line string) (a Action, err error) {
 	}
 	return a, nil
 }
+
+// AllVariables is the value of AT_ENV that passes the whole environment to actions.
+const AllVariables = "all"
+
+var variableNames = regexp.MustCompile(`^[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*$`)
+
+// CheckVariables returns an error if a value of AT_ENV is not valid.
+func CheckVariables(names string) error {
+	if names != "" && !variableNames.MatchString(names) {
+		return fmt.Errorf("AT_ENV must be comma-separated names of variables or %s, got %q", AllVariables, names)
+	}
+	return nil
+}

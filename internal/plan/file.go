@@ -19,11 +19,21 @@ import (
 // SettingsFile is the file of settings that `soak run` reads where it is in the working directory.
 const SettingsFile = "soak.yaml"
 
+const (
+	// FromFile is the annotation of a flag that was set by the settings file.
+	FromFile = "from-file"
+	// AllowActions is the flag that allows the commands of the settings file.
+	AllowActions = "allow-actions"
+)
+
 // FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the flags'
 // names. A file that has a name of its own (named) has to be there. It is for all commands of a folder: a key that is none of
 // the flags is left to them if another command has it (others).
 func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(name string) bool) (read bool, err error) {
-	text, err := os.ReadFile(path)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's settings file
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return false, nil
 	}
@@ -55,10 +65,15 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	switch {
 	case strings.HasSuffix(name, "token"):
 		return fmt.Errorf("%s is a secret: it is read from the environment only, as %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	case name == AllowActions:
+		return fmt.Errorf("%s must be a command-line flag; a file cannot allow its own commands", name)
 	case flag == nil || name == "help" || name == "config":
 		return fmt.Errorf("%s is no setting: `soak run --help` lists them", name)
 	case flag.Changed:
 		return nil
+	}
+	if err := flags.SetAnnotation(name, FromFile, nil); err != nil {
+		return err
 	}
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {

@@ -50,12 +50,14 @@ type Plan struct {
 	Reconnect        bool    `json:"reconnect"`
 	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
 	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
+	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
 	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: any
 	AcceptEncoding   string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
 	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": what the server wants
+	FollowRedirects  bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
 	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
@@ -276,6 +278,15 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 		return DefaultMaxOutage, true
 	}
 	return time.Duration(p.MaxOutageS * float64(time.Second)), true
+}
+
+// MaxLastOutage returns the longest outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its default if
+// MAX_OUTAGE is -1. It is 0 if clients do not reconnect.
+func (p *Plan) MaxLastOutage() time.Duration {
+	if limit, ok := p.MaxOutage(); ok || !p.Reconnect {
+		return limit
+	}
+	return DefaultMaxOutage
 }
 
 // BackWithin is within how long of being lost 99.9 % of the streams have to be back; as MaxOutage it may not be limited.

@@ -56,6 +56,8 @@ func (p *Plan) Settings() []Setting {
 		{Name: "RECONNECT", Value: &p.Reconnect, Help: "clients reconnect and resume by Last-Event-ID; always on for a service that ends streams by itself", Script: "reconnect"},
 		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
 			Help: "how many noops may have gone missing unnoticed before the run is invalid; -1: none, or any number where the service neither numbers its noops nor keeps a ledger"},
+		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
+			Help: "invalid verdict if no message is checked, also for message: 'unchecked'"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "write the longest time without a stream in seconds, up to a year, or -1 for any",
 			Help:        "with --reconnect: for how many seconds a connection may be without a stream; -1: any"},
@@ -82,6 +84,9 @@ func (p *Plan) Settings() []Setting {
 		{Name: "STREAMS_PER_CONNECTION", Value: &p.PerConnection, Max: mostPerConnection, OutOfBounds: fmt.Sprintf("it must be a whole number, up to %d, or 0 for as many as the server allows", mostPerConnection), Doc: "docs/services.md",
 			Help:   "streams of a virtual user that may share a connection over HTTP/2; 0: as many as the server allows",
 			Script: "streamsPerConnection?", ScriptHelp: "streams that may share a connection over HTTP/2, 0 for as many as the server allows"},
+		{Name: "FOLLOW_REDIRECTS", Value: &p.FollowRedirects, Doc: "docs/services.md",
+			Help:   "follow redirects of streams to another origin, without the headers of the description",
+			Script: "followRedirects?", ScriptHelp: "whether streams follow redirects to another origin"},
 		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, OutOfBounds: "it must be a whole number of streams, up to 1000, or 0 for none", Doc: "docs/accounting.md", Holds: Runners,
 			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
@@ -109,6 +114,7 @@ type Local struct {
 	Machines, Prices, ControlListen   string
 	Progress, Pin, Live               string
 	At                                []string
+	AtEnv                             string
 }
 
 // LiveHere is where a run is shown if no other address is given: a free port of this machine, for this machine only.
@@ -146,6 +152,8 @@ func (l *Local) Settings() []Setting {
 			Help: "address at which to serve the reference target, for runners of other machines too"},
 		{Name: "AT", Value: &l.At, Holds: Here, Doc: "docs/actions.md",
 			Help: "run a command during the run, here: 'TIME [NAME]: COMMAND', such as '60s deploy: systemctl restart hub'; may be given again"},
+		{Name: "AT_ENV", Value: &l.AtEnv, Holds: Here, Doc: "docs/actions.md",
+			Help: "additional environment variables for --at commands: NAME,NAME (all: everything)"},
 		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/live.md",
 			Help: progress, SuiteHelp: progress},
 		{Name: "PIN", Value: &l.Pin, Holds: Here, Help: pin, SuiteHelp: pin},

@@ -5,11 +5,13 @@ package preflight
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/shirou/gopsutil/v4/mem"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -52,11 +54,13 @@ type Machine struct {
 	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address
 	Backlog   int    `json:"accept_backlog"`         // net.core.somaxconn
 	Available uint64 `json:"memory_available_bytes"` // at the start
+	Cores     int    `json:"cores,omitempty"`
+	Procs     int    `json:"gomaxprocs,omitempty"` // the maximum number of cores of a Go program: GOMAXPROCS, or the limit of the cgroup
 }
 
 // Look reads this machine's limits.
 func Look() Machine {
-	m := Machine{Files: openFiles()}
+	m := Machine{Files: openFiles(), Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0)}
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		var low, high int
 		if _, err := fmt.Sscan(string(text), &low, &high); err == nil {
@@ -110,8 +114,8 @@ func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
 	if s.Here && perService > held {
 		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}
-	files = uint64(held + spareFiles)
-	if proxied := uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
+	files = clamp.Uint64(held + spareFiles)
+	if proxied := clamp.Uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
 		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
 	}
 	return files, who
@@ -126,5 +130,5 @@ func Memory(p plan.Plan, s Services) uint64 {
 	if s.Proxied {
 		bytes += p.Connections * perNginx
 	}
-	return uint64(bytes)
+	return clamp.Uint64(bytes)
 }

@@ -1,6 +1,10 @@
 package preflight
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+)
 
 // What a connection that is held over TLS takes at most, in bytes, rounded up from what was measured (docs/results/handshake.md).
 const (
@@ -15,16 +19,17 @@ type Users struct {
 	Sources      int  // addresses from which each runner connects; 0: as many as it needs
 	Here         bool // the service runs on this host too
 	Proxied      bool // behind nginx, on this host
+	Handshakes   bool // each connection computes a TLS handshake
 }
 
 // Check says what would break a suite of requests, and what may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	held := max(u.Connections, u.VUs)
-	need, who := uint64(Files(u.perRunner(held))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(held))
-	if all := uint64(Files(held)); u.Here && all > need {
+	need, who := clamp.Uint64(Files(u.perRunner(held))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(held))
+	if all := clamp.Uint64(Files(held)); u.Here && all > need {
 		need, who = all, fmt.Sprintf("the service with %d connections at a time", held)
 	}
-	if proxied := uint64(2 * Files(held)); u.Proxied && proxied > need {
+	if proxied := clamp.Uint64(2 * Files(held)); u.Proxied && proxied > need {
 		need, who = proxied, fmt.Sprintf("nginx with %d connections at a time, two sides each,", held)
 	}
 	if m.Files > 0 && m.Files < need {
@@ -42,7 +47,21 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 		}
 		warnings = append(warnings, sentence)
 	}
-	return errs, warnings
+	return errs, append(warnings, u.cores(m)...)
+}
+
+// cores returns warnings about too few cores for handshakes.
+func (u Users) cores(m Machine) (warnings []string) {
+	if !u.Handshakes || m.Cores == 0 {
+		return nil
+	}
+	if m.Procs < m.Cores {
+		warnings = append(warnings, fmt.Sprintf("runners compute handshakes on at most %d of %d cores; unset GOMAXPROCS, or raise the CPU limit of the container", m.Procs, m.Cores))
+	}
+	if u.Here && m.Cores < 2 {
+		warnings = append(warnings, "runners and service share one core, so rates and times measure both together; run the service on another machine")
+	}
+	return warnings
 }
 
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
@@ -56,5 +75,5 @@ func (u Users) Memory() uint64 {
 			bytes += u.Connections * perHeldTarget
 		}
 	}
-	return uint64(bytes)
+	return clamp.Uint64(bytes)
 }

@@ -47,7 +47,7 @@ type Region struct {
 func Read(file string) (t Table, err error) {
 	text := builtIn
 	if file != "" {
-		if text, err = os.ReadFile(file); err != nil {
+		if text, err = os.ReadFile(file); err != nil { //nolint:gosec // G304: the user's table of prices
 			return t, fmt.Errorf("read the prices: %w", err)
 		}
 	}

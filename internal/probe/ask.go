@@ -218,17 +218,36 @@ func (a *asked) draft(event, client string) (o object) {
 		o.add("token", function("() => ''"))
 	}
 	o.add("connect", a.withThen(event, client))
-	message := object{}
-	if a.publish != nil {
-		for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
-			if value.name == "seq" || strings.Contains(string(asJSON(a.publish)), value.sent) {
-				message.add(value.name, "id") // it must be somewhere
-			}
-		}
-		o.add("publish", a.publish)
+	if a.publish == nil {
+		o.add("message", "unchecked")
+		return o
 	}
+	message := object{}
+	for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
+		if value.name == "seq" || strings.Contains(string(asJSON(a.publish)), value.sent) {
+			message.add(value.name, "id") // it must be somewhere
+		}
+	}
+	o.add("publish", a.publish)
 	o.add("message", message)
 	return o
+}
+
+// withoutTokens replaces the tokens in a text by {token}.
+func (a *asked) withoutTokens(text string) string {
+	return secret.Hide(text, a.subscribe, a.publishing)
+}
+
+// hideTokens replaces the tokens in the notes of a description.
+func (a *asked) hideTokens(o object) {
+	for _, f := range o {
+		for i, note := range f.notes {
+			f.notes[i] = a.withoutTokens(note)
+		}
+		if inner, ok := f.value.(object); ok {
+			a.hideTokens(inner)
+		}
+	}
 }
 
 // withThen is connect, with the second request in it.

@@ -31,7 +31,7 @@ func (f *findings) compression() (out []string) {
 		case cmp.Or(encoding, "identity") == "identity":
 			out = append(out, prefix+"not compressed.")
 		default:
-			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, stringShort(encoding), t.bytes, f.held(t, reference)))
+			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.s.quote(encoding), t.bytes, f.held(t, reference)))
 		}
 	}
 	if len(out) == len(encodings) && allEnd(out, "not compressed.") {

@@ -6,10 +6,12 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
@@ -31,7 +33,7 @@ func (f *findings) description() (o object) {
 		o.add("resume", f.resume.is, f.resume.notes...)
 	}
 	if s.asked.publish == nil {
-		return o
+		return f.checked(o, f.message.is)
 	}
 	with := slices.Clone(o)
 	with.add("publish", f.publishing(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", count(s.confirmed(), "message"), statuses(s.statuses), inSeconds(s.Pace)))
@@ -40,9 +42,35 @@ func (f *findings) description() (o object) {
 		return with
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
+	return f.checked(o, slices.DeleteFunc(slices.Clone(f.message.is), func(m field) bool { return m.name == "sum" })) // it is of publish
+}
+
+// checked returns the description with that message, or with message: 'unchecked' if nothing was found by which messages can
+// be checked. What was seen of them is then in its notes.
+func (f *findings) checked(o object, is object) object {
+	if slices.ContainsFunc(is, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
+		return withMessage(o, is)
+	}
+	o = withMessage(o, "unchecked")
+	for i := range o {
+		if o[i].name != "message" {
+			continue
+		}
+		for _, seen := range is {
+			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, inline(seen.value), strings.Join(seen.notes, " ")))
+		}
+	}
+	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, so a run checks connections and no message. "+
+		"With --publish-url and --publish-body the probe finds them in messages that it publishes.")
+	return o
+}
+
+// withMessage returns the description with another message.
+func withMessage(o object, value any) object {
+	o = slices.Clone(o)
 	for i := range o {
 		if o[i].name == "message" {
-			o[i].value = slices.DeleteFunc(slices.Clone(f.message.is), func(m field) bool { return m.name == "sum" }) // it is of publish
+			o[i].value = value
 		}
 	}
 	return o
@@ -77,7 +105,7 @@ func (f *findings) connectNotes() (out []string) {
 	}
 	var said []string
 	for what, n := range answers {
-		said = append(said, fmt.Sprintf("%s (%s)", stringShort(what), times(n)))
+		said = append(said, fmt.Sprintf("%s (%s)", f.s.quote(what), times(n)))
 	}
 	slices.Sort(said)
 	note := "Answered " + strings.Join(said, ", ")
@@ -87,14 +115,28 @@ func (f *findings) connectNotes() (out []string) {
 	out = append(out, note+".")
 	for _, t := range f.of(plain) {
 		if packed := t.open.Packed(); packed != "" {
-			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", stringShort(packed)))
+			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", f.s.quote(packed)))
 			break
 		}
+	}
+	if to := f.origin(); to != "" {
+		f.s.notes = append(f.s.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which got none of the headers: give that as the URL, or soak with --follow-redirects.", to))
 	}
 	if hello := f.greetings(); hello != "" {
 		out = append(out, "Each stream begins with "+hello+".")
 	}
 	return append(out, f.compression()...)
+}
+
+// origin is where redirects led the streams, "" if they stayed at the origin that was asked.
+func (f *findings) origin() string {
+	asked, _ := url.Parse(f.s.asked.base)
+	for _, t := range f.of(plain) {
+		if origin := t.open.Origin(); origin != redirect.Origin(asked) {
+			return origin
+		}
+	}
+	return ""
 }
 
 func (f *findings) thenNotes() []string {

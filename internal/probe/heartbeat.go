@@ -46,13 +46,15 @@ func groupOf(u *unit) (key string, b *beats) {
 			is: object{{name: "comment", value: true}}, what: "a comment", bare: true, named: true,
 			claims: func(o *unit) bool { return o.alone() },
 		}
+	case len(u.Event) > maxQuoted: // too long for a description
+		return "", nil
 	case len(u.Event) > 0:
 		name := string(u.Event)
 		return "event " + name, &beats{
 			is: object{{name: "event", value: name}}, what: "the event " + quoteJS(show(u.Event)), bare: !u.HasData, named: nameOfBeat.MatchString(name),
 			claims: func(o *unit) bool { return string(o.Event) == name },
 		}
-	case u.HasData && !u.HasID:
+	case u.HasData && !u.HasID && len(u.Data) <= maxQuoted:
 		data := string(u.Data)
 		return "data " + data, &beats{
 			is: object{{name: "data", value: data}}, what: "the data " + quoteJS(show(u.Data)), named: dataOfBeat.MatchString(data),

@@ -65,7 +65,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 		}
 		i.Streams = len(i.ages)
 	}
-	if err := i.hold(ctx); err != nil {
+	if err := i.hold(c.network(ctx)); err != nil {
 		return "", err
 	}
 	return i.report(), nil

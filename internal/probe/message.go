@@ -87,7 +87,7 @@ func (f *findings) noMessage(m *message) {
 		return
 	}
 	f.missing = append(f.missing,
-		"message: none came, so nothing is counted. With --publish-url and --publish-body the probe publishes some.")
+		"message: none came.")
 }
 
 func statuses(all []int) string {
@@ -106,7 +106,7 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 	}
 	if len(names) == 1 {
 		for name := range names {
-			if name != "message" {
+			if name != "message" && len(name) <= maxQuoted {
 				m.is.add("event", name, "All had this name.")
 			}
 		}
@@ -129,6 +129,9 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 		return all, units(all)
 	}
 	for _, name := range order {
+		if len(name) > maxQuoted {
+			continue
+		}
 		some := make([]series, len(all))
 		for i, one := range all {
 			some[i].t = one.t
@@ -148,6 +151,9 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 }
 
 func stringShort(s string) string { return show([]byte(s)) }
+
+// quote returns the start of a text of the service, without the tokens: part of a token would not be found later.
+func (s *session) quote(text string) string { return stringShort(s.asked.withoutTokens(text)) }
 
 // findPublished finds number, marker and time of what the probe has published.
 func (f *findings) findPublished(m *message, came []*unit) {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // object is an object of a description in the order in which it is written.
@@ -136,10 +139,10 @@ func quoteJS(text string) string {
 			out.WriteString(`\` + string(c))
 		case c == '\n':
 			out.WriteString(`\n`)
-		case c < ' ' || c == 0x7f || c == 0x2028 || c == 0x2029:
+		case c == '\t' || c == 0x2028 || c == 0x2029:
 			fmt.Fprintf(&out, `\u%04x`, c)
 		default:
-			out.WriteRune(c)
+			out.WriteString(format.Escape(string(c)))
 		}
 	}
 	out.WriteByte('\'')
@@ -151,7 +154,9 @@ func comment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "
 		line := indent + prefix
-		for _, w := range strings.FieldsFunc(sentence, func(c rune) bool { return c <= ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 }) {
+		for _, w := range strings.FieldsFunc(sentence, func(c rune) bool {
+			return c == 0x2028 || c == 0x2029 || unicode.IsSpace(c) || unicode.IsControl(c) || unicode.Is(unicode.Cf, c)
+		}) {
 			if len(line) > len(indent)+len(prefix) && len(line)+1+len(w) > lineWidth {
 				out.WriteString(line + "\n")
 				line = indent + "//  "

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
 // Config is what a probe needs. URLs, headers and bodies may have the placeholders of a description.
@@ -26,6 +27,7 @@ type Config struct {
 	Pace    time.Duration // between two messages that are published; 0: 1 s
 
 	SubscribeToken, PublishToken string
+	FollowRedirects              bool // to other origins
 
 	Progress func(sentence string) // may be nil
 	Wrong    func(err error) error // makes wrong usage of an error; may be nil
@@ -53,7 +55,7 @@ func Run(ctx context.Context, c Config) (module string, err error) {
 		return "", err
 	}
 	s := newSession(c, a)
-	if err := s.observe(ctx); err != nil {
+	if err := s.observe(c.network(ctx)); err != nil {
 		return "", err
 	}
 	return s.describe()
@@ -81,6 +83,14 @@ func (c *Config) prepare() (*asked, error) {
 	return a, nil
 }
 
+// network is a context whose requests follow the redirects that the user allows.
+func (c *Config) network(ctx context.Context) context.Context {
+	if c.FollowRedirects {
+		return stream.FollowingRedirects(ctx)
+	}
+	return ctx
+}
+
 // sayProxy tells of a proxy on the way: what is seen of the service may be its doing.
 func (c *Config) sayProxy() {
 	if p, err := proxy.FromEnvironmentTo(c.URL); err == nil && p != nil {
@@ -88,12 +98,17 @@ func (c *Config) sayProxy() {
 	}
 }
 
-// describe writes down what was seen.
+// describe writes the description. Its comments quote the service, which may have repeated a token.
 func (s *session) describe() (string, error) {
 	f := look(s)
 	description := f.description()
 	if _, err := service.Parse(asJSON(description)); err != nil {
 		return "", fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return asModule(description, f.head()), nil
+	head := f.head()
+	for i, sentence := range head {
+		head[i] = s.asked.withoutTokens(sentence)
+	}
+	s.asked.hideTokens(description)
+	return asModule(description, head), nil
 }

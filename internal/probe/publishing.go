@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
@@ -65,7 +65,7 @@ func (s *session) send(ctx context.Context, n int) error {
 func refusedBy(r stream.Request, answer stream.Answer) error {
 	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
-		return fmt.Errorf("%s, to %s, which is not followed: give the URL that it leads to", what, stream.Shorten(service.Hide(to, r.Secret()), 200))
+		return fmt.Errorf("%s, to %s, which is not followed: give the URL that it leads to", what, stream.Shorten(secret.Hide(to, r.Secret()), 200))
 	}
 	if answer.Body != "" {
 		what += " (" + answer.Body + ")"

@@ -27,17 +27,17 @@ func (f *findings) findResume() (r resume) {
 		r.notes = append(r.notes, "No event had an id before the stream was cut, so there is nothing to go on by. If a parameter of the URL does it, write by: { query: 'NAME' }.")
 		return by("none")
 	case again == nil:
-		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be opened again with Last-Event-ID: %s (%s).", stringShort(s.cutID), f.refusal(resumed)))
+		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be opened again with Last-Event-ID: %s (%s).", s.quote(s.cutID), f.refusal(resumed)))
 		return r
 	}
 	missed := f.missed()
 	if len(missed) == 0 {
 		f.missing = append(f.missing, "resume: no message came while a stream was cut, so whether those come again is not known.")
-		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; nothing had been missed.", stringShort(s.cutID)))
+		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; nothing had been missed.", s.quote(s.cutID)))
 		return by("header")
 	}
 	came, others, old := f.among(again, missed), f.among(control, missed), f.before(again)
-	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopened.Sub(s.cutAt)), count(len(missed), "message"), stringShort(s.cutID))
+	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopened.Sub(s.cutAt)), count(len(missed), "message"), s.quote(s.cutID))
 	switch {
 	case came == len(missed):
 		what += " All of them came."
@@ -164,11 +164,11 @@ func (f *findings) gap(lost bool) (is object, note string) {
 					name = "Last-Event-ID"
 				}
 				header := name + ": " + values[0]
-				note := fmt.Sprintf("With %s the answer had the header %s", how, stringShort(header))
+				note := fmt.Sprintf("With %s the answer had the header %s", how, f.s.quote(header))
 				if f.isID(values[0]) {
 					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", which is of an event: another one than was asked for."
 				}
-				return object{{name: "header", value: header}}, note + "."
+				return object{{name: "header", value: f.s.asked.withoutTokens(header)}}, note + "."
 			}
 		}
 		for i := range f.units[t] {

@@ -1,14 +1,17 @@
 package probe
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
@@ -37,6 +40,63 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	require.Contains(t, json, published)
 }
 
+// A service may repeat a token in its headers and in its ids.
+func TestRepeatedTokensAreNotWritten(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; token="+r.Header.Get("X-Api-Key"))
+		fmt.Fprintf(w, "id: %[1]s\nevent: %[1]s\ndata: %[1]s\n\n", r.Header.Get("X-Api-Key"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	module, _ := probe(t, server, Config{URL: server.URL + "/sub", Connect: Request{Headers: []string{"X-Api-Key: s3cret-token"}}})
+	require.Contains(t, module, "text/event-stream; token={token}")
+	require.Contains(t, module, "Last-Event-ID: {token}")
+	require.NotContains(t, module, "s3cret-token")
+}
+
+// redirecting starts a server whose streams another one serves, and returns it, the other, and the headers that the other got.
+func redirecting(t *testing.T) (server, other *httptest.Server, got chan http.Header) {
+	t.Helper()
+	got = make(chan http.Header, 100)
+	other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(other.Close)
+	server = httptest.NewServer(http.RedirectHandler(other.URL+"/x", http.StatusFound))
+	t.Cleanup(server.Close)
+	return server, other, got
+}
+
+func TestAnotherOriginGetsNoSecretOfTheProbe(t *testing.T) {
+	t.Parallel()
+	server, other, got := redirecting(t)
+	c := Config{
+		URL: server.URL + "/sub?access_token=s3cret", Connect: Request{Headers: []string{"X-Api-Key: s3cret"}},
+		Streams: 3, Pace: 40 * time.Millisecond, Length: 1600 * time.Millisecond,
+	}
+	for _, look := range []func(context.Context, Config) (string, error){Run, Idle} {
+		_, err := look(t.Context(), c)
+		require.EqualError(t, err, "GET "+server.URL+"/sub?…: follow the redirect (status 302): "+other.URL+" is another origin; pass --follow-redirects to allow it")
+	}
+	require.Empty(t, got)
+
+	c.FollowRedirects = true
+	module, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were redirected to another origin, "+strings.ReplaceAll(other.URL, "//", ""))
+	require.NotEmpty(t, got)
+	for len(got) > 0 {
+		header := <-got
+		require.Empty(t, header["Referer"])
+		require.Empty(t, header["X-Api-Key"])
+	}
+}
+
 // A service may say back what it was sent.
 func TestATokenThatTheServiceSaysBackIsNotWritten(t *testing.T) {
 	t.Parallel()
@@ -53,4 +113,22 @@ func TestATokenThatTheServiceSaysBackIsNotWritten(t *testing.T) {
 	require.NotContains(t, module, "s3cr")
 	require.Contains(t, json, `"url":"{base}/sub?access_key={token}"`)
 	require.NotContains(t, json, `"data"`)
+}
+
+// Control and format characters of a service can change how a terminal or an editor shows the description (CVE-2021-42574).
+func TestDescriptionsHaveNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	const hostile = "\u009b31m\u202e\x1b]0;x\x07"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for n := 1; r.Context().Err() == nil; n++ {
+			_, _ = fmt.Fprintf(w, ": %s\nevent: a%s\ndata: {\"n\":%d}\n\n", hostile, hostile, n)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	module, json := probe(t, server, Config{URL: server.URL + "/sub"})
+	require.Equal(t, format.Escape(module), module)
+	require.Contains(t, json, `"event":"a`+"\u009b31m\u202e")
 }

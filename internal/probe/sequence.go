@@ -12,7 +12,11 @@ import (
 // findOwn finds number and time in messages that the probe has not published.
 func (f *findings) findOwn(m *message, all []series, came []*unit) {
 	if len(came) > 2 && !bytes.Contains(came[0].Data, []byte("{token}")) && !slices.ContainsFunc(came, func(u *unit) bool { return string(u.Data) != string(came[0].Data) }) {
-		m.is.add("data", string(came[0].Data), "All messages had this data.")
+		if same := came[0].Data; len(same) <= maxQuoted {
+			m.is.add("data", string(same), "All messages had this data.")
+		} else {
+			m.notes = append(m.notes, fmt.Sprintf("All messages had the same data of %d bytes, which is too long to quote.", len(same)))
+		}
 	}
 	source, note := f.counter(all)
 	if m.seq = source; source != "" {
@@ -122,8 +126,14 @@ func (f *findings) findPer(m *message, all []series) {
 	m.is.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
 }
 
+// leastEvery is the shortest interval that can be told from chance.
+const leastEvery = 50 * time.Millisecond
+
 // findEvery sees whether messages come every so many seconds.
 func (f *findings) findEvery(m *message, all []series) {
+	if slices.ContainsFunc(m.is, func(is field) bool { return is.name == "per" && is.value == "topic" }) {
+		return // the numbers decide
+	}
 	var apart []time.Duration
 	for _, one := range all {
 		for i := 1; one.t.role == plain && i < len(one.units); i++ {
@@ -135,7 +145,10 @@ func (f *findings) findEvery(m *message, all []series) {
 	}
 	slices.Sort(apart)
 	middle := apart[len(apart)/2]
-	slack := max(middle/5, 50*time.Millisecond)
+	if middle < leastEvery {
+		return
+	}
+	slack := max(middle/5, leastEvery)
 	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
 		m.is.add("every", rounded(middle), "They came "+between(apart[0], apart[len(apart)-1])+" apart.")
 	}

@@ -157,12 +157,12 @@ const (
 // reading makes a reader of a source by compiling a description with it; nil where it is none.
 func reading(source string, as purpose) reader {
 	quoted, _ := json.Marshal(source)
-	connect, message := `{"url":"{base}"}`, `{}`
+	connect, message := `{"url":"{base}"}`, `"unchecked"`
 	switch as {
 	case readSeq:
 		message = fmt.Sprintf(`{"seq":%s}`, quoted)
 	case readTime:
-		message = fmt.Sprintf(`{"sentAt":%s}`, quoted)
+		message = fmt.Sprintf(`{"sentAt":%s,"every":1}`, quoted)
 	case readClient:
 		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
 	}
@@ -189,7 +189,7 @@ func reading(source string, as purpose) reader {
 // marked is a reader of the run's marker: it says whether a message has it there.
 func marked(source, marker string) func(b *service.Block) bool {
 	quoted, _ := json.Marshal(source)
-	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":{"url":"{base}"},"message":{"run":%s}}`, quoted))
+	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":{"url":"{base}"},"message":{"run":%s,"every":1}}`, quoted))
 	if err != nil {
 		return func(*service.Block) bool { return false }
 	}

@@ -3,9 +3,11 @@ package probe
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
@@ -36,8 +38,8 @@ type track struct {
 
 	mu      sync.Mutex
 	parts   []stream.Part
-	dropped int  // parts over the most that are kept
-	recent  bool // of these the last are kept, and not the first
+	size    int  // bytes of parts
+	recent  bool // keeps the last parts, not the first, if there are too many
 	ended   error
 	endedAt time.Time
 	ours    bool // it was closed here
@@ -48,8 +50,38 @@ type track struct {
 	done chan struct{}
 }
 
-// most bounds what is kept of one stream.
-const most = 5000
+// These limits bound the memory that the parts of one stream use, whatever the service sends.
+const (
+	maxParts = 5000
+	maxBytes = 4 << 20
+)
+
+// maxQuoted is the length in bytes up to which a description quotes what a service sent.
+const maxQuoted = 1 << 10
+
+// keep stores a part within the limits of a stream.
+func (t *track) keep(p stream.Part) {
+	size := sizeOf(p)
+	if t.recent {
+		for len(t.parts) > 0 && (len(t.parts) == maxParts || t.size+size > maxBytes) {
+			t.forget((len(t.parts) + 1) / 2)
+		}
+	}
+	if len(t.parts) == maxParts || t.size+size > maxBytes {
+		return
+	}
+	t.parts, t.size = append(t.parts, p), t.size+size
+}
+
+// forget removes the first n parts.
+func (t *track) forget(n int) {
+	for _, p := range t.parts[:n] {
+		t.size -= sizeOf(p)
+	}
+	t.parts = slices.Delete(t.parts, 0, n)
+}
+
+func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
 // read reads a stream to its end. first is told of each block, for the second request. Of a secret that the service
 // says back nothing is kept.
@@ -64,14 +96,7 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 			t.mu.Unlock()
 			return
 		}
-		if t.recent && len(t.parts) == most {
-			t.parts, t.dropped = append(t.parts[:0], t.parts[most/2:]...), t.dropped+most/2
-		}
-		if len(t.parts) < most {
-			t.parts = append(t.parts, without(p, secrets))
-		} else {
-			t.dropped++
-		}
+		t.keep(without(p, secrets))
 		t.id = t.open.LastEventID()
 		t.mu.Unlock()
 		if !p.Line && first != nil {
@@ -84,7 +109,7 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 func without(p stream.Part, secrets []string) stream.Part {
 	for _, text := range []*[]byte{&p.Event, &p.ID, &p.Data, &p.Comment} {
 		if len(*text) > 0 {
-			*text = []byte(service.Hide(string(*text), secrets...))
+			*text = []byte(secret.Hide(string(*text), secrets...))
 		}
 	}
 	return p

@@ -20,6 +20,7 @@ type Spec struct {
 	Args   []string
 	Env    []string // whole, not added to ours
 	Log    string   // file that takes stdout and stderr, appended to
+	Output *os.File // takes them in the place of Log
 	Extra  []*os.File
 	Cores  Cores          // that it may run on
 	Orphan syscall.Signal // what the kernel sends it when soak dies
@@ -35,12 +36,15 @@ type Process struct {
 
 // Start starts the process.
 func Start(s Spec) (*Process, error) {
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	log := s.Output
+	if log == nil {
+		var err error
+		if log, err = os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+			return nil, fmt.Errorf("start %s: %w", s.Name, err)
+		}
+		defer log.Close()
 	}
-	defer log.Close()
-	cmd := exec.Command(s.Path, s.Args...)
+	cmd := exec.Command(s.Path, s.Args...) //nolint:gosec // G204: starts the runs' programs, without a shell
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
 	cmd.SysProcAttr = attributes(s.Orphan)
 	if err := startOn(cmd, s.Cores); err != nil {

@@ -5,18 +5,25 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 const (
-	// keepIdle is for how long an idle connection is kept. Servers close theirs after 5 s or more (Node, uvicorn): a
-	// message that is sent at that moment is lost, and nobody could say whether the service had it.
-	keepIdle = 4 * time.Second
+	// keepIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle connection at
+	// any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
+	keepIdle = time.Second
+	// leastIdle is the shortest idle time after which a server may have closed a connection as idle.
+	leastIdle = 100 * time.Millisecond
 	// mostAnswer is what is read of an answer, its head included. A longer one ends its connection.
 	mostAnswer = 256 << 10
 )
@@ -49,8 +56,11 @@ type conn struct {
 	raw    net.Conn // below TLS
 	origin *origin
 	in     *bufio.Reader
-	left   int // bytes that may be read
-	since  time.Time
+	left   int           // bytes that may be read
+	began  bool          // the response to the present request has started
+	since  time.Time     // when the last response ended
+	idle   time.Duration // before the present request; 0 on a new connection
+	keep   time.Duration // the longest idle time before reuse
 }
 
 func newPool(insecure bool, proxies proxy.Chooser) *pool {
@@ -64,6 +74,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])
 	c.left -= n
+	c.began = c.began || n > 0
 	return n, err
 }
 
@@ -82,8 +93,8 @@ func (p *pool) get(ctx context.Context, name []byte, deadline time.Time) (c *con
 			c, err := p.dial(ctx, o, deadline)
 			return c, false, err
 		}
-		c.left = mostAnswer
-		if c.SetDeadline(deadline) == nil && time.Since(c.since) < keepIdle && c.in.Buffered() == 0 && alive(c.raw) {
+		c.left, c.began, c.idle = mostAnswer, false, time.Since(c.since)
+		if c.SetDeadline(deadline) == nil && c.idle < c.keep && c.in.Buffered() == 0 && alive(c.raw) {
 			return c, true, nil
 		}
 		p.drop(c)
@@ -180,9 +191,9 @@ func (p *pool) add(c *conn) error {
 	return nil
 }
 
-// put gives back a connection that can be used again, and closes what has been idle for too long.
-func (p *pool) put(c *conn) {
-	c.since = time.Now()
+// put returns a connection to the pool after a response, and closes connections that have been idle for too long.
+func (p *pool) put(c *conn, answer http.Header) {
+	c.since, c.keep = time.Now(), idleLimit(answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -195,6 +206,28 @@ func (p *pool) put(c *conn) {
 		idle = idle[1:]
 	}
 	c.origin.idle = idle
+}
+
+// idleLimit returns how long a connection may be idle after a response: half of the server's own timeout (Keep-Alive:
+// timeout=5), because the next request must arrive within that timeout.
+func idleLimit(answer http.Header) time.Duration {
+	for _, parameter := range strings.Split(answer.Get("Keep-Alive"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+		if !strings.EqualFold(name, "timeout") {
+			continue
+		}
+		if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16); err == nil {
+			return min(time.Duration(s)*time.Second/2, keepIdle)
+		}
+	}
+	return keepIdle
+}
+
+// closedIdle reports whether the server may have closed the connection as idle while a request was on its way: no byte of a
+// response arrived, and the connection ended within keepIdle.
+func (c *conn) closedIdle(err error, sent time.Duration) bool {
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return ended && !c.began && c.idle >= leastIdle && sent < keepIdle
 }
 
 // drop closes a connection that get gave.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -31,7 +32,7 @@ func (s *sender) send(topic int) {
 	p := s.p
 	sent := p.now()
 	number := p.log.Begin(topic, sent)
-	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent}
+	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent} //nolint:gosec // G115: counts the messages of one run
 	p.settle(topic, number, s.exchange(&v))
 }
 
@@ -52,10 +53,20 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 			if n == 0 && reused && !p.pool.isClosed() { // closed while it was idle: nothing has left
 				continue
 			}
-			return shard.Outcome{State: shard.Open, SentUS: v.SentAt, AtUS: p.now(), Text: p.why(err)}
+			return p.unanswered(c, v.SentAt, err)
 		}
 		return s.read(c, v.SentAt)
 	}
+}
+
+// unanswered returns the outcome of a message whose connection failed after it was sent.
+func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
+	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.why(err)}
+	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && !p.pool.isClosed() {
+		o.Idle = true
+		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
+	}
+	return o
 }
 
 // why is an error in words.
@@ -154,7 +165,7 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 		var err error
 		if resp, err = http.ReadResponse(c.in, &s.request); err != nil { // its body is closed by drain
 			p.pool.drop(c)
-			return shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.why(err)}
+			return p.unanswered(c, sentUS, err)
 		}
 		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
 			break
@@ -164,16 +175,17 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 	accepted := p.c.Service.Publish.Accepts(resp.StatusCode)
 	var body []byte
 	if !accepted {
-		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999))
-		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid) // what there is of it
+		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) //nolint:gosec // G115: net/http reads three digits
+		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid)                  // what there is of it
 		o.Text = p.describe(resp, body, c.origin.through)
 	}
 	_, err := io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
+	o.BodyUS = p.now() - o.AtUS
 	if err != nil || resp.Close || resp.StatusCode < http.StatusOK {
 		p.pool.drop(c)
 	} else {
-		p.pool.put(c)
+		p.pool.put(c, resp.Header)
 	}
 	return o
 }
@@ -191,7 +203,7 @@ func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Pr
 	if line = clean(line); line != "" {
 		text += ": " + line
 	}
-	return clean(service.Hide(text, p.c.Token))
+	return clean(secret.Hide(text, p.c.Token))
 }
 
 // clean takes control characters out of what a service said.

@@ -49,7 +49,7 @@ type Service struct {
 // Prometheus starts an empty one that takes remote writes and scrapes nothing. dir is a folder of its own.
 func Prometheus(ctx context.Context, dir string) (*Service, error) {
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte("# Nothing is scraped: what is asked for here is of the past.\nglobal: {}\n"), 0o644); err != nil {
+	if err := os.WriteFile(config, []byte("# Nothing is scraped: what is asked for here is of the past.\nglobal: {}\n"), 0o644); err != nil { //nolint:gosec // G306: Prometheus's container has another user
 		return nil, err
 	}
 	port, err := freePort(ctx)
@@ -159,7 +159,7 @@ func (s *Service) Stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
-	_ = exec.CommandContext(ctx, "docker", "rm", "--force", "--volumes", s.container).Run() // most often it is gone by now
+	_ = exec.CommandContext(ctx, "docker", "rm", "--force", "--volumes", s.container).Run() //nolint:gosec // G204: our container's name; mostly it is gone
 }
 
 // docker says whether there is a Docker that answers.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/sse-soak/sse-soak/internal/history"
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
@@ -118,6 +120,7 @@ func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
 // A capsule of a Prometheus with native histograms opens with one for which they are a feature yet (before 3), too.
 func TestNativeHistogramsAreTaken(t *testing.T) {
 	t.Parallel()
+	needsPrometheus(t)
 	replayed, err := Prometheus(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(replayed.Stop)
@@ -140,6 +143,23 @@ func TestNativeHistogramsAreTaken(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+func TestAnInterruptedStartReturnsTheCauseOfTheInterruption(t *testing.T) {
+	t.Parallel()
+	needsPrometheus(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := Prometheus(ctx, t.TempDir())
+	require.ErrorIs(t, err, context.Canceled, "not: it did not become ready")
+}
+
+// needsPrometheus skips a test if there is neither the program nor a Docker that could run it.
+func needsPrometheus(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("prometheus"); err != nil && !docker(t.Context()) {
+		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
+	}
 }
 
 func ask(t *testing.T, address string) prometheus.API {

@@ -61,6 +61,9 @@ func (l *list) effect(e *verdict.Effect) {
 		resumed = " " + format.Thousands(*e.Resumed) + " resumed,"
 	}
 	l.add("messages", "%s missed,%s %s duplicated", format.Thousands(e.Missed), resumed, format.Thousands(e.Doubled))
+	if e.NotResumed > 0 {
+		l.add("", "%s published around an outage did not arrive, because the client could not resume", format.Count(e.NotResumed, "more message"))
+	}
 	l.add("counted", "until %s", format.Moment(e.Until))
 	for _, note := range e.Notes {
 		l.add("", "%s", note)

@@ -63,7 +63,7 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 
 // cell keeps a spreadsheet from taking text for a formula (CWE-1236).
 func cell(text string) string {
-	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(text)[0]) {
 		return "'" + text
 	}
 	return text

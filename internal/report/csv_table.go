@@ -19,7 +19,11 @@ func TableFile(t *verdict.Table) string {
 // Table writes a table of a suite for a spreadsheet: numbers without the commas that people read them by.
 func Table(w io.Writer, t *verdict.Table) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(t.Columns) // its error comes again from Error
+	head := make([]string, len(t.Columns))
+	for i, text := range t.Columns {
+		head[i] = cell(text)
+	}
+	_ = out.Write(head) // Error returns its error
 	for _, cells := range t.Rows {
 		written := make([]string, len(cells))
 		for i, text := range cells {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/price"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -24,7 +26,7 @@ func facts(v *verdict.Verdict) list {
 	var out list
 	if v.Layout.Declared {
 		out.add("suite", "%s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
-		out.add("target", "%s", v.Suite.BackendURL)
+		out.add("target", "%s%s", v.Suite.BackendURL, v.Redirected())
 		out = append(out, v.Facts...)
 	} else {
 		out.streams(v)
@@ -65,7 +67,7 @@ func Cost(c *verdict.Cost) []verdict.Fact {
 	out.add("cost", "%s%s", price.USD(c.USD), per)
 	took := fmt.Sprintf("%.2f instance hours (%s), %s read by the runners", c.InstanceHours, strings.Join(hosts, ", "), format.Bytes(c.BytesRead))
 	if c.Messages > 0 {
-		took += ", " + format.Count(int(c.Messages), "message")
+		took += ", " + format.Count(c.Messages, "message")
 	}
 	out.add("", "%s", took)
 	out.add("", "%s on demand by prices of %s, without setting up and down", c.Region, c.AsOf)
@@ -98,11 +100,30 @@ func (l *list) streams(v *verdict.Verdict) {
 	}
 }
 
+// Planned returns the number of messages in the plan, if the run did not pass and expected fewer because streams were open for
+// less time than planned; otherwise 0.
+func Planned(v *verdict.Verdict) uint64 {
+	byInterval := !v.Plan.Described() || v.Counting() == shard.CountsInterval
+	if n := v.Noops; v.Verdict == verdict.Pass || !byInterval || n.Expected >= n.Floor {
+		return 0
+	}
+	return v.Noops.Floor
+}
+
+// received formats the numbers of messages received, expected and, if higher, planned.
+func received(v *verdict.Verdict, t ledger.Totals) string {
+	text := fmt.Sprintf("%s of %s received", format.Thousands(t.Received), format.Thousands(t.Expected))
+	if planned := Planned(v); planned > 0 {
+		text += fmt.Sprintf(" (%s planned)", format.Thousands(planned))
+	}
+	return text
+}
+
 // noops are what came of the protocol noop.
 func (l *list) noops(v *verdict.Verdict) {
 	p, n := v.Plan, v.Noops
 	faults := faultsOf(n.Totals)
-	l.add("noops", "%s of %s received, %s,", format.Thousands(n.Received), format.Thousands(n.Expected), strings.Join(faults[:2], ", "))
+	l.add("noops", "%s, %s,", received(v, n.Totals), strings.Join(faults[:2], ", "))
 	l.add("", "%s, %d over %d ms late", strings.Join(faults[2:], ", "), n.Late, p.LateMS)
 	l.add("lateness", "%s", quantiles(v.LatenessMS))
 	if v.LatencyMS != nil {

@@ -15,9 +15,14 @@ import (
 var markdown string
 
 var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": format.Bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark, "ran": Ran,
+	"bytes": format.Bytes[uint64], "escape": escaper.Replace, "facts": facts, "mark": Mark, "ran": Ran,
 	"list": func(all ...string) []string { return all },
-	"seal": func(o verdict.Outcome) string { return seal[o] },
+	"seal": func(v *verdict.Verdict) string {
+		if v.ConnectionsOnly() {
+			return seal[verdict.Invalid]
+		}
+		return seal[v.Verdict]
+	},
 	"numeric": func(t verdict.Table) (out []bool) {
 		for i := range t.Columns {
 			out = append(out, t.Numeric(i))

@@ -14,19 +14,19 @@ import (
 // target is what was soaked, and where it runs.
 func target(v *verdict.Verdict) string {
 	if v.Plan.Described() {
-		return v.Plan.ServiceName() + " at " + v.Plan.BackendURL
+		return v.Plan.ServiceName() + " at " + v.Plan.BackendURL + v.Redirected()
 	}
-	return v.Plan.BackendURL
+	return v.Plan.BackendURL + v.Redirected()
 }
 
 // messages are what came of a described service, and what was published to it.
 func (l *list) messages(v *verdict.Verdict) {
 	m := v.Messages
 	if v.Counting() == shard.CountsNothing {
-		l.add("messages", "not counted: the description does not say where their number is")
+		l.add("messages", "not checked: the service description has message: 'unchecked'")
 	} else {
 		faults := faultsOf(m.Totals)
-		l.add("messages", "%s of %s received, %s,", format.Thousands(m.Received), format.Thousands(m.Expected), strings.Join(faults[:2], ", "))
+		l.add("messages", "%s, %s,", received(v, m.Totals), strings.Join(faults[:2], ", "))
 		l.add("", "%s%s", strings.Join(faults[2:], ", "), late(v))
 	}
 	if also := Beside(m); len(also) > 0 {
@@ -45,7 +45,7 @@ func (l *list) messages(v *verdict.Verdict) {
 		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
 		l.add("", "%s", LatencyBasis(v))
 	case v.Counting() == shard.CountsNumbers:
-		l.add("latency", "not known: no message had the time of its sending in it")
+		l.add("latency", "not known: no message contained its publish time")
 	}
 	if q := m.LastSubscriberMS; q != nil {
 		l.add("last stream", "%s", quantiles(*q))
@@ -81,7 +81,8 @@ func Beside(m verdict.Messages) (out []string) {
 		{m.Strayed, "message of another topic", "messages of other topics"},
 		{m.Repeated, "message again, which the service may send twice", "messages again, which the service may send twice"},
 		{m.Announced, "gap that the service announced", "gaps that the service announced"},
-		{m.Uncounted, "block that the description does not name", "blocks that the description does not name"},
+		{m.Unchecked, "event that was not checked", "events that were not checked"},
+		{m.Uncounted, "block that is neither message nor heartbeat", "blocks that are neither message nor heartbeat"},
 	} {
 		if n.count > 0 {
 			out = append(out, format.Thousands(n.count)+" "+format.Form(int(min(n.count, 2)), n.one, n.many))

@@ -114,13 +114,14 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(took), took)
 	}
 	m.Ends.Add("backend-2", shard.CodeStatus+"404", time.Unix(start+3596, 0), 2*time.Millisecond)
+	m.Redirects = []shard.Redirect{{Origin: "http://127.0.0.1:41235", Streams: 1}}
 	server := verdict.ServerLedger{}
 	for _, c := range m.Connections.All() {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}
 	}
 	v, err := suite.Judge(&verdict.Evidence{
 		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
-		Failures: []string{"the backend died at 22:20:00 UTC (signal: killed) and was restarted"},
+		Failures: []verdict.Failure{{Unix: start + 400, Text: "the backend died at 22:20:00 UTC (signal: killed) and was restarted"}},
 		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
 		Ran: &verdict.Ran{
 			Command: []string{"env", "CONNECTIONS=4", "bin/soak", "run", "--at", "30m reload: true"}, Commit: "0123456789ab+dirty", Soak: "v1.2.3", Go: "go1.26.8", Backend: "devel", Nginx: "nginx/1.22.1",
@@ -277,7 +278,7 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 // A spreadsheet runs cells that begin like a formula.
 func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
 	t.Parallel()
-	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"} {
+	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"} {
 		m, v, _ := handmade()
 		m.Connections.Edit(0).ID, m.Connections.Edit(0).Reason, m.Connections.Edit(0).State = evil, evil, ledger.State(evil)
 		m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
@@ -287,7 +288,7 @@ func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
 		require.NoError(t, err)
 		for _, cell := range rows[1] {
-			require.NotContains(t, "=+-@\t\r", string(append([]byte(cell), ' ')[0]), cell)
+			require.NotContains(t, "=+-@\t\r\n＝", string([]rune(cell + " ")[0]), cell)
 		}
 	}
 }

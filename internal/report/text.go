@@ -23,14 +23,20 @@ const (
 // Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
 func Text(w io.Writer, v *verdict.Verdict) error {
 	out := printer{bufio.NewWriter(w)}
-	out.printf("%s  %s\n", strings.ToUpper(string(v.Verdict)), plain(v.TestID))
-	for _, r := range v.Reasons {
+	out.printf("%s  %s\n", v.Title(), plain(v.TestID))
+	for _, r := range v.Headline() {
 		out.wrapped("  - ", r)
 	}
 	out.printf("\n")
 	out.facts(facts(v))
 	out.printf("\n")
 	criteria(out, v.Criteria)
+	for i, r := range v.AllReasons() {
+		if i == 0 {
+			out.printf("\nAll reasons\n")
+		}
+		out.wrapped("  - ", r)
+	}
 	for i := range v.Actions {
 		out.printf("\n%s\n", ActionTitle(&v.Actions[i]))
 		out.facts(ActionFacts(&v.Actions[i]))
@@ -72,21 +78,15 @@ func criteria(out printer, all []verdict.Criterion) {
 	}
 }
 
-// Mark is how a criterion came out: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning.
-func Mark(c verdict.Criterion) string {
-	switch {
-	case c.Pass:
-		return "✓"
-	case c.Advisory:
-		return "!"
-	case c.Invalid:
-		return "?"
-	}
-	return "✗"
+// Mark returns the mark of a criterion: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning, – not judged.
+func Mark(c verdict.Criterion) string { return marks[c.State()] }
+
+var marks = map[verdict.State]string{
+	verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",
 }
 
 // plainMarks are the marks for a terminal, which may know no others.
-var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!"}
+var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
 // fold breaks s between words into lines of at most so many characters; a word that is longer
 // has a line of its own, or with cut is cut into several.
@@ -121,7 +121,7 @@ func pop(lines *[]string) (first string) {
 // plain takes out what a terminal or the table would obey: escapes, tabs, line ends.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '
 		}
 		return r

@@ -4,19 +4,19 @@
 package resources
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // Every is the distance of two samples.
@@ -130,11 +130,15 @@ func Summarize(samples []Sample) (s Summary) {
 
 // Read reads resources.ndjson; no file is no samples.
 func Read(path string) (out []Sample, err error) {
-	content, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := regularfile.Open(path, regularfile.Table)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
-	for lines := json.NewDecoder(bytes.NewReader(content)); lines.More(); {
+	defer f.Close()
+	for lines := json.NewDecoder(f); lines.More(); {
 		var s Sample
 		if err := lines.Decode(&s); err != nil {
 			return nil, fmt.Errorf("read samples %s: %w", path, err)

@@ -29,7 +29,7 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 	if err != nil {
 		return "", nil, err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := makeFolder(out); err != nil {
 		return "", nil, fmt.Errorf("make the results folder: %w", err)
 	}
 	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
@@ -88,7 +88,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 }
 
 func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) (problems []string, err error) {
-	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+	if err := makeFolder(d.Path(ShardsDir)); err != nil {
 		return nil, err
 	}
 	work, ctx := errgroup.WithContext(ctx)
@@ -111,7 +111,7 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 			if shard.IsFile(name) {
 				to = filepath.Join(ShardsDir, name)
 			}
-			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { // who merges need not be who fetched
+			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { //nolint:gosec // G306: see makeFolder
 				return err
 			}
 			mu.Lock()
@@ -157,7 +157,7 @@ func nameable(testID string) error {
 // moveTo moves everything into the folder to. Its shards are replaced as a whole: one that an
 // earlier fetch left there must not be counted.
 func (d Dir) moveTo(to Dir) error {
-	if err := os.MkdirAll(string(to), 0o755); err != nil {
+	if err := makeFolder(string(to)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(to.Path(ShardsDir)); err != nil {

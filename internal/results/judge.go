@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
@@ -22,14 +24,39 @@ import (
 
 // Judge makes the verdict from the files. problems are what made the files incomplete before.
 func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
+	return d.JudgeExpecting(0, problems...)
+}
+
+// ExpectAny is the number for JudgeExpecting that requires no number of laptops or runners.
+const ExpectAny = -1
+
+// JudgeExpecting is Judge of a run that requires a number of laptops, or of runners if it has a plan. 0 requires the number of the
+// verdict that the folder has.
+func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *shard.Merged, error) {
+	stored := expect == 0
+	if stored {
+		var before verdict.Verdict
+		if there, err := d.readJSON(VerdictFile, &before); there && err == nil {
+			expect = before.Expect
+		}
+	}
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
 	}
+	expect = max(expect, 0)
 	ledger := d.serverLedger()
 	go func() { _, _ = ledger() }() // meanwhile
 	merged, problems, err := d.merge(nil, problems...)
 	if err != nil {
 		return nil, nil, err
+	}
+	if expect > 0 {
+		if problem := merged.Expect(expect); problem != "" {
+			if stored {
+				problem += "; the number is that of an earlier merge, and --expect 0 removes it"
+			}
+			problems = append(problems, problem)
+		}
 	}
 	problems = append(problems, d.checkManifests(merged.Plan, merged.Runners)...)
 	run, err := d.readRun(merged.Runners)
@@ -44,6 +71,11 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 	v, err := suite.Judge(e)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", d, err)
+	}
+	v.Expect = expect
+	if laptops := merged.Prefixes(); expect == 0 && v.Verdict == verdict.Pass && len(laptops) > 0 {
+		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); no plan says how many there have to be, `soak merge --expect N` does",
+			format.Count(len(laptops), "laptop"), strings.Join(laptops, ", ")))
 	}
 	if v.TestID == "" { // of k6 alone, without TESTID
 		v.TestID = d.name()
@@ -61,13 +93,15 @@ func (d Dir) name() string {
 
 // shardFiles are the paths of all shards, in order of their runners as far as names tell.
 func (d Dir) shardFiles() ([]string, error) {
-	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*"+shard.Suffix)))
-	if err != nil {
-		return nil, err
-	}
-	if len(paths) == 0 { // a bare folder of shards, as two laptops would bring together
-		if paths, err = filepath.Glob(d.Path("*" + shard.Suffix)); err != nil {
+	var paths []string
+	for _, folder := range []string{ShardsDir, "."} { // or a bare folder of shards, as two laptops would bring together
+		found, err := filepath.Glob(d.Path(filepath.Join(folder, "*"+shard.Suffix)))
+		if err != nil {
 			return nil, err
+		}
+		paths = slices.DeleteFunc(found, func(path string) bool { return !shard.IsFile(filepath.Base(path)) })
+		if len(paths) > 0 {
+			break
 		}
 	}
 	slices.SortFunc(paths, func(a, b string) int {

@@ -22,7 +22,7 @@ func begun(t *testing.T) Dir {
 	p.RunID = "r"
 	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true, &Run{Version: "v1", Command: []string{"soak", "run"}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Failures: []string{"the backend died"}}))
+	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Failures: []verdict.Failure{{Text: "the backend died"}}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
 	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
 	for i := 1; i <= 2; i++ {

@@ -3,10 +3,10 @@ package results
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -41,11 +41,10 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		names = append(names, CutsFile)
 	}
 	for _, name := range names {
-		info, err := os.Stat(d.Path(name))
-		if err == nil && info.Size() > mostInPage {
+		content, err := regularfile.Read(d.Path(name), mostInPage)
+		if errors.Is(err, regularfile.ErrTooLarge) {
 			continue
 		}
-		content, err := os.ReadFile(d.Path(name))
 		if err != nil {
 			return nil, fmt.Errorf("put %s into the page: %w", name, err)
 		}

@@ -31,13 +31,13 @@ type Run struct {
 	Machine      resources.Machine `json:"machine"`           // of `soak run`
 	Limits       preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
-	ResourcesFrom string          `json:"resources_from,omitempty"`
-	Rate          *price.Rate     `json:"rate,omitempty"`     // what the machines cost
-	Problems      []string        `json:"problems,omitempty"` // why the run is incomplete
-	Failures      []string        `json:"failures,omitempty"` // of the target
-	Gone          []string        `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
-	Warnings      []string        `json:"warnings,omitempty"`
-	Actions       []verdict.Acted `json:"actions,omitempty"` // of --at, in their order
+	ResourcesFrom string            `json:"resources_from,omitempty"`
+	Rate          *price.Rate       `json:"rate,omitempty"`     // what the machines cost
+	Problems      []string          `json:"problems,omitempty"` // why the run is incomplete
+	Failures      []verdict.Failure `json:"failures,omitempty"` // of the target
+	Gone          []string          `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
+	Warnings      []string          `json:"warnings,omitempty"`
+	Actions       []verdict.Acted   `json:"actions,omitempty"` // of --at, in their order
 }
 
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
@@ -53,7 +53,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
 		}
 	}
-	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+	if err := makeFolder(d.Path(ShardsDir)); err != nil {
 		return "", fmt.Errorf("make the results folder: %w", err)
 	}
 	return d, nil
@@ -124,8 +124,12 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 		} else {
 			unpriced = append(unpriced, fmt.Sprintf("runner %d", r.Index))
 		}
+		for _, f := range part.Failures {
+			f.Text = fmt.Sprintf("runner %d: %s", r.Index, f.Text)
+			run.Failures = append(run.Failures, f)
+		}
 		for _, l := range []struct{ to, from *[]string }{
-			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
+			{&run.Problems, &part.Problems}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
 		} {
 			for _, sentence := range *l.from {
 				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))

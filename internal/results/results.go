@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
 
@@ -47,18 +49,24 @@ func NewTestID(out string, now time.Time) string {
 	}
 }
 
+// makeFolder makes a folder of results, which other users may read unless the umask forbids it: who merges need not be
+// who fetched.
+func makeFolder(path string) error {
+	return os.MkdirAll(path, 0o755) //nolint:gosec // G301: see above
+}
+
 // Create makes the folder of a new run and points `latest` beside it to it.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	err := os.MkdirAll(out, 0o755)
+	err := makeFolder(out)
 	if err == nil {
-		err = os.Mkdir(string(d), 0o755) // of two runs at once one has it
+		err = os.Mkdir(string(d), 0o755) //nolint:gosec // G301: see makeFolder; of two runs at once one makes it
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return "", takenError(d)
 	}
 	if err == nil {
-		err = os.Mkdir(d.Path(ShardsDir), 0o755)
+		err = makeFolder(d.Path(ShardsDir))
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the results folder: %w", err)
@@ -93,20 +101,20 @@ func (d Dir) WriteJSON(name string, v any) error {
 	})
 }
 
-// Write stores a file, whole or not at all.
+// Write stores a text file, whole or not at all. Control characters of services, shards and hosts are escaped in it.
 func (d Dir) Write(name string, fill func(io.Writer) error) error {
-	return store.Folder(d).Write(name, fill)
+	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.Escaping(w)) })
 }
 
 func (d Dir) readJSON(name string, v any) (there bool, err error) {
-	b, err := os.ReadFile(d.Path(name))
+	b, err := regularfile.Read(d.Path(name), regularfile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
 	if err != nil {
+		return false, err //nolint:wrapcheck // names the file
+	}
+	if err := json.Unmarshal(b, v); err != nil {
 		return false, fmt.Errorf("read %s: %w", d.Path(name), err)
 	}
 	return true, nil

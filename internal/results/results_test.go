@@ -163,7 +163,7 @@ func TestWhatIsMissingIsNoPass(t *testing.T) {
 		{"a run.json that is none", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
 		{"a manifest that is none", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"the target died", func(t *testing.T, d Dir) {
-			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []string{"the backend died"}}))
+			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []verdict.Failure{{Text: "the backend died"}}}))
 		}, verdict.Fail, "the backend died"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -203,6 +203,21 @@ func TestABareFolderOfShards(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
 	require.Equal(t, "t", v.TestID)
 	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
+}
+
+// macOS writes ._NAME next to NAME on file systems that are not its own, and NFS .nfs… for a file that is open.
+func TestHiddenFilesAreNoShards(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{ShardsDir, "."} {
+		d := written(t)
+		if folder == "." {
+			d = Dir(d.Path(ShardsDir))
+		}
+		put(t, d, filepath.Join(folder, "._runner-1"+shard.Suffix), "x")
+		v, _, err := d.Judge()
+		require.NoError(t, err)
+		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	}
 }
 
 func TestFoldersThatHoldNoRun(t *testing.T) {

@@ -2,7 +2,6 @@ package results
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -22,7 +21,7 @@ func (d Dir) Round(n int) (Dir, error) {
 		return d, nil
 	}
 	round := Dir(d.Path(fmt.Sprintf("%s%02d", roundPrefix, n+1)))
-	if err := os.MkdirAll(round.Path(ShardsDir), 0o755); err != nil {
+	if err := makeFolder(round.Path(ShardsDir)); err != nil {
 		return "", fmt.Errorf("make the folder of a round: %w", err)
 	}
 	return round, d.need(0, filepath.Base(string(round)))

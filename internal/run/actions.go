@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/process"
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -52,7 +50,7 @@ func (s *session) act(ctx, force context.Context, started <-chan struct{}) []ver
 }
 
 func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.Acted {
-	seen := verdict.Acted{Action: a, ExitCode: -1}
+	seen := verdict.Acted{Action: s.shownAction(a), ExitCode: -1}
 	select {
 	case <-time.After(time.Until(zero.Add(a.At))):
 	case <-ctx.Done():
@@ -61,11 +59,22 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		seen.Problem = "it did not begin, since the run ended before"
 		return seen
 	}
-	log := s.dir.Path("action-" + a.Name + ".log")
+	path := s.dir.Path("action-" + a.Name + ".log")
 	if s.part > 0 { // parts may share a folder
-		log = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
+		path = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
 	}
-	tell(fmt.Sprintf("action %s begins: %s", a.Name, a.Command))
+	log, err := openActionLog(path, s.secrets)
+	if err != nil {
+		seen.Problem = "it could not be started: " + err.Error()
+		tell(fmt.Sprintf("action %s: %s", a.Name, seen.Problem))
+		return seen
+	}
+	defer func() {
+		if err := log.close(); err != nil {
+			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
+		}
+	}()
+	tell(fmt.Sprintf("action %s begins: %s", a.Name, seen.Command))
 	if s.shown != nil {
 		s.shown.view.Mark(a.Name)
 	}
@@ -74,8 +83,8 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
 	began := now()
 	p, err := process.Start(process.Spec{
-		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(os.Environ(), s.forActions()...),
-		Log: log, Orphan: syscall.SIGKILL,
+		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.passed(os.Environ()), s.forActions()...),
+		Output: log.raw, Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
 		seen.Problem = "it could not be started: " + err.Error()
@@ -98,7 +107,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 			seen.Problem = "it still ran when the run ended, and was ended"
 		}
 	}
-	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), tail(log)
+	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), log.tail()
 	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
 	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
 	for seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
@@ -112,19 +121,25 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	return seen
 }
 
-// tail is the end of an action's output, without the tokens that it finds in its environment: reports show it.
-func tail(log string) string {
-	f, err := os.Open(log)
-	if err != nil {
-		return ""
+// shownAction returns the action for display: without secrets in its command.
+func (s *session) shownAction(a plan.Action) plan.Action {
+	a.Command = s.secrets.String(a.Command)
+	return a
+}
+
+// usualVariables are the environment variables that an action gets without --at-env.
+var usualVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
+
+// passed returns the part of an environment that actions get.
+func (s *session) passed(environment []string) (out []string) {
+	more := strings.Split(s.AtEnv, ",")
+	for _, setting := range environment {
+		name, _, _ := strings.Cut(setting, "=")
+		if s.AtEnv == plan.AllVariables || slices.Contains(usualVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(more, name) {
+			out = append(out, setting)
+		}
 	}
-	defer f.Close()
-	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(size-2*mostOutput, 0), io.SeekStart) // one that is cut in two is no token any more
-	}
-	raw, _ := io.ReadAll(io.LimitReader(f, 2*mostOutput))
-	text := service.Hide(string(raw), os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN"), os.Getenv("BACKEND_TOKEN"))
-	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-mostOutput, 0):]), "")
+	return out
 }
 
 // forActions is what an action finds in its environment besides ours: the run, and the processes of a target that was

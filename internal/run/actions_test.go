@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -103,27 +105,98 @@ func TestWhatAnActionLeavesInTheBackgroundEndsWithTheRun(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "process %d is left", pid)
 }
 
-// An action that tells what it sends, as curl -v does, tells no token in run.json and in reports.
-func TestAnActionsOutputShowsNoToken(t *testing.T) {
+// An action that prints what it sends, as curl -v does, or its environment leaves no secret in the folder of the run.
+func TestAnActionLeavesNoSecret(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "to/read-1")
-	t.Setenv("PUBLISH_TOKEN", "to-write-2")
-	t.Setenv("BACKEND_TOKEN", "of-ours-3")
-	log := filepath.Join(t.TempDir(), "log")
-	said := "Bearer to/read-1, token=to%2Fread-1, to-write-2, of-ours-3"
-	require.NoError(t, os.WriteFile(log, []byte(said), 0o600))
-	require.Equal(t, "Bearer {token}, token={token}, {token}, {token}", tail(log))
-	const rest = "d-1" // of the first, where the last 4 KiB begin
-	require.NoError(t, os.WriteFile(log, []byte("to/read-1"+strings.Repeat("x", mostOutput-len(rest))), 0o600))
-	require.NotContains(t, tail(log), rest)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d")
+	t.Setenv("LC_ALL", "C")
+	r := newRig(t, "")
+	var stdout bytes.Buffer
+	r.config.Stdout = &stdout
+	r.config.AtEnv = "AWS_SECRET_ACCESS_KEY,NOT_SET"
+	r.config.At = []string{"0s env: env; echo token=to%2Fread-1, aa$AWS_SECRET_ACCESS_KEY; : curl -H 'Authorization: Bearer ATsekret7' -u a:0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d; (sleep .3; touch " + filepath.Join(r.folder, "go") + ") &"}
+	outcome, seen, err := drivers["local"](t, r)
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, outcome)
+	dir := filepath.Join(r.config.Out, "t")
+	info, err := os.Stat(filepath.Join(dir, "action-env.log"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	log, err := os.ReadFile(filepath.Join(dir, "action-env.log"))
+	require.NoError(t, err)
+	require.Equal(t, string(log), seen.Actions[0].Output+"\n")
+	require.Contains(t, string(log), "token=[redacted], aa[redacted]\n")
+	require.Contains(t, seen.Actions[0].Command, ": curl -H 'Authorization: [redacted]' -u a:[redacted];")
+	var names []string
+	for line := range strings.Lines(string(log)) {
+		if name, _, isVariable := strings.Cut(line, "="); isVariable && name != "token" {
+			names = append(names, name)
+		}
+	}
+	require.Subset(t, append([]string{"AWS_SECRET_ACCESS_KEY", "SOAK_TESTID", "SOAK_DIR", "SOAK_TARGET", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"}, usualVariables...), names)
+	require.Subset(t, names, []string{"AWS_SECRET_ACCESS_KEY", "SOAK_TARGET", "PATH", "LC_ALL"})
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, secret := range []string{"to/read-1", "to%2Fread-1", "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d", "ATsekret7"} {
+			assert.NotContains(t, string(text), secret, path)
+		}
+		return err
+	}))
+	require.Contains(t, stdout.String(), "Authorization: [redacted]")
+
+	s := newSession(Config{Local: plan.Local{AtEnv: plan.AllVariables}})
+	require.Equal(t, os.Environ(), s.passed(os.Environ()))
+	r.config.AtEnv = "A B"
+	require.ErrorContains(t, newSession(r.config).complete(time.Now()), `AT_ENV must be comma-separated names of variables or all, got "A B"`)
+}
+
+// logOf writes to the log of an action, and returns what it has and its tail.
+func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := openActionLog(path, secret.Environment([]string{"A_TOKEN=0123456789abcdef"}))
+	require.NoError(t, err)
+	write(l.raw)
+	tail = l.tail()
+	require.NoError(t, l.close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	return string(text), tail
 }
 
 func TestAnActionsOutputIsBounded(t *testing.T) {
 	t.Parallel()
-	log := filepath.Join(t.TempDir(), "log")
-	require.NoError(t, os.WriteFile(log, []byte(strings.Repeat("é", mostOutput)+"x\n"), 0o600))
-	text := tail(log)
+	written := strings.Repeat("é", mostOutput) + "x\n"
+	log, text := logOf(t, func(raw *os.File) { _, _ = raw.WriteString(written) })
+	require.Equal(t, written, log)
 	require.LessOrEqual(t, len(text), mostOutput)
 	require.True(t, strings.HasPrefix(text, "é") && strings.HasSuffix(text, "éx"))
+}
+
+// A secret may be anywhere in a line without an end, and be written in two parts.
+func TestALogHasNoSecretAcrossItsParts(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{0, mostLine - overlap - 8, mostLine - 8, mostLine, 2*mostLine - 8} {
+		log, tail := logOf(t, func(raw *os.File) {
+			_, _ = raw.WriteString(strings.Repeat("x", before) + "01234567")
+			time.Sleep(3 * copyEvery / 2) // either way the result is the same
+			_, _ = raw.WriteString("89abcdef" + strings.Repeat("y", 10))
+		})
+		require.Equal(t, strings.Repeat("x", before)+"[redacted]"+strings.Repeat("y", 10), log)
+		require.True(t, strings.HasSuffix(tail, "[redacted]yyyyyyyyyy"))
+	}
+	log, _ := logOf(t, func(raw *os.File) {
+		_, _ = raw.WriteString("first\n")
+		require.NoError(t, raw.Truncate(0)) // as sh's > /dev/stdout
+		_, _ = raw.WriteString("b\n")
+	})
+	require.True(t, strings.HasSuffix(log, "b\n"))
 }
 
 // What makes no sense is refused before anything is started.

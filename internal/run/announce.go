@@ -38,7 +38,7 @@ func (s *session) announce() {
 	}
 	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
 	for _, a := range s.actions {
-		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, a.Command)
+		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, s.shownAction(a).Command)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/secret"
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
@@ -48,15 +47,14 @@ type Config struct {
 	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
-// typed is the command line with the variables that were settings, as it may be published: a token in it is one too where
-// nothing says so.
-func (c *Config) typed(args []string) []string {
+// typed returns the command line, preceded by the variables that are settings, without secrets.
+func (c *Config) typed(args []string, known *secret.Values) []string {
 	if len(c.Given) > 0 {
 		args = slices.Concat([]string{"env"}, c.Given, args)
 	}
 	args = secret.Command(args)
 	for i, arg := range args {
-		args[i] = service.Hide(arg, os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN"), os.Getenv("BACKEND_TOKEN"))
+		args[i] = string(known.Replace([]byte(arg), secret.Redacted))
 	}
 	return args
 }
@@ -76,6 +74,9 @@ func (s *session) complete(now time.Time) (err error) {
 		return err
 	}
 	if s.actions, err = plan.ParseActions(s.At); err != nil {
+		return errors.New(s.secrets.String(err.Error()))
+	}
+	if err := plan.CheckVariables(s.AtEnv); err != nil {
 		return err
 	}
 	if s.part > 0 && s.CI.Anybody() {

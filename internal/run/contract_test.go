@@ -62,7 +62,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		both.Wait()
-		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", &bytes.Buffer{}, ci.To{})
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, ci.To{})
 		seen = r.seen(t, results.RunName(1))
 		other := r.seen(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")

@@ -171,9 +171,11 @@ func (f *followed) Wait(graceful, force context.Context) error {
 
 // targetState connects to the target anew: the connection from before the run may be broken, without any fault of
 // the target.
-func (d *kubernetes) targetState(ctx context.Context) (failures, gone []string) {
+func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, gone []string) {
 	if d.backend != nil {
-		failures = d.client.Restarts(ctx, d.backend)
+		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
+			failures = append(failures, verdict.FailureAt(at, text))
+		}
 	}
 	waiting, cancel := context.WithTimeout(ctx, target.ReadyWithin)
 	defer cancel()

@@ -62,7 +62,7 @@ func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	page := filepath.Join(r.config.Out, past.PageFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
-		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, &bytes.Buffer{}, ci.To{})
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, ci.To{})
 		require.NoError(t, err)
 	}
 	merge("elsewhere")

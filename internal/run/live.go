@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
 )
@@ -72,7 +73,7 @@ func (s *session) hide(graceful, force context.Context) {
 		return
 	}
 	defer s.shown.tick.Stop()
-	report, err := os.ReadFile(s.dir.Path(results.PageFile))
+	report, err := regularfile.Read(s.dir.Path(results.PageFile), regularfile.Document)
 	if err != nil || s.part > 0 { // a part has no verdict, and the report beside it may be of an earlier merge
 		s.shown.server.Close()
 		return

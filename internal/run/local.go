@@ -75,7 +75,7 @@ func (d *local) services() preflight.Services {
 // users are what this machine's runners of a script ask for.
 func (d *local) users() preflight.Users {
 	part := func(all int) int { return (all*d.here().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
-	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == ""}
+	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == "", Handshakes: d.Suite.MutualTLS}
 	u.Proxied = u.Here && !d.NoNginx && !d.Suite.MutualTLS
 	switch {
 	case u.Here && d.Suite.MutualTLS:
@@ -194,7 +194,7 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 	return store.Open(ctx, location)
 }
 
-func (d *local) targetState(ctx context.Context) (failures, gone []string) {
+func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, gone []string) {
 	all := d.targets
 	if d.cluster != nil {
 		all = append(all, d.cluster)
@@ -202,7 +202,10 @@ func (d *local) targetState(ctx context.Context) (failures, gone []string) {
 	if err := all.Ready(ctx); err != nil && ctx.Err() == nil {
 		gone = append(gone, err.Error())
 	}
-	return all.Crashes(), gone
+	for _, c := range all.Crashes() {
+		failures = append(failures, verdict.FailureAt(c.At, c.Text))
+	}
+	return failures, gone
 }
 
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {

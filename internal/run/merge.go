@@ -25,12 +25,13 @@ import (
 const mergeMemory = 400 << 20
 
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
-// reports beside them, and the verdict in words to stdout.
-func Merge(location, out string, stdout io.Writer, to ci.To) (verdict.Outcome, error) {
-	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, stdout, t) })
+// reports beside them, and the verdict in words to stdout. expect is the required number of laptops, or of
+// runners if the run has a plan; 0: the number in an existing verdict, or any number.
+func Merge(location, out string, expect int, stdout io.Writer, to ci.To) (verdict.Outcome, error) {
+	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, t) })
 }
 
-func merge(location, out string, stdout io.Writer, t *ci.Teller) (verdict.Outcome, error) {
+func merge(location, out string, expect int, stdout io.Writer, t *ci.Teller) (verdict.Outcome, error) {
 	d, problems, err := bring(location, out)
 	var usage UsageError
 	switch {
@@ -41,13 +42,15 @@ func merge(location, out string, stdout io.Writer, t *ci.Teller) (verdict.Outcom
 		fmt.Fprintf(stdout, "INVALID  %s\n  - %v\n", location, err)
 		return verdict.Invalid, nil
 	}
-	v, err := Judge(d, "", problems...)
+	v, err := Judge(d, "", expect, problems...)
 	if err != nil {
 		return "", unreported(d, v, err)
 	}
 	list(d, out)
 	t.Judged(v, d.Path(results.PageFile))
-	return v.Verdict, report.Text(stdout, v)
+	err = report.Text(stdout, v)
+	printNextStep(stdout, v)
+	return v.Verdict, err
 }
 
 // bring is the folder of a run, which comes to out first where it is in a bucket. problems are
@@ -75,10 +78,10 @@ func bring(location, out string) (d results.Dir, problems []string, err error) {
 }
 
 // Judge makes the verdict of a run from its files, and every report. against is the run to
-// compare with, "" for the last that passed; problems are what made the files incomplete before.
-func Judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error) {
+// compare with, "" for the last that passed; expect is that of Merge; problems are what made the files incomplete before.
+func Judge(d, against results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
-	v, m, err := d.Judge(problems...)
+	v, m, err := d.JudgeExpecting(expect, problems...)
 	if err != nil {
 		return nil, err
 	}
@@ -123,9 +126,16 @@ func unlinked(path string) string {
 	return path
 }
 
+// printNextStep prints the next step of a verdict, if it has one, as the last line.
+func printNextStep(stdout io.Writer, v *verdict.Verdict) {
+	if step := v.NextStep(); step != "" {
+		fmt.Fprintf(stdout, "\n%s\n", step)
+	}
+}
+
 // conclude judges the run, tells its verdict and where the report is, and lists it with the others.
 func (s *session) conclude() (verdict.Outcome, error) {
-	v, err := Judge(s.dir, "")
+	v, err := Judge(s.dir, "", 0)
 	if err != nil {
 		return "", unreported(s.dir, v, err)
 	}
@@ -139,5 +149,6 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	if all != "" {
 		fmt.Fprintf(s.Stdout, "runs    %s\n", results.Dir(all).Relative())
 	}
+	printNextStep(s.Stdout, v)
 	return v.Verdict, nil
 }

@@ -28,6 +28,8 @@ type meter struct {
 	hear                      func(resources.Sample)                 // each sample, too; nil: nobody
 	logs                      map[*target.Local]*resources.LogReader // of nginx
 	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
+	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
+	reporting                 map[*target.Target]bool                // targets whose metrics page has reported their CPU
 	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
@@ -47,11 +49,13 @@ func newMeter(s *session) *meter {
 	if s.cluster != nil {
 		targets = append(slices.Clip(targets), s.cluster)
 	}
-	m.logs = map[*target.Local]*resources.LogReader{}
+	m.logs, m.listeners, m.reporting = map[*target.Local]*resources.LogReader{}, map[*target.Target]*resources.Listener{}, map[*target.Target]bool{}
 	for _, t := range targets {
 		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
 		if t.Local != nil {
 			m.logs[t.Local] = &resources.LogReader{}
+		} else {
+			m.listeners[t] = resources.ListenerOf(t.URL)
 		}
 	}
 	m.shows = m.targets
@@ -113,9 +117,11 @@ func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.S
 	s.FromLookups(m.lookups)
 	s.FromCores(m.serviceCores, m.runnerCores)
 	for _, t := range m.targets {
+		before := s.BackendCPU
 		m.read(ctx, s.FromMetrics, t.Metrics)
 		l := t.Local
 		if l == nil {
+			m.listen(&s, t, s.BackendCPU > before)
 			continue
 		}
 		s.FromService(l.BackendPIDs(), l.NginxPID())
@@ -133,6 +139,19 @@ func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.S
 	}
 	m.last = s
 	return s
+}
+
+// listen adds the system's counts for the processes of a target that soak did not start. shown reports whether the target's own metrics
+// have its CPU time. Once they did, the system's count of CPU time is not used any more, because the two differ.
+func (m *meter) listen(s *resources.Sample, t *target.Target, shown bool) {
+	pids := m.listeners[t].PIDs()
+	s.FromService(pids, 0)
+	if shown {
+		m.reporting[t] = true
+	}
+	if !m.reporting[t] {
+		s.FromListener(pids)
+	}
 }
 
 // read adds a metrics page of the target to a sample, if the target serves one.

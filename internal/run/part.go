@@ -71,8 +71,8 @@ func ownShard(ctx context.Context, all store.Store, index int, runID string) (na
 func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass
-	for _, r := range own.Connections {
-		sum.Count(&r)
+	for r := range own.Records() {
+		sum.Count(r)
 		if silent := s.Suite.Planned && s.counting() != shard.CountsNothing && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}

@@ -25,8 +25,8 @@ import (
 
 const (
 	clocked   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
-	heartbeat = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":{}}`
-	bare      = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{}}`
+	heartbeat = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":"unchecked"}`
+	bare      = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":"unchecked"}`
 	ending    = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
 	publishes = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
 		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`

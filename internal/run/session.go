@@ -22,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -36,6 +37,7 @@ type session struct {
 	drawn        bool          // the test id was not given
 	startAt      time.Time     // zero: at once
 	actions      []plan.Action // of --at
+	secrets      *secret.Values
 	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
 	certificates target.Certificates
@@ -78,12 +80,13 @@ func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome,
 	}
 	t := ci.Begin(to, stdout)
 	outcome, err := judge(t)
-	return outcome, t.End(err, func(sentence string) { tell("warning: " + sentence) })
+	return outcome, t.End(secret.Error(err), func(sentence string) { tell("warning: " + sentence) })
 }
 
 func newSession(c Config) *session {
-	return &session{Config: c, watch: new(live.Watch), seen: results.Run{
-		Command: c.typed(os.Args), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
+	known := secret.Environment(os.Environ())
+	return &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{
+		Command: c.typed(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -68,7 +69,7 @@ func Watch(ctx context.Context, w Watching) error {
 	if path == "" {
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := regularfile.Read(path, regularfile.Document)
 	if err != nil {
 		return fmt.Errorf("show the report: %w", err)
 	}
@@ -220,7 +221,7 @@ func (e *elsewhere) judge() (path string, sound bool, err error) {
 		return "", false, fmt.Errorf("%s holds the files of %d runs", e.Location, len(dirs))
 	}
 	dir := results.Dir(filepath.Dir(dirs[0]))
-	v, err := Judge(dir, "")
+	v, err := Judge(dir, "", 0)
 	if err != nil {
 		return "", false, err
 	}

@@ -3,11 +3,11 @@ package run
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
 )
@@ -18,7 +18,7 @@ func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
 	writes, failing, why := 0, 0, ""
 	for _, path := range logs {
-		log, err := os.Open(path)
+		log, err := regularfile.Open(path, regularfile.Table)
 		if err != nil {
 			continue
 		}

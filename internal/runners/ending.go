@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // ThresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
@@ -29,7 +30,7 @@ func (g *Group) Problems() (out []string) {
 
 // lastError is LastError of the file at path; not ok where there is none, and then it says where the log is.
 func lastError(path string) (last string, ok bool) {
-	f, err := os.Open(path)
+	f, err := regularfile.Open(path, regularfile.Table)
 	if err != nil {
 		return err.Error(), false
 	}

@@ -74,16 +74,17 @@ type Kind int
 
 // What a block can be.
 const (
-	Other     Kind = iota // nothing that the description names
+	Other     Kind = iota // neither message nor heartbeat
 	Heartbeat             // keeps a stream alive, and is never a message
 	Delivery              // a message of this run
 	Gap                   // the service says that messages were missed (resume.gap)
 	Foreign               // a message with the marker of somebody else
 	Stray                 // a message of this run on a stream of another topic
+	Unmarked              // an event that message.event names, without the run's marker
 )
 
 func (k Kind) String() string {
-	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray"}[k]
+	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray", "unmarked"}[k]
 }
 
 // Reading is what was read in a block.
@@ -178,7 +179,8 @@ func (m *Message) named(event []byte) bool {
 	return m.event == nil
 }
 
-// owner tells messages of this run from those of another (Foreign) and from what has no marker at all (Other).
+// owner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
+// its event, otherwise Other.
 // Broken JSON that has the text of our marker in it, or half of it, is a broken message of ours.
 func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) (kind Kind, marker value) {
 	s := r.service
@@ -186,18 +188,26 @@ func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) (kind Kind, 
 		if r.run == "" || r.mentioned(b.Data) {
 			return Delivery, marker
 		}
-		return Other, marker
+		return s.Message.withoutMarker(), marker
 	}
 	marker, ok := s.Message.marker.find(b, found)
 	switch {
 	case !s.Message.Marked || r.run == "":
 		return Delivery, marker
 	case !ok || !marker.scalar():
-		return Other, marker
+		return s.Message.withoutMarker(), marker
 	case marker.kind == '"' && equal(marker.raw, r.run, r.odd), marker.kind != '"' && string(marker.raw) == r.run:
 		return Delivery, marker
 	}
 	return Foreign, marker
+}
+
+// withoutMarker returns the kind of an event that fits message.event and has no marker.
+func (m *Message) withoutMarker() Kind {
+	if m.event != nil {
+		return Unmarked
+	}
+	return Other
 }
 
 // mentioned says that our marker is in broken JSON, or one half of it: the marker may be what broke it.

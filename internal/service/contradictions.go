@@ -2,6 +2,7 @@ package service
 
 // contradictions finds fields that are right by themselves and do not fit each other.
 func (p *parser) contradictions(root *fields) {
+	p.interval(root)
 	s := p.service
 	if n := root.get("publish"); n != nil && n.kind == isObject && root.get("message") != nil {
 		p.publisher(root, n)
@@ -24,6 +25,13 @@ func (p *parser) contradictions(root *fields) {
 	}
 	if s.heartbeat.data != nil && s.Message.data != nil && *s.heartbeat.data == *s.Message.data && s.heartbeat.event == nil {
 		p.found.add(at, "heartbeat.data and message.data are both %q: a heartbeat is never a message", *s.Message.data)
+	}
+}
+
+// interval rejects an interval where numbers decide: messages of a topic are counted by number.
+func (p *parser) interval(root *fields) {
+	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
+		p.found.add(root.at("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss: remove message.every")
 	}
 }
 

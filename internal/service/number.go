@@ -89,7 +89,7 @@ func (d decimal) scaled() (n int64, exact, ok bool) {
 		}
 		m *= 10
 	}
-	return int64(m), exact, true
+	return int64(m), exact, true //nolint:gosec // G115: at most math.MaxInt64, as above
 }
 
 // parseSeq reads a number of a message: whole, from 0 on.

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"regexp"
 	"time"
 )
@@ -67,13 +68,14 @@ func (p *parser) root(n *node) {
 // connect reads the request of a stream, and the one that follows it.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
-	f := p.fields(n, "connect", "method", "url", "headers", "body", "then")
+	f := p.fields(n, "connect", "method", "url", "headers", "body", "then", "maxEventSize")
 	if f == nil {
 		return
 	}
 	s := p.service
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: []Field{Base, Topic, N, ID, Run, Token}, noURL: s.HasURL})
 	s.Connect.OK = []int{200}
+	s.MaxEventSize = p.bytes(f.get("maxEventSize"), "connect.maxEventSize")
 	then := f.get("then")
 	if then == nil {
 		return
@@ -125,7 +127,13 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 }
 
 func (p *parser) message(root *fields) {
-	n := root.need(p, "message", "what a message is; {} for any event")
+	n := root.need(p, "message", "how messages are checked, such as { seq: 'json:$.seq' } or { every: 15 }; 'unchecked' if they are not checked")
+	if n != nil && n.kind == isText {
+		if p.service.Message.Unchecked = n.value == "unchecked"; !p.service.Message.Unchecked {
+			p.found.add(n.at, "message must be an object, such as { seq: 'json:$.seq' }, or 'unchecked', got %q", n.value)
+		}
+		return
+	}
 	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "per", "order", "delivery", "every")
 	if f == nil {
 		return
@@ -146,6 +154,9 @@ func (p *parser) message(root *fields) {
 	m.AnyOrder = p.choice(f.get("order"), "message.order", "published", "any") == 1
 	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
 	m.Interval = p.seconds(f.get("every"), "message.every")
+	if n := f.get("seq"); n == nil && f.get("every") == nil && root.get("publish") == nil && !f.meant["seq"] && !f.meant["every"] {
+		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq') or every (seconds between two), or write message: 'unchecked'")
+	}
 	for _, name := range []string{"per", "order", "delivery"} {
 		if f.get(name) != nil && !m.Numbered {
 			p.found.add(f.at(name), "message.%s says nothing without message.seq: only numbered messages can be told apart", name)
@@ -257,6 +268,23 @@ func (p *parser) publish(root *fields) {
 	}
 	p.service.Publish = &Request{}
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
+}
+
+// bytes reads a size; 0 if there is none.
+func (p *parser) bytes(n *node, path string) int {
+	if n == nil {
+		return 0
+	}
+	number, ok := n.value.(json.Number)
+	if !ok {
+		p.found.add(n.at, "%s must be a number of bytes, not %s", path, n.kind)
+		return 0
+	}
+	size, err := number.Int64()
+	if err != nil || size < 1 || size > math.MaxInt32 {
+		p.found.add(n.at, "%s must be a whole number of bytes from 1 to %d, got %s", path, math.MaxInt32, number)
+	}
+	return int(size)
 }
 
 // seconds reads a time.

@@ -30,10 +30,10 @@ func check(description []byte) Mistakes {
 // right is a description with all that can be in one.
 const right = `{
   "name": "mine", "token": true,
-  "connect": { "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
+  "connect": { "maxEventSize": 4000000, "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
     "body": "{\"run\":\"{run}\"}", "then": { "event": "hello", "client": "id", "url": "{base}/go/{client}", "ok": [204] } },
   "heartbeat": { "event": "ping", "every": 0.5 },
-  "message": { "event": ["a", "b"], "seq": "json:$.a['b c'][2]", "run": "id:^(.*)-", "sentAt": "data:at=(\\d+)", "sum": "json:$.sum", "per": "topic", "order": "any", "delivery": "at-least-once", "every": 2 },
+  "message": { "event": ["a", "b"], "seq": "json:$.a['b c'][2]", "run": "id:^(.*)-", "sentAt": "data:at=(\\d+)", "sum": "json:$.sum", "per": "topic", "order": "any", "delivery": "at-least-once" },
   "end": { "by": "server", "lifetime": 600 },
   "resume": { "by": { "query": "since" }, "id": "json:$.id", "gap": { "event": "lost" } },
   "publish": { "url": "{base}/p/{topic}", "body": "{run} {seq} {sentAt} {sum}", "headers": { "Authorization": "Bearer {token}" } }
@@ -49,16 +49,17 @@ func TestParse(t *testing.T) {
 	require.True(t, s.Message.AnyOrder && s.Message.AtLeastOnce && s.Message.PerTopic)
 	require.Equal(t, Resume{Query: "since", TakesID: true}, s.Resume)
 	require.Equal(t, []int{200, 201, 202, 204}, s.Publish.OK)
+	require.Equal(t, 4_000_000, s.MaxEventSize)
 }
 
 func TestWhatIsLeftOutIsTheUsual(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"mine","connect":{"url":"{base}"},"message":{}}`))
+	s, err := Parse([]byte(`{"name":"mine","connect":{"url":"{base}"},"message":"unchecked"}`))
 	require.NoError(t, err)
 	require.True(t, s.Resume.Header)
 	require.Equal(t, ByClient, s.End.By)
 	require.Equal(t, "GET", s.Connect.Method)
 	require.Nil(t, s.Publish)
-	s, err = Parse([]byte(`{"name":"mine","url":true,"connect":{},"message":{}}`))
+	s, err = Parse([]byte(`{"name":"mine","url":true,"connect":{},"message":"unchecked"}`))
 	require.NoError(t, err)
 	require.True(t, s.HasURL && s.Connect.URL.Empty())
 }

@@ -141,7 +141,7 @@ func (m *machine) run(p *pattern, text []byte) (best group, matched bool) {
 		}
 		r, width := decode(text[pos:])
 		if !matched && (pos == 0 || !p.anchored) {
-			m.add(&m.now, uint32(m.prog.Start), pos, syntax.EmptyOpContext(before, r), group{-1, -1})
+			m.add(&m.now, uint32(m.prog.Start), pos, syntax.EmptyOpContext(before, r), group{-1, -1}) //nolint:gosec // G115: an index of the program
 		}
 		if g, ok := m.step(text, pos, r, width); ok {
 			best, matched = g, true
@@ -189,7 +189,7 @@ func (m *machine) add(l *threads, pc uint32, pos int, condition syntax.EmptyOp, 
 	if l.has(pc) {
 		return
 	}
-	l.sparse[pc] = uint32(len(l.dense))
+	l.sparse[pc] = uint32(len(l.dense)) //nolint:gosec // G115: an index of the program
 	l.dense = append(l.dense, thread{pc, g})
 	in := &m.prog.Inst[pc]
 	switch in.Op {
@@ -197,7 +197,7 @@ func (m *machine) add(l *threads, pc uint32, pos int, condition syntax.EmptyOp, 
 		m.add(l, in.Out, pos, condition, g)
 		m.add(l, in.Arg, pos, condition, g)
 	case syntax.InstEmptyWidth:
-		if syntax.EmptyOp(in.Arg)&^condition == 0 {
+		if syntax.EmptyOp(in.Arg)&^condition == 0 { //nolint:gosec // G115: regexp/syntax stores an EmptyOp in Arg
 			m.add(l, in.Out, pos, condition, g)
 		}
 	case syntax.InstNop:

@@ -17,7 +17,9 @@ type Service struct {
 	HasToken, HasURL bool
 
 	Connect Request // of a stream; its URL is empty where HasURL
-	Then    *Then   // the second request that a stream needs; nil for none
+	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
+	MaxEventSize int
+	Then         *Then // the second request that a stream needs; nil for none
 
 	HeartbeatEvery time.Duration // heartbeats are so far apart at most; 0 where the description does not say
 	Message        Message
@@ -83,10 +85,11 @@ type Then struct {
 
 // Message says what a message is.
 type Message struct {
-	Numbered bool // there is a number in it
-	Marked   bool // there is the run's marker in it
-	Timed    bool // there is the time in it at which it was sent
-	Summed   bool // there is a checksum in it, of marker, number and time
+	Unchecked bool // messages are not checked by number, interval or publisher
+	Numbered  bool // there is a number in it
+	Marked    bool // there is the run's marker in it
+	Timed     bool // there is the time in it at which it was sent
+	Summed    bool // there is a checksum in it, of marker, number and time
 	// PerTopic: the streams of a topic bring the same numbers. Otherwise each stream has numbers of its own,
 	// which go on when it connects again.
 	PerTopic bool

@@ -5,24 +5,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile. Within
-// these bounds a merge takes less than a gigabyte, no sum overflows, and nothing takes long.
+// these bounds memory stays limited, no sum overflows, and nothing takes long.
 const (
-	mostUnpacked = 1 << 30  // bytes of JSON
-	packedBase   = 64 << 20 // and no more than this
-	packedTimes  = 400      // and so many times the file: those of runners pack to a tenth, of the most monotonous to a 75th
-	mostValue    = 8 << 20  // bytes of JSON of one value
-	mostKeys     = 100      // of the object
+	mostUnpacked = 1 << 30   // bytes of JSON
+	packedBase   = 64 << 20  // and no more than this
+	packedTimes  = 400       // and so many times the file: those of runners pack to a tenth, of the most monotonous to a 75th
+	mostValue    = 8 << 20   // bytes of JSON of one value
+	mostRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
+	mostRecords  = 256 << 20 // bytes of all connections, packed
+	emptyRecord  = 16        // bytes of a packed record without content; apart from these, packing makes no record longer
+	mostKeys     = 100       // of the object
 
 	mostConnections = 1 << 20 // as many as Linux lets a process have descriptors
-	mostBuckets     = 1 << 21 // four months
+	mostBuckets     = 1 << 19 // 30 days
 	mostSeconds     = 1 << 20
-	mostMetrics     = 1 << 13
+	mostMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB
 	mostChecks      = 1 << 10
 
 	mostFindings = 1 << 22 // and outages, of all connections
@@ -41,7 +45,7 @@ func (s *Shard) check() error {
 	if s.Latency != nil && s.Latency.Histogram == nil {
 		return errors.New("it lacks the latency's histogram")
 	}
-	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkShared, s.checkEnds, s.Machine.Check} {
+	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects, s.checkShared, s.checkEnds, s.Machine.Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -124,9 +128,8 @@ func (s *Shard) checkSums() error {
 }
 
 func (s *Shard) checkConnections() error {
-	details, kinds := 0, map[ledger.Kind]bool{}
-	for i := range s.Connections {
-		c := &s.Connections[i]
+	kinds := map[ledger.Kind]bool{}
+	for c := range s.Records() {
 		if c.ID == "" {
 			return errors.New("it holds a connection without id")
 		}
@@ -138,9 +141,6 @@ func (s *Shard) checkConnections() error {
 		}
 		if err := s.checkNumbers(c); err != nil {
 			return err
-		}
-		if details += len(c.Findings) + len(c.Outages); details > mostFindings {
-			return fmt.Errorf("it holds over %d findings and outages", mostFindings)
 		}
 		for _, f := range c.Findings {
 			if kinds[f.Kind] = true; len(f.Kind) > mostText || len(kinds) > mostKinds {
@@ -160,7 +160,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service == nil || s.Service.Counts != CountsNumbers {
 		return nil
 	}
-	if uint64(len(c.Spans))+c.UnlistedSpans != uint64(c.Streams) {
+	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
 		return fmt.Errorf("it holds a connection (%s) with %d streams, and the spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
 	}
 	if !s.Plan.Published() {
@@ -176,7 +176,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 		}
 		came -= min(hole[1]-hole[0]+1, came)
 	}
-	if came -= min(c.Lost, came); came+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted {
+	if came -= min(c.Lost, came); came+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
 		return fmt.Errorf("it holds a connection (%s) on which %d messages came, and %d by their numbers", c.ID, c.Received+c.Corrupted, came+c.Unplaced)
 	}
 	return nil

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -57,10 +61,10 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "it holds a text of 1048576 characters"},
 		"a text of a gigabyte":                {`{"schema":1,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "it holds a value of over 8 MiB"},
 		"blanks":                              {strings.Repeat(" ", 80<<20), "it holds a value of over 8 MiB"},
-		"two million buckets and more":        {with("series", `{}`, mostBuckets+1), "it holds over 2097152 series"},
+		"half a million buckets and more":     {with("series", `{}`, mostBuckets+1), "it holds over 524288 series"},
 		"a million connections and more":      {with("connections", `{"id":"a"}`, mostConnections+1), "it holds over 1048576 connections"},
-		"ten thousand histograms":             {with("metrics", `{"trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, 10_000), "it holds over 8192 metrics"},
-		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 43), "it holds over 4194304 findings"},
+		"ten thousand histograms":             {with("metrics", `{"trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, 10_000), "it holds over 6144 metrics"},
+		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{"at_ns":1}`, 50_000)+`]}`, 84), "it holds over 4194304 findings"},
 		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
 		"a machine whose counters ran back": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
@@ -111,6 +115,77 @@ func TestAHostileShardCostsASentence(t *testing.T) {
 			require.Less(t, after.HeapSys, uint64(3<<30))
 		})
 	}
+}
+
+// sixMegabytes is a list of as many connections as a shard may hold, whose ids compress to 6 MB.
+func sixMegabytes() string {
+	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
+	for i := range mostConnections {
+		fmt.Fprintf(list, `%s{"id":"%011x"}`, strings.Repeat(",", min(i, 1)), random.Uint64N(1<<44))
+	}
+	return list.String()
+}
+
+// Each shard is read by a process of its own: the heap of this one is as large as its largest test.
+func TestHostileShardsCostLittleMemory(t *testing.T) {
+	const variable = "SOAK_TEST_HOSTILE_SHARD"
+	if path := os.Getenv(variable); path != "" {
+		if s, err := ReadFile(path); err != nil {
+			fmt.Println(err)
+		} else {
+			fmt.Println(Merge(s.Plan, []*Shard{s}).Connections.Len(), "connections")
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		fmt.Println("HeapSys", m.HeapSys)
+		return
+	}
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	unix := small().Runner.StartedUS / 1e6
+	for name, c := range map[string]struct{ list, elements, want string }{
+		"a million ids":              {"connections", sixMegabytes(), "1048576 connections"},
+		"a million times one id":     {"connections", many(`{"id":"a"}`, mostConnections), "1048576 connections"},
+		"four million findings":      {"connections", many(`{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 41), "lists have empty elements"},
+		"thirty million disconnects": {"connections", many(`{"id":"a","cuts":{"list":[`+many(`{}`, 100_000)+`]}}`, 300), "lists have empty elements"},
+		"half a million buckets":     {"series", many(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), mostBuckets), "0 connections"},
+		"six thousand histograms":    {"metrics", many(`{"name":"a","trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, mostMetrics), "0 connections"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := small()
+			s.Checks, s.Metrics, s.Connections, s.Series = nil, nil, nil, nil
+			text, err := json.Marshal(s)
+			require.NoError(t, err)
+			whole := strings.Replace(string(text), fmt.Sprintf("%q:null", c.list), fmt.Sprintf("%q:[%s]", c.list, c.elements), 1)
+			path := filepath.Join(t.TempDir(), "hostile.json.gz")
+			file := pack(t, []byte(whole))
+			require.NoError(t, os.WriteFile(path, file, 0o600))
+			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsCostLittleMemory$") //nolint:gosec // G204: this test
+			reader.Env = append(os.Environ(), variable+"="+path)
+			out, err := reader.CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Contains(t, string(out), c.want)
+			_, after, found := strings.Cut(string(out), "HeapSys ")
+			require.True(t, found, string(out))
+			var heap int
+			_, err = fmt.Sscan(after, &heap)
+			require.NoError(t, err)
+			t.Logf("%d KB packed, %d MB unpacked: %d MB of heap", len(file)>>10, len(whole)>>20, heap>>20)
+			require.Less(t, heap, 300<<20)
+		})
+	}
+}
+
+// A record that no ledger writes is refused before it is decoded.
+func TestAConnectionOfAMegabyteIsRefused(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, mostRecord/len(`{"kind":"","at_ns":0},`))}}
+	_, err := Read(bytes.NewReader(encoded(t, s)))
+	require.ErrorContains(t, err, "it holds a connection of over 1024 KiB")
 }
 
 // A segment whose number would have a billion digits is refused before it is computed.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
@@ -17,14 +18,18 @@ import (
 type Connections struct {
 	parts  []*compactPart
 	count  int
+	bytes  int
 	edited map[int]*Connection // see Edit
 }
 
-// A compactPart has the records of one runner, one behind the other.
+// A compactPart holds consecutive records of one runner.
 type compactPart struct {
 	runner, count int
-	text          strings.Builder
+	text          *strings.Builder
 }
+
+// compactSize is the size in bytes at which a part is full: a longer text would be copied again and again while it grows.
+const compactSize = 1 << 20
 
 // Len is how many there are.
 func (c *Connections) Len() int { return c.count }
@@ -37,8 +42,8 @@ func (c *Connections) Add(one *Connection) {
 }
 
 func (c *Connections) add(runner int, records []ledger.Record) {
-	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner {
-		c.parts = append(c.parts, &compactPart{runner: runner})
+	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner || c.parts[last].text.Len() > compactSize {
+		c.parts = append(c.parts, &compactPart{runner: runner, text: new(strings.Builder)})
 	}
 	f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
 	defer allFields.Put(f)
@@ -53,7 +58,19 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	}
 	part.text.Write(f.out)
 	part.count += len(records)
-	c.count += len(records)
+	c.count, c.bytes = c.count+len(records), c.bytes+len(f.out)
+}
+
+// adopt adds the records of a shard. It shares the text of those that are packed already.
+func (c *Connections) adopt(runner int, s *Shard) {
+	if s.packed == nil {
+		c.add(runner, s.Connections)
+		return
+	}
+	for _, part := range s.packed.parts {
+		c.parts = append(c.parts, &compactPart{runner: runner, count: part.count, text: part.text})
+	}
+	c.count, c.bytes = c.count+s.packed.count, c.bytes+s.packed.bytes
 }
 
 // All yields each with its index. The record is valid until the next one; what its lists hold is valid for longer.
@@ -265,7 +282,7 @@ func (f *fields) put(v reflect.Value) {
 			f.put(v.Index(i))
 		}
 	case reflect.Slice:
-		f.number(uint64(v.Len()))
+		f.number(clamp.Uint64(v.Len()))
 		for i := range v.Len() {
 			f.put(v.Index(i))
 		}
@@ -296,7 +313,7 @@ func (f *fields) get(v reflect.Value) {
 			f.get(v.Index(i))
 		}
 	case reflect.Slice:
-		if n := int(f.nextNumber()); n > 0 {
+		if n := int(f.nextNumber()); n > 0 { //nolint:gosec // G115: bounds.go limits the length before
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				f.get(v.Index(i))

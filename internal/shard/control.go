@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // Control is what the control group of a runner saw: a few streams to a reference target, read beside those that are
@@ -146,7 +148,7 @@ func (c *Controlled) OfHeld() *Controlled {
 func (c *ControlCounts) tells(streams int, whole bool) bool {
 	least := c.Owed
 	if whole {
-		least = max(least, uint64(streams)*uint64(BucketWidth/controlEvery))
+		least = max(least, clamp.Uint64(streams)*uint64(BucketWidth/controlEvery))
 	}
 	return c.Received > 0 && 2*c.Received >= least
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -66,15 +67,17 @@ func writeJSON(w io.Writer, s *Shard) error {
 	if _, err := w.Write(head[:len(head)-1]); err != nil {
 		return err
 	}
-	if err := writeList(w, "series", len(s.Series), func(i int) any { return &s.Series[i] }); err != nil {
+	buckets := func(yield func(*Bucket) bool) {
+		for i := range s.Series {
+			if !yield(&s.Series[i]) {
+				return
+			}
+		}
+	}
+	if err := writeList(w, "series", buckets); err != nil {
 		return err
 	}
-	records, record := len(s.Connections), func(i int) any { return &s.Connections[i] }
-	if s.Ledgers != nil {
-		of := new(ledger.Record)
-		records, record = len(s.Ledgers), func(i int) any { *of = s.Ledgers[i].Record(); return of }
-	}
-	if err := writeList(w, "connections", records, record); err != nil {
+	if err := writeList(w, "connections", s.Records()); err != nil {
 		return err
 	}
 	if s.Published != nil {
@@ -89,19 +92,21 @@ func writeJSON(w io.Writer, s *Shard) error {
 	return err
 }
 
-// writeList writes a list of n. What each returns is written before it is called again. All are encoded in the same memory: while
-// streams are held, garbage costs more than what made it.
-func writeList(w io.Writer, name string, n int, each func(i int) any) error {
+// writeList writes a list. An element is written before the next one is made. All are encoded in the same memory: while
+// streams are open, garbage costs more than what made it.
+func writeList[T any](w io.Writer, name string, all iter.Seq[*T]) error {
 	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
 		return err
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	for i := range n {
-		if i > 0 {
+	first := true
+	for one := range all {
+		if !first {
 			text.WriteByte(',')
 		}
-		if err := encoder.Encode(each(i)); err != nil {
+		first = false
+		if err := encoder.Encode(one); err != nil {
 			return err
 		}
 		if _, err := w.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n"))); err != nil {

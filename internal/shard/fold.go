@@ -17,17 +17,17 @@ const fold = 4
 // from the last one before, how many there are, and their counts.
 func (p *Packed) Fold() *Packed {
 	index, n := p.quartered()
-	out := binary.AppendUvarint(make([]byte, 0, 2*len(index)+16), uint64(p.Max))
+	out := binary.AppendUvarint(make([]byte, 0, 2*len(index)+16), uint64(p.Max)) //nolint:gosec // G115: durations are not negative
 	last := int64(0)
 	for i := 0; i < len(index); {
 		end := i + 1
 		for end < len(index) && index[end] == index[end-1]+fold {
 			end++
 		}
-		out = binary.AppendUvarint(out, uint64(index[i]-last))
+		out = binary.AppendUvarint(out, uint64(index[i]-last)) //nolint:gosec // G115: the index grows
 		out = binary.AppendUvarint(out, uint64(end-i))
 		for ; i < end; i++ {
-			out = binary.AppendUvarint(out, uint64(n[i]))
+			out = binary.AppendUvarint(out, uint64(n[i])) //nolint:gosec // G115: counts are not negative
 		}
 		last = index[end-1]
 	}
@@ -60,7 +60,7 @@ func (p *Packed) unfolded() *Packed {
 	next := func() int64 {
 		v, n := binary.Uvarint(rest)
 		rest = rest[n:]
-		return int64(v) // see Fold
+		return int64(v) //nolint:gosec // G115: see Fold
 	}
 	out := newPacked(next())
 	for at := int64(0); len(rest) > 0; {

@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -36,6 +37,7 @@ func (m *Merged) groupOf(runner int) *group {
 // and runners are one soak. No shard may be added afterwards.
 func (g *Merger) Alone() *Merged {
 	m := &g.m
+	m.alone = true
 	prefix := func(i int) string { return g.parts[i].plan.Prefix }
 	g.sort(func(a, b int) int {
 		return cmp.Or(cmp.Compare(prefix(a), prefix(b)), cmp.Compare(m.Runners[a].Index, m.Runners[b].Index))
@@ -58,6 +60,35 @@ func (g *Merger) Alone() *Merged {
 		}
 	}
 	return m
+}
+
+// Prefixes returns the quoted prefixes of the laptops that ran k6 alone; nil for a run with a plan.
+func (m *Merged) Prefixes() (out []string) {
+	if !m.alone {
+		return nil
+	}
+	for _, g := range m.groups {
+		out = append(out, fmt.Sprintf("%q", g.plan.Prefix))
+	}
+	return out
+}
+
+// Expect returns a problem if the shards are not those of n laptops, or of n runners if the run has a plan; otherwise "".
+func (m *Merged) Expect(n int) string {
+	what, found, named := "runner", len(m.Runners), ""
+	if m.alone {
+		what, found = "laptop", len(m.groups)
+		if found > 0 {
+			named = " (PREFIX " + strings.Join(m.Prefixes(), ", ") + ")"
+		}
+	}
+	switch {
+	case found < n:
+		return fmt.Sprintf("the shards of %s of %s are missing: %d expected (--expect), %d found%s", format.Thousands(n-found), format.Count(n, what), n, found, named)
+	case found > n:
+		return fmt.Sprintf("shards of %s were found, but %d expected (--expect)%s", format.Count(found, what), n, named)
+	}
+	return ""
 }
 
 // planGroups finds out how many runners each group has to have, and adds up the plan of all.

@@ -176,3 +176,19 @@ func TestAStaleShardCompletesNothing(t *testing.T) {
 	require.Len(t, m.Problems, 1)
 	require.Contains(t, m.Problems[0], "the shard of runner 3 on h3 is of another run of that name")
 }
+
+func TestMergeExpectsANumberOfLaptops(t *testing.T) {
+	t.Parallel()
+	a, b := laptop("laptop-a-", 2, 4), laptop("laptop-b-", 1, 3)
+	require.Empty(t, alone(a, b).Expect(2))
+	require.Equal(t, []string{`"laptop-a-"`, `"laptop-b-"`}, alone(a, b).Prefixes())
+	require.Equal(t, `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`, alone(a).Expect(2), "it has two runners")
+	require.Contains(t, alone(a, b).Expect(1), "shards of 2 laptops were found, but 1 expected")
+
+	p := planFor(2, 4)
+	shards, _ := run(rand.New(rand.NewPCG(7, 8)), p)
+	m := Merge(p, shards)
+	require.Empty(t, m.Expect(2))
+	require.Nil(t, m.Prefixes())
+	require.Contains(t, m.Expect(3), "the shards of 1 of 3 runners are missing")
+}

@@ -13,14 +13,15 @@ import (
 // grouping do not matter.
 type Merged struct {
 	Plan        plan.Plan
-	Suite       *Suite   // what the scripts declare; nil where they declare nothing
-	Service     *Service // what was soaked; nil: noop
-	Reach       *Reach   // of what was published; nil where nothing was
-	Control     *Control // of all runners that had one; URL is "" where they differ
-	Codings     []Coding // by name, of streams that came compressed
-	Shared      *Shared  // of streams over HTTP/2; nil: there were none
-	Ends        *Ends    // requests that end streams; nil: there were none
-	Runners     []Runner // by index
+	Suite       *Suite     // what the scripts declare; nil where they declare nothing
+	Service     *Service   // what was soaked; nil: noop
+	Reach       *Reach     // of what was published; nil where nothing was
+	Control     *Control   // of all runners that had one; URL is "" where they differ
+	Codings     []Coding   // by name, of streams that came compressed
+	Redirects   []Redirect // of streams, by how many; other origins than the target served these
+	Shared      *Shared    // of streams over HTTP/2; nil: there were none
+	Ends        *Ends      // requests that end streams; nil: there were none
+	Runners     []Runner   // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
 	Lateness    *Histogram
@@ -35,6 +36,7 @@ type Merged struct {
 	Problems []string
 
 	groups    []group // of runners with one plan; several where laptops merge
+	alone     bool    // laptops ran k6 without soak run, so there is no common plan
 	published bool    // by any runner
 }
 
@@ -88,6 +90,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addPublished(s)
 	m.addControl(s)
 	m.addCodings(s)
+	m.addRedirects(s)
 	m.addShared(s)
 	m.addEnds(s)
 	g.parts = append(g.parts, partOf(s))
@@ -98,7 +101,7 @@ func (g *Merger) Add(s *Shard) {
 	m.Seconds = append(m.Seconds, s.Seconds...)
 	m.addChecks(s.Checks)
 	addMetrics(g.metrics, s.Metrics)
-	m.Connections.add(len(m.Runners)-1, s.Connections)
+	m.Connections.adopt(len(m.Runners)-1, s)
 	g.addSeries(s)
 }
 

@@ -51,8 +51,11 @@ func IndexOf(name string) (index int, ok bool) {
 	return index, err == nil
 }
 
-// IsFile tells whether a file is a shard, by its name.
-func IsFile(name string) bool { return strings.HasSuffix(name, Suffix) }
+// IsFile reports whether a file is a shard, by its name. A hidden one is not: macOS writes ._runner-1.json.gz next to
+// runner-1.json.gz when it copies to other file systems.
+func IsFile(name string) bool {
+	return strings.HasSuffix(name, Suffix) && !strings.HasPrefix(name, ".")
+}
 
 // String names a runner for people.
 func (r *Runner) String() string {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // Bounds of what one publisher sends. What it sent takes two bytes per message in memory, and 24 once it is judged.
@@ -31,6 +33,9 @@ type Published struct {
 	Lag    *Histogram // sent − due, of what was answered or given up
 	Answer *Histogram // answered − sent, of what was answered
 	Failed []Failure  // what was not confirmed, by kind; what is in flight at a checkpoint is in none
+	// MaxBodyUS is the longest time from the headers of a response to the end of its body, for which the next message of the topic
+	// waits.
+	MaxBodyUS int64
 
 	sent []column // by topic
 
@@ -68,7 +73,7 @@ func (s *MessageState) UnmarshalText(text []byte) error {
 	if i < 0 {
 		return fmt.Errorf("no message is %.40q", text)
 	}
-	*s = MessageState(i)
+	*s = MessageState(i) //nolint:gosec // G115: an index of states
 	return nil
 }
 
@@ -85,6 +90,7 @@ type Message struct {
 type Failure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
+	Idle   bool         `json:"idle,omitempty"`   // of Open: the connection was closed as idle while the message was being sent
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics
 	Number uint64       `json:"number"` // of the first, from 1
@@ -105,13 +111,13 @@ func (p *Published) Due(i uint64) int64 {
 
 // due is when the nth message of a topic is due, from 0.
 func (p *Published) due(topic, n int) int64 {
-	return p.Due(uint64(n)*uint64(len(p.Topics)) + uint64(topic))
+	return p.Due(clamp.Uint64(n)*uint64(len(p.Topics)) + clamp.Uint64(topic))
 }
 
 // Count is how many messages were sent.
 func (p *Published) Count() (n uint64) {
 	for i := range p.sent {
-		n += uint64(p.sent[i].count)
+		n += clamp.Uint64(p.sent[i].count)
 	}
 	return n
 }
@@ -134,7 +140,7 @@ func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {
 		for c := p.sent[i]; c.count > 0; {
 			m := c.next()
-			lag := int64(m.lag) * unitUS
+			lag := int64(m.lag) * unitUS //nolint:gosec // G115: at most mostUnits
 			sums.Sent++
 			sums.MaxLagUS = max(sums.MaxLagUS, lag)
 			if lag >= LateAfter.Microseconds() {
@@ -171,10 +177,10 @@ func (p *Published) decode(topic int) []Message {
 	out := make([]Message, c.count)
 	for n := range out {
 		m := c.next()
-		sent := p.due(topic, n) + int64(m.lag)*unitUS
+		sent := p.due(topic, n) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
 		out[n] = Message{SentUS: sent, Status: m.status, State: m.state}
 		if m.state == Confirmed || m.status != 0 {
-			out[n].AnsweredUS = sent + int64(m.answer)*unitUS
+			out[n].AnsweredUS = sent + int64(m.answer)*unitUS //nolint:gosec // G115: at most mostUnits
 		}
 	}
 	return out

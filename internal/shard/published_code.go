@@ -95,7 +95,7 @@ func (c *column) take() (m coded, ok bool) {
 		if !ok {
 			return m, false
 		}
-		m.state, m.status = Refused, uint16(status)
+		m.state, m.status = Refused, uint16(status) //nolint:gosec // G115: at most mostStatus
 	}
 	m.answer, ok = number(&c.answers, mostUnits)
 	return m, ok

@@ -9,6 +9,8 @@ import (
 	"math"
 
 	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // publishedHead is what the file has of Published beside the messages.
@@ -22,6 +24,7 @@ type publishedHead struct {
 	Lag       *Histogram `json:"lag"`
 	Answer    *Histogram `json:"answer"`
 	Failed    []Failure  `json:"failed,omitempty"`
+	MaxBodyUS int64      `json:"max_body_us,omitempty"`
 }
 
 // piece is how many characters of a column stand in one string: a reader holds a value whole.
@@ -49,14 +52,14 @@ func (p *Published) UnmarshalJSON(text []byte) error {
 
 func (p *Published) adopt(q *Published) {
 	p.Topics, p.Rate, p.StartedUS, p.Planned, p.Finished = q.Topics, q.Rate, q.StartedUS, q.Planned, q.Finished
-	p.Lag, p.Answer, p.Failed, p.sent, p.decoded = q.Lag, q.Answer, q.Failed, q.sent, nil
+	p.Lag, p.Answer, p.Failed, p.MaxBodyUS, p.sent, p.decoded = q.Lag, q.Answer, q.Failed, q.MaxBodyUS, q.sent, nil
 }
 
 // write writes the object. The columns of all topics are joined, and cut into pieces.
 func (p *Published) write(w io.Writer) error {
 	head := publishedHead{
 		Topics: p.Topics, Rate: p.Rate, StartedUS: p.StartedUS, Planned: p.Planned, Finished: p.Finished,
-		Lag: p.Lag, Answer: p.Answer, Failed: p.Failed, Sent: make([]int, len(p.sent)),
+		Lag: p.Lag, Answer: p.Answer, Failed: p.Failed, MaxBodyUS: p.MaxBodyUS, Sent: make([]int, len(p.sent)),
 	}
 	for i := range p.sent {
 		head.Sent[i] = p.sent[i].count
@@ -137,7 +140,7 @@ func (in *bounded) published() (*Published, error) {
 	}
 	p := &Published{
 		Topics: head.Topics, Rate: head.Rate, StartedUS: head.StartedUS, Planned: head.Planned, Finished: head.Finished,
-		Lag: head.Lag, Answer: head.Answer, Failed: head.Failed, sent: make([]column, len(head.Topics)),
+		Lag: head.Lag, Answer: head.Answer, Failed: head.Failed, MaxBodyUS: head.MaxBodyUS, sent: make([]column, len(head.Topics)),
 	}
 	return p, p.cut(head.Sent, lags, answers)
 }
@@ -180,6 +183,8 @@ func (h *publishedHead) check() error {
 		return fmt.Errorf("%d messages at %g per second, which no plan has", h.Planned, h.Rate)
 	case h.StartedUS < 0 || h.StartedUS > math.MaxInt64/4:
 		return fmt.Errorf("it started at %d µs, which cannot be", h.StartedUS)
+	case h.MaxBodyUS < 0 || h.MaxBodyUS > mostLength.Microseconds():
+		return fmt.Errorf("max_body_us must be from 0 to %d, got %d", mostLength.Microseconds(), h.MaxBodyUS)
 	case h.Lag == nil || h.Answer == nil:
 		return errors.New("it lacks a histogram")
 	case len(h.Failed) > mostKinds:
@@ -200,7 +205,7 @@ func (h *publishedHead) check() error {
 		switch {
 		case f.State != Open && f.State != Refused || f.Status > mostStatus:
 			return fmt.Errorf("it has a failure of state %s and status %d", f.State, f.Status)
-		case f.Topic < 0 || f.Topic >= len(h.Topics) || f.Number < 1 || f.Number > uint64(h.Sent[f.Topic]) || f.Count < 1 || f.Count > h.Planned:
+		case f.Topic < 0 || f.Topic >= len(h.Topics) || f.Number < 1 || f.Number > clamp.Uint64(h.Sent[f.Topic]) || f.Count < 1 || f.Count > h.Planned:
 			return fmt.Errorf("it has %d failures that began with number %d of topic %d, which was not sent", f.Count, f.Number, f.Topic)
 		case len(f.Text) > mostText:
 			return tooLong(f.Text)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // PublishLog records what a publisher does while it does it. It is safe for concurrent use.
@@ -44,7 +46,7 @@ func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.flying[topic] = append(l.flying[topic], message{sentUS: sentUS})
 	l.sums.Sent++
 	l.sums.Open++
-	return uint64(l.p.sent[topic].count + len(l.flying[topic]))
+	return clamp.Uint64(l.p.sent[topic].count + len(l.flying[topic]))
 }
 
 // Outcome is how a message ended.
@@ -53,6 +55,8 @@ type Outcome struct {
 	Status uint16
 	SentUS int64 // when it was really sent: Begin may have been before a connection was there
 	AtUS   int64 // when it was answered or given up
+	BodyUS int64 // from the headers of the response to the end of its body
+	Idle   bool  // the connection was closed as idle while the message was being sent
 	Text   string
 }
 
@@ -61,12 +65,13 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done := l.p.sent[topic].count
-	m := &l.flying[topic][int(number)-1-done]
+	m := &l.flying[topic][int(number)-1-done] //nolint:gosec // G115: a number that Begin returned
 	m.sentUS, m.settled, m.state, m.status = o.SentUS, true, o.State, o.Status
 	if o.State == Confirmed || o.Status != 0 {
 		l.p.Answer.Record(time.Duration(o.AtUS-o.SentUS) * time.Microsecond)
 	}
-	lag := l.encode(m, topic, int(number)-1, o.AtUS)
+	l.p.MaxBodyUS = max(l.p.MaxBodyUS, o.BodyUS)
+	lag := l.encode(m, topic, int(number)-1, o.AtUS) //nolint:gosec // G115: a number that Begin returned
 	l.p.Lag.Record(time.Duration(lag) * time.Microsecond)
 	l.sums.MaxLagUS = max(l.sums.MaxLagUS, lag)
 	if lag >= LateAfter.Microseconds() {
@@ -99,7 +104,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 func (l *PublishLog) encode(m *message, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), mostUnits)
-	sent := l.p.due(topic, n) + int64(m.lag)*unitUS
+	sent := l.p.due(topic, n) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
 	m.answer = min(uint64(max(answeredUS-sent+unitUS-1, 0)/unitUS), mostUnits)
 	return lagUS
 }
@@ -107,13 +112,13 @@ func (l *PublishLog) encode(m *message, topic, n int, answeredUS int64) (lagUS i
 // fail counts one kind of failure. Of one that comes after too many others only the messages tell.
 func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 	for i := range l.p.Failed {
-		if f := &l.p.Failed[i]; f.State == o.State && f.Status == o.Status {
+		if f := &l.p.Failed[i]; f.State == o.State && f.Status == o.Status && f.Idle == o.Idle {
 			f.Count++
 			return
 		}
 	}
 	if len(l.p.Failed) < mostKinds {
-		l.p.Failed = append(l.p.Failed, Failure{State: o.State, Status: o.Status, Count: 1, Topic: topic, Number: number, Text: brief(o.Text)})
+		l.p.Failed = append(l.p.Failed, Failure{State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: brief(o.Text)})
 	}
 }
 
@@ -138,7 +143,7 @@ func (l *PublishLog) Sums() PublishSums {
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
 	p := &Published{
-		Topics: l.p.Topics, Rate: l.p.Rate, StartedUS: l.p.StartedUS, Planned: l.p.Planned, Finished: finished,
+		Topics: l.p.Topics, Rate: l.p.Rate, StartedUS: l.p.StartedUS, Planned: l.p.Planned, Finished: finished, MaxBodyUS: l.p.MaxBodyUS,
 		Lag: l.p.Lag.Copy(), Answer: l.p.Answer.Copy(), Failed: append([]Failure(nil), l.p.Failed...),
 		sent: append([]column(nil), l.p.sent...),
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 // A Reach is, for each message that was published, how long it took to its last subscriber, of those that one runner
@@ -22,7 +24,7 @@ func NewReach(topics, numbers int) *Reach {
 
 // Note notes that a subscriber got a message of a topic, so long after it was sent.
 func (r *Reach) Note(topic int, number uint64, took time.Duration) {
-	if topic < 0 || topic >= len(r.topics) || number == 0 || number > uint64(r.most) {
+	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.most) {
 		return
 	}
 	codes := r.topics[topic]
@@ -83,7 +85,7 @@ const mantissa = 7 // bits behind the first one
 func reachCode(d time.Duration) uint16 {
 	us := uint64(max(min(d.Microseconds(), highestMicros), 0))
 	shift := max(bits.Len64(us)-1-mantissa, 0)
-	return uint16(shift<<mantissa+int(us>>shift)) + 1
+	return uint16(shift<<mantissa+int(us>>shift)) + 1 //nolint:gosec // G115: at most highestMicros, 16 bits
 }
 
 // reachOf is the longest duration with that code.
@@ -94,7 +96,7 @@ func reachOf(code uint16) time.Duration {
 		shift = c>>mantissa - 1
 		c = c&(1<<mantissa-1) | 1<<mantissa
 	}
-	return time.Duration((c+1)<<shift-1) * time.Microsecond
+	return time.Duration((c+1)<<shift-1) * time.Microsecond //nolint:gosec // G115: codes end at highestMicros
 }
 
 type reachJSON struct {

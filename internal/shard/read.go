@@ -6,17 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // ReadFile reads the shard at path.
 func ReadFile(path string) (*Shard, error) {
-	f, err := os.Open(path)
+	f, err := regularfile.Open(path, mostUnpacked)
 	if err != nil {
 		return nil, fmt.Errorf("read shard: %w", err)
 	}
@@ -110,7 +112,7 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 	case "metrics":
 		return list(in, key, mostMetrics, &s.Metrics)
 	case "connections":
-		return list(in, key, mostConnections, &s.Connections)
+		return in.records(s)
 	case "published":
 		published, err := in.published()
 		s.Published = published
@@ -141,9 +143,20 @@ func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	return nil
 }
 
-// list reads one of the long lists; null is an empty one. It makes room for twice as many each time: append, which makes
-// room for a quarter more, takes five times the memory of a long list in all.
+// list reads one of the long lists. It makes room for twice as many each time: append, which makes room for a quarter more,
+// needs five times the memory of a long list in all.
 func list[T any](in *bounded, name string, most int, to *[]T) error {
+	return in.elements(name, most, func() error {
+		if len(*to) == cap(*to) {
+			*to = append(make([]T, 0, min(max(2*len(*to), 16), most)), *to...)
+		}
+		*to = (*to)[:len(*to)+1]
+		return jsonv2.UnmarshalDecode(in.json, &(*to)[len(*to)-1])
+	})
+}
+
+// elements reads a list, whose elements read reads; null is an empty list.
+func (in *bounded) elements(name string, most int, read func() error) error {
 	token, err := in.json.ReadToken()
 	if err != nil || token.Kind() == 'n' {
 		return err
@@ -151,20 +164,48 @@ func list[T any](in *bounded, name string, most int, to *[]T) error {
 	if token.Kind() != '[' {
 		return fmt.Errorf("its %s are no list", name)
 	}
-	for in.json.PeekKind() != ']' {
-		if len(*to) >= most {
+	for n := 0; in.json.PeekKind() != ']'; n++ {
+		if n >= most {
 			return fmt.Errorf("it holds over %d %s", most, name)
 		}
-		if len(*to) == cap(*to) {
-			*to = append(make([]T, 0, min(max(2*len(*to), 16), most)), *to...)
-		}
-		*to = (*to)[:len(*to)+1]
-		if err := jsonv2.UnmarshalDecode(in.json, &(*to)[len(*to)-1]); err != nil {
+		if err := read(); err != nil {
 			return err
 		}
 	}
 	_, err = in.json.ReadToken()
 	return err
+}
+
+// records reads the connections and packs each before it reads the next: a million records of 650 bytes do not exist at the
+// same time.
+func (in *bounded) records(s *Shard) error {
+	s.packed = &Connections{}
+	details, one := 0, make([]ledger.Record, 1)
+	return in.elements("connections", mostConnections, func() error {
+		text, err := in.json.ReadValue()
+		if err != nil {
+			return err
+		}
+		if len(text) > mostRecord {
+			return fmt.Errorf("it holds a connection of over %d KiB", mostRecord>>10)
+		}
+		one[0] = ledger.Record{}
+		if err := jsonv2.Unmarshal(text, &one[0], legacyJSON); err != nil {
+			return err
+		}
+		if details += len(one[0].Findings) + len(one[0].Outages); details > mostFindings {
+			return fmt.Errorf("it holds over %d findings and outages", mostFindings)
+		}
+		before := s.packed.bytes
+		s.packed.add(0, one)
+		if s.packed.bytes-before > len(text)+emptyRecord {
+			return errors.New("it holds a connection whose lists have empty elements")
+		}
+		if s.packed.bytes > mostRecords {
+			return fmt.Errorf("its connections need over %d MiB", mostRecords>>20)
+		}
+		return nil
+	})
 }
 
 // A counter counts what is read.
@@ -187,11 +228,13 @@ type bounded struct {
 	n      int64
 }
 
-// newBounded reads JSON as encoding/json does, at twice its speed: most of what a merge of a large run does is to read.
-// Only the words of an error are of version 2, which does not read each value twice for those of version 1.
+// legacyJSON makes version 2 decode as encoding/json does, at twice its speed: a merge of a large run spends most of its
+// time here. Errors keep the words of version 2; for those of version 1 it would parse each value twice.
+var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
+
 func newBounded(from io.Reader, packed *counter) *bounded {
 	in := &bounded{from: from, packed: packed}
-	in.json = jsontext.NewDecoder(in, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
+	in.json = jsontext.NewDecoder(in, legacyJSON)
 	return in
 }
 

@@ -4,6 +4,7 @@
 package shard
 
 import (
+	"iter"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -34,17 +35,48 @@ type Shard struct {
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []Check         `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
-	Connections []ledger.Record `json:"connections"`
+	Connections []ledger.Record `json:"connections"`         // empty in a shard that was read: see Records
 	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
 	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
 	Control     *Control        `json:"control,omitempty"`   // nil where there was none
 	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
+	Redirects   []Redirect      `json:"redirects,omitempty"` // by other origins than the target's
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made, and in shards of older versions
 
 	// Ledgers are what a runner has in place of Connections: each record is made when it is written, since all of them together
 	// take as much memory as the streams.
 	Ledgers []*ledger.Ledger `json:"-"`
+
+	// packed holds the records of a shard that was read, in place of Connections.
+	packed *Connections
+}
+
+// Records returns the record of each connection. A record is valid until the next one.
+func (s *Shard) Records() iter.Seq[*ledger.Record] {
+	return func(yield func(*ledger.Record) bool) {
+		switch {
+		case s.Ledgers != nil:
+			one := new(ledger.Record)
+			for _, l := range s.Ledgers {
+				if *one = l.Record(); !yield(one) {
+					return
+				}
+			}
+		case s.packed != nil:
+			for _, c := range s.packed.All() {
+				if !yield(&c.Record) {
+					return
+				}
+			}
+		default:
+			for i := range s.Connections {
+				if !yield(&s.Connections[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Runner identifies a k6 process.

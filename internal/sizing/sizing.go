@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/price"
@@ -103,9 +104,9 @@ func of(connections int, p plan.Plan) (Need, error) {
 		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
 		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
 		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
-		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
+		TargetMemory: clamp.Uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
 	}
-	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory)
+	n.TargetHosts = ceil(clamp.Int(n.TargetMemory), UsableMemory)
 	return n, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // mostBytes is the size of the largest file that a store gives: no run leaves a larger one.
 const mostBytes = 2 << 30
 
-// tooLarge is the error of a file of over mostBytes.
+// tooLarge is the error of a file of over mostBytes in a bucket.
 type tooLarge int64
 
 func (size tooLarge) Error() string {

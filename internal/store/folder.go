@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // A Folder is a store on this machine. Its files are written whole or not at all (atomicfile).
@@ -48,10 +49,7 @@ func (f Folder) Names(context.Context) ([]string, error) {
 
 // Get implements Store.
 func (f Folder) Get(_ context.Context, name string) ([]byte, error) {
-	if info, err := os.Stat(f.At(name)); err == nil && info.Size() > mostBytes {
-		return nil, fmt.Errorf("read %s: %w", f.At(name), tooLarge(info.Size()))
-	}
-	return os.ReadFile(f.At(name))
+	return regularfile.Read(f.At(name), mostBytes)
 }
 
 // At implements Store.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,8 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/redirect"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
@@ -29,7 +33,10 @@ type Request struct {
 	// NoKeepAlive sends no TCP keep-alive, which tells routers on the way that a silent connection is in use.
 	NoKeepAlive bool
 
-	secret string // that is in it: what is quoted of the answer does not show it
+	MaxEventSize int // of the stream, in bytes; 0: 1 MiB
+
+	secret    string   // that is in it: what is quoted of the answer does not show it
+	described []string // names of the headers of its description, which no other origin gets
 }
 
 // Fill fills a request of a description in.
@@ -37,6 +44,7 @@ func Fill(r *service.Request, v *service.Values) Request {
 	out := Request{Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{}, secret: v.Token}
 	for name, value := range r.FilledHeaders(v) {
 		out.Header.Set(name, value)
+		out.described = append(out.described, name)
 	}
 	return out
 }
@@ -98,6 +106,13 @@ func Speaking(ctx context.Context, version string) context.Context {
 	return context.WithValue(ctx, versionKey{}, version)
 }
 
+type redirectsKey struct{}
+
+// FollowingRedirects makes requests of ctx follow redirects to other origins.
+func FollowingRedirects(ctx context.Context) context.Context {
+	return context.WithValue(ctx, redirectsKey{}, true)
+}
+
 // protocols are what requests of ctx may speak; nil is what the server wants over TLS, and HTTP/1.1 over http://.
 func protocols(ctx context.Context) *http.Protocols {
 	version, said := ctx.Value(versionKey{}).(string)
@@ -147,20 +162,52 @@ func (r Request) exchange(ctx context.Context, accept string, last bool) (*http.
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r, inner(err))
 	}
-	req.Header.Set("Accept", accept)
-	req.Header.Set("User-Agent", "sse-soak")
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
-	client := &http.Client{Transport: newTransport(ctx, last, r.NoKeepAlive)}
-	if r.NoRedirect {
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	}
+	usual := http.Header{"Accept": {accept}, "User-Agent": {"sse-soak"}}
+	maps.Copy(req.Header, usual)
+	maps.Copy(req.Header, r.Header)
+	client := &http.Client{Transport: newTransport(ctx, last, r.NoKeepAlive), CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		return r.redirect(next, via, usual)
+	}}
 	response, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r, inner(err))
 	}
 	return response, nil
+}
+
+// mostRedirects is the default of k6 and of net/http.
+const mostRedirects = 10
+
+// redirect prepares the request that follows a redirect, or returns why there is none. usual are the headers that every
+// request has. net/http fills in next anew from the first request, whatever the requests between sent.
+func (r Request) redirect(next *http.Request, via []*http.Request, usual http.Header) error {
+	switch {
+	case r.NoRedirect:
+		return http.ErrUseLastResponse
+	case len(via) > mostRedirects:
+		return fmt.Errorf("it was redirected more than %d times", mostRedirects)
+	}
+	next.Header.Del("Referer") // the query may hold a token
+	follow, _ := next.Context().Value(redirectsKey{}).(bool)
+	crossed := false
+	for _, from := range via {
+		crosses, err := redirect.Check(from.URL, next.URL, follow, next.ContentLength > 0)
+		if err != nil {
+			return fmt.Errorf("follow the redirect (status %d): %w", next.Response.StatusCode, err)
+		}
+		crossed = crossed || crosses
+	}
+	if crossed {
+		for _, name := range r.described {
+			next.Header.Del(name)
+		}
+		for name, values := range usual {
+			if next.Header.Get(name) == "" {
+				next.Header[name] = values
+			}
+		}
+	}
+	return nil
 }
 
 // inner takes the URL, which may hold a token, out of an error of net/http, and says what refused means.
@@ -190,12 +237,12 @@ func Do(ctx context.Context, r Request) (Answer, error) {
 func (r Request) beginning(body io.Reader) string {
 	const enough = 300
 	text, _ := io.ReadAll(io.LimitReader(body, 4*enough))
-	return Shorten(service.Hide(string(text), r.secret), enough)
+	return Shorten(secret.Hide(string(text), r.secret), enough)
 }
 
 // Shorten is text in one line of at most n bytes.
 func Shorten(text string, n int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r == ' ' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }), " ")
 	if len(text) > n {
 		text = strings.ToValidUTF8(text[:n], "") + "…"
 	}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/k6/sse/coding"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
@@ -92,6 +93,9 @@ func (s *Stream) unpacked() (io.Reader, error) {
 	return &s.raw, nil
 }
 
+// Origin is that of the answer, after redirects.
+func (s *Stream) Origin() string { return redirect.Origin(s.response.Request.URL) }
+
 // Refusal is the beginning of the body of an answer that is no stream, in one line.
 func (s *Stream) Refusal() string {
 	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
@@ -126,7 +130,8 @@ func (s *Stream) Next() (Part, error) {
 		if err != nil {
 			return Part{}, err
 		}
-		s.parser = eventstream.New(body)
+		s.parser = new(eventstream.Parser)
+		s.parser.Reset(body, s.request.MaxEventSize)
 	}
 	var b eventstream.Block
 	kind, err := s.parser.NextPart(&b)
@@ -173,6 +178,8 @@ func EndInWords(err error) string {
 		return "the service ended it"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "it was cut off"
+	case errors.Is(err, eventstream.ErrTooLong):
+		return fmt.Sprintf("%v; set connect.maxEventSize to a larger one", err)
 	}
 	return fmt.Sprintf("it broke: %v", inner(err))
 }

@@ -136,9 +136,9 @@ func TestARequestIsFilledIn(t *testing.T) {
 		"message":{"seq":"json:$.seq"},"publish":{"url":"{base}/pub/{topic}","body":"{\"seq\":{seq}}","headers":{"Authorization":"Bearer {token}"}}}`))
 	require.NoError(t, err)
 	v := service.Values{Base: "http://x", Topic: "a b", Seq: 3, Token: "t"}
-	require.Equal(t, Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}, secret: "t"}, Fill(&description.Connect, &v))
+	require.Equal(t, Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}, secret: "t", described: []string{"Authorization"}}, Fill(&description.Connect, &v))
 	v.Token = ""
-	require.Equal(t, Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}, Fill(description.Publish, &v))
+	require.Equal(t, Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}, described: []string{"Content-Type"}}, Fill(description.Publish, &v))
 }
 
 func TestCertificatesAreChecked(t *testing.T) {

@@ -48,25 +48,46 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		"cores of its own": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
 			"CPU of the service: full from 400/s on, 99 % busy (backend 61 %, nginx 37 % of a core) at 400/s, 70 % busy (backend 50 %, nginx 20 % of a core) at 200/s, which was good",
-			"not full: CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores, CPU of the load generator 30 % busy",
+			"not full: CPU of the machine 99 % busy, most of it by the service, CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores, CPU of the load generator 30 % busy",
 		},
 		"cores that are shared": {
 			func(st *StageResult) {
+				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 60
+				st.Machine.Backend, st.Machine.Nginx = 80, 25
+			},
+			"CPU of the service: full from 400/s on, 98 % busy (backend 80 %, nginx 25 %, others and the kernel 31 % of a core), shared with the load generator at 400/s", "",
+		},
+		"cores that are shared, of which no one took half": {
+			func(st *StageResult) {
 				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
-			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s", "",
+			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
+			"not full: CPU of the service 70 % of a core, of cores that were 98 % busy",
+		},
+		"cores that are shared with a service of which no process is known": {
+			func(st *StageResult) {
+				st.Machine = Machine{Host: 198, Runners: 20, Shared: true, Cores: 2, Taken: Taken{Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+			},
+			"CPU of the machine: full from 400/s on, 99 % busy, shared with the load generator at 400/s", "",
+		},
+		"a service that took 0.33 s of CPU, on a machine that others filled": {
+			func(st *StageResult) {
+				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Taken: Taken{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+			},
+			"CPU that other programs take: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
+			"not full: CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
 		},
 		"its machine, by Prometheus": {
 			func(st *StageResult) {
 				st.Machine.Apart, st.Machine.Shared, st.Machine.Host = false, false, 390
 				st.Machine.Taken.Inside, st.Machine.Taken.TargetCores = false, 4
 			},
-			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
+			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
 		},
 		"others on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
 			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
-			"full from the same load on: CPU of the service 100 % busy",
+			"not full: CPU of the service 35 % of a core, of cores that were 100 % busy",
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
@@ -97,7 +118,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		"descriptors of the backend": {
 			func(st *StageResult) { st.Machine.Taken.Files = 1000 },
 			"descriptors of the backend: full from 400/s on, 1,000 of 1,000 open at 400/s, 20 of 1,000 open at 200/s, which was good",
-			"not full: CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the backend",
+			"not full: CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the machine 70 % busy, most of it by the service, CPU of the backend",
 		},
 		"descriptors of nginx": {
 			func(st *StageResult) { st.Machine.Taken.NginxFull = .99 },
@@ -195,7 +216,7 @@ func TestAServiceThatBreaksWithNothingFull(t *testing.T) {
 	nothing := func(st *StageResult) { st.Machine = Machine{Taken: Taken{Link: -1}} }
 	f = WhatBroke([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "nothing that was measured was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
-		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
+		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.table().Rows[2])

@@ -32,10 +32,10 @@ var burst = Suite{
 
 // fixedLevels are stages with a fixed number of requests, as levels of concurrency. Where time is fixed, all that were made were
 // offered.
-func fixedLevels(stages []StageResult) []Level {
+func (l Limits) fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
-		out = append(out, st.level(float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped))))
+		out = append(out, st.level(float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped)), l))
 	}
 	return out
 }
@@ -46,7 +46,8 @@ func assessBurst(r *Run) verdict.Assessment {
 	for _, st := range of(all, kindHealth) {
 		health[st.Target] = st
 	}
-	limits, levels := r.limits(), fixedLevels(bursts)
+	limits := r.limits()
+	levels := limits.fixedLevels(bursts)
 	for i, st := range bursts {
 		if h, ok := health[st.Name]; ok && h.OK.Count() == 0 { // what does not get up again is broken, whatever it answered before
 			levels[i].FailedShare, levels[i].OwnFailed, levels[i].Firm = 1, 1, 1
@@ -64,7 +65,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	shown := append(bursts, of(all, kindSequence)...)
 	r.report(&a, all, shown, sum, breaking.recommendations(atOnce))
 	for _, st := range shown {
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 of " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+		a.Metrics = append(a.Metrics, st.answerMetrics("of "+st.Title, st.limited())...)
 	}
 	return a
 }

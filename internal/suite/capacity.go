@@ -72,6 +72,9 @@ func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdi
 	c := verdict.Criterion{
 		Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
 	}
+	if b.Sustained == 0 {
+		return c.NotJudged("no step was sustained")
+	}
 	var on int64
 	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {

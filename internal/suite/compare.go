@@ -146,6 +146,7 @@ func assessCompare(r *Run) verdict.Assessment {
 	sum, limits := total(loads), r.limits()
 	peaks := Decide(one.best.values(perSecondOf), many.best.values(perSecondOf), false, unfit(one.best.Machine, many.best.Machine))
 	choice, why := Deployment(one, many, peaks)
+	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
@@ -154,16 +155,14 @@ func assessCompare(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + why},
 		},
 		Criteria: append([]verdict.Criterion{
-			rightAnswers(sum, every), firstGood("the lowest load is sustained", limits.Try(fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
+			rightAnswers(sum, every), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
 		}, r.accounted(every)...),
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
 		}, endpointTables(loads), failures(all, sum), r.resourceTables(every, all)),
-		Metrics: []verdict.Metric{
-			one.rate("peak answers/s, single"), many.rate("peak answers/s, cluster"),
-			{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
-		},
+		Metrics: slices.Concat([]verdict.Metric{one.rate("peak answers/s, single"), many.rate("peak answers/s, cluster")},
+			ofOne.answerMetrics("of single", false), ofMany.answerMetrics("of cluster", false)),
 	}
 }
 

@@ -168,6 +168,9 @@ func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
 		m := &r.Rounds[0].Metrics[i]
 		m.LastUS = m.FirstUS + 1_900_000
 	}
+	for i := range r.Rounds[0].Suite.Stages {
+		r.Rounds[0].Suite.Stages[i].Seconds = 1.9
+	}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
@@ -242,10 +245,10 @@ func TestACrashOutranksTheCountThatItDisturbed(t *testing.T) {
 	}
 	require.Equal(t, verdict.Invalid, judged(run()).Verdict, "nobody knows who asked")
 	r := run()
-	r.Failures = []string{"backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}
+	r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
 	v := judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, r.Failures, v.Reasons)
+	require.Equal(t, []string{r.Failures[0].Text}, v.Reasons)
 	require.Contains(t, fmt.Sprint(v.Warnings), "what a process counted is lost when it dies")
 }
 

@@ -116,7 +116,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 	}{{.5, .98, ByGenerator}, {.98, .5, Bad}, {.99, .95, Bad}, {.5, .5, Bad}} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		r.answers("rate-20", 200, 900).withOwn(0).apart(c.service, c.generator)
-		status, why := r.limits().Judge(arrivalLevels(of(r.stages(), kindLoad))[0])
+		status, why := r.judgedLevel()
 		require.Equal(t, c.want, status, "%v: %s", c, why)
 	}
 }
@@ -148,7 +148,7 @@ func TestSlownessWhereOthersTookTheCoresOfTheGenerator(t *testing.T) {
 				r.Samples[i].BackendCPU /= 10
 			}
 		}
-		status, why := r.limits().Judge(arrivalLevels(of(r.stages(), kindLoad))[0])
+		status, why := r.judgedLevel()
 		require.Equal(t, c.want, status, "%v: %s", c, why)
 	}
 }

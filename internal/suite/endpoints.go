@@ -43,12 +43,15 @@ func endpointsOf(target, suffix string, stages []StageResult) []verdict.Table {
 			}
 			by[endpoint].Add(metric)
 		}
+		for _, metric := range st.late {
+			by[metric.Tags[shard.TagEndpoint]].AddLate(metric)
+		}
 	}
 	if len(by) < 2 {
 		return nil
 	}
 	counts := verdict.Table{
-		Title: "By endpoint" + suffix, Note: "answered/s: over the time of all stages together, each from its first request to its last answer",
+		Title: "By endpoint" + suffix, Note: "answered/s: over the total time of all stages, without answers after the end of their stage",
 		Columns: []string{"endpoint", "requests", "failed", "wrong", "answered/s"},
 	}
 	times := latencyTable("Latency by endpoint"+suffix+", ms", "endpoint")
@@ -56,9 +59,9 @@ func endpointsOf(target, suffix string, stages []StageResult) []verdict.Table {
 		q := by[endpoint]
 		rate := "–"
 		if seconds > 0 {
-			rate = count(float64(q.OK.Count()) / seconds)
+			rate = count(float64(q.OK.Count()-q.Late.Count()) / seconds)
 		}
-		counts.Add(endpoint, format.Thousands(q.Total()), format.Thousands(q.Failed.Count()), format.Thousands(q.Codes[shard.CodeWrong]), rate)
+		counts.Add(endpoint, format.Thousands(q.Total()), format.Thousands(q.Failed.Count()), format.Thousands(q.wrongAnswers()), rate)
 		times.Add(latencyRow(endpoint, q)...)
 	}
 	return []verdict.Table{counts, times}

@@ -81,8 +81,11 @@ var netErrors = map[string]string{
 
 // what says a code in words.
 func what(code string) string {
-	if code == shard.CodeWrong {
+	switch code {
+	case shard.CodeWrong:
 		return "wrong answer"
+	case shard.CodeTruncated:
+		return "truncated answer"
 	}
 	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
 		return "status " + status

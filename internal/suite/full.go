@@ -29,9 +29,10 @@ const oneOf = 1000
 // broken are all resources that are looked at. What makes others run out comes before these: a service without CPU is slow,
 // so more connections are open at a time, and they wait in accept queues. docs/http-suites.md has the same table.
 var broken = []resource{
-	{"CPU that other programs take", machineFull, "end what else runs on the service's cores, or keep it off them, and run again: the service was not what broke", othersCPU},
+	{"CPU that other programs take", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: the service did not break, unless these programs are part of it", othersCPU},
 	{"CPU limit of its control group", .5, "raise the limit (cpu.max, or --cpus of its container), or run more instances", throttled},
 	{"CPU of the service", machineFull, "give it more or faster cores, or profile the process that takes most of them", serviceCPU},
+	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, or its processes are not known", machineCPU},
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
 	{"memory of the service's machine", .95, "find out what grows (soak with GAUGE), bound it, or give the machine more", memoryUse},
 	{"bandwidth", machineFull, "send less (compression, smaller answers), or take a faster network or instance type", bandwidth},
@@ -40,9 +41,9 @@ var broken = []resource{
 	{"connections of nginx", 1, "raise worker_connections: a proxied request takes two", nginxConnections},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; clients that keep connections need fewer", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, and keep more idle connections to it (keepalive in upstream)", upstreamQueue},
-	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service was not what broke", generatorCPU},
-	{"connections of the load generator", 1, "let it open more (MAX_CONNECTIONS): the service was not what broke", generatorConnections},
-	{"the generator's ports and descriptors", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, or add runners' machines: the service was not what broke", generatorPorts},
+	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service did not break", generatorCPU},
+	{"connections of the load generator", 1, "let the generator open more connections (MAX_CONNECTIONS): the service did not break", generatorConnections},
+	{"the generator's ports and descriptors", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, or add runners' machines: the service did not break", generatorPorts},
 }
 
 // noAdvice is for a service that broke while nothing was full.
@@ -91,12 +92,41 @@ func throttled(st *StageResult) Use {
 	return partOf(t.Throttled/t.Periods, fmt.Sprintf("reached in %.0f %% of the time", 100*t.Throttled/t.Periods))
 }
 
+// serviceCPU returns the use of the service's cores. It is full if the cores are, and the service used at least half of them.
 func serviceCPU(st *StageResult) Use {
 	m := st.Machine
-	busy, others, why := m.serviceCores()
+	busy, _, why := m.serviceCores()
+	switch {
+	case why != "":
+		return unknown(why)
+	case !m.Taken.Inside && m.Backend+m.Nginx == 0:
+		return unknown("no process of the service was found")
+	}
+	if m.mostCPU() != byService {
+		took := m.Backend + m.Nginx
+		return Use{true, 0, fmt.Sprintf("%.0f %% of a core, of cores that were %.0f %% busy", took, 100*busy), fmt.Sprintf("%.0f %%", took)}
+	}
+	return cpu(busy, m.parts())
+}
+
+// machineCPU is like serviceCPU for cores of which no known user took half.
+func machineCPU(st *StageResult) Use {
+	m := st.Machine
+	busy, _, why := m.serviceCores()
 	if why != "" {
 		return unknown(why)
 	}
+	if most := m.mostCPU(); most != "" {
+		u := cpu(busy, ", most of it by "+most)
+		u.Share = 0
+		return u
+	}
+	return cpu(busy, m.parts())
+}
+
+// parts returns the known users of the service's cores, in brackets.
+func (m Machine) parts() string {
+	_, others, _ := m.serviceCores()
 	var parts []string
 	for _, p := range []struct {
 		name    string
@@ -107,18 +137,37 @@ func serviceCPU(st *StageResult) Use {
 			parts = append(parts, fmt.Sprintf("%s %.0f %%", p.name, p.percent))
 		}
 	}
-	more := ""
+	text := ""
 	if len(parts) > 0 {
-		more = " (" + strings.Join(parts, ", ") + " of a core)"
+		text = " (" + strings.Join(parts, ", ") + " of a core)"
 	}
 	if m.Shared && !m.Apart {
-		more += ", shared with the load generator"
+		text += ", shared with the load generator"
 	}
-	u := cpu(busy, more)
-	if m.Shared && !m.Apart && m.Runners > m.Host/2 {
-		u.Share = 0 // it is the generator's
+	return text
+}
+
+// The possible main users of the service's cores.
+const (
+	byService   = "the service"
+	byGenerator = "the load generator"
+	byPrograms  = "other programs"
+)
+
+// mostCPU returns the user of at least half of the CPU time spent on the service's cores; "" if there is none, or it is not known.
+// CPU time of unknown processes is never attributed to the service.
+func (m Machine) mostCPU() string {
+	busy, others, _ := m.serviceCores()
+	half := busy * m.Taken.TargetCores / 2
+	switch {
+	case m.Shared && !m.Apart && m.Runners/100 > half:
+		return byGenerator
+	case (m.Backend+m.Nginx)/100 >= half:
+		return byService
+	case m.Taken.Inside && others >= half:
+		return byPrograms
 	}
-	return u
+	return ""
 }
 
 // serviceCores says how busy the cores are that the service has, 0 to 1, and how much of a core others than the service and
@@ -152,7 +201,7 @@ func othersCPU(st *StageResult) Use {
 	}
 	u := cpu(busy, fmt.Sprintf(", %.0f %% of a core by %s", max(100*others, 0), theRest))
 	u.Brief = fmt.Sprintf("%.0f %%", max(100*others, 0))
-	if others < busy*m.Taken.TargetCores/2 {
+	if m.mostCPU() != byPrograms {
 		u.Share = 0
 	}
 	return u
@@ -250,7 +299,7 @@ func generatorConnections(st *StageResult) Use {
 	switch {
 	case st.Dropped > 0 && st.Waiting == 0:
 		return unknown("the shards are of an older version")
-	case st.held() != "":
+	case st.held != "":
 		return Use{true, 1, fmt.Sprintf("all %d in use", st.Connections), "all"}
 	case st.Waiting > 0:
 		return Use{true, 0, fmt.Sprintf("%s waited for one of %d, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections), "slow answers"}

@@ -25,6 +25,8 @@ var handshake = Suite{
 		{"TIMEOUT_SECONDS", "seconds from the dial to the answer at most"},
 		{"MAX_SECONDS", "seconds that the run may take at most"},
 		{"MAX_FAILED_PERCENT", "the run fails if more than this share of the connections of a scale fails"},
+		{"MIN_RATE", "minimum connections per second at each scale, 0 for any"},
+		{"MAX_MEAN_MS", "maximum mean time of a connection at each scale in ms, 0 for any"},
 	},
 	MutualTLS: true, Runners: 1, Doc: "docs/handshake.md",
 	NoCluster: "its certificates are files of this machine",
@@ -39,11 +41,11 @@ func assessHandshake(r *Run) verdict.Assessment {
 			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", format.Thousands(sum.Total()), format.Thousands(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate(r, sum)},
 			{Name: "failed by", Value: dominant(sum.Requests)},
-			{Name: "peak", Value: peakOpen(m)},
+			{Name: "peak", Value: peakOpen(m, stages)},
 		},
 		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
 	}
-	a.Criteria = []verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}
+	a.Criteria = append([]verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Criteria = append(a.Criteria, heldToTheEnd(m))
@@ -67,6 +69,39 @@ func assessHandshake(r *Run) verdict.Assessment {
 			verdict.Metric{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
 	}
 	return a
+}
+
+// fastEnough returns the criteria for the rate and the mean time at each scale, if they have limits. If the generator was
+// saturated, they make the run invalid instead of a fail.
+func (r *Run) fastEnough(stages []StageResult) (out []verdict.Criterion) {
+	compare := func(name, limit, why string, value func(StageResult) string, kept func(StageResult) bool) {
+		c := verdict.Criterion{Name: name, Limit: limit, Actual: "kept at each scale", Pass: true, Why: why}
+		saturated := false
+		for _, st := range stages {
+			if kept(st) {
+				continue
+			}
+			text := fmt.Sprintf("%s connections: %s, the limit is %s", st.Title, value(st), limit)
+			if cause := st.Machine.GeneratorLimit(); cause != "" {
+				saturated = true
+				text += "; the load generator may be the reason: " + cause
+			}
+			c.Pass, c.Actual, c.Reasons = false, value(st), append(c.Reasons, text)
+		}
+		if saturated {
+			c = c.InDoubt()
+		}
+		out = append(out, c)
+	}
+	if least := r.number("MIN_RATE"); least > 0 {
+		compare("connections per second", "at least "+count(least), "a reconnect storm lasts as long as its handshakes",
+			func(st StageResult) string { return count(st.PerSecond()) + "/s" }, func(st StageResult) bool { return st.PerSecond() >= least })
+	}
+	if most := r.number("MAX_MEAN_MS"); most > 0 {
+		compare("mean time of a connection", "at most "+ms(most), "users wait that long to connect",
+			func(st StageResult) string { return ms(st.Mean()) }, func(st StageResult) bool { return st.OK.Count() > 0 && st.Mean() <= most })
+	}
+	return out
 }
 
 // rate is nothing of the server alone where it shares its cores with the runners.
@@ -96,6 +131,9 @@ func failedShare(r *Run, stages []StageResult) verdict.Criterion {
 	c := verdict.Criterion{
 		Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
 	}
+	if len(stages) == 0 {
+		return c.NotJudged("no connection was tried")
+	}
 	var worst float64
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
@@ -108,27 +146,35 @@ func failedShare(r *Run, stages []StageResult) verdict.Criterion {
 	return c
 }
 
-// strangersRefused reads what the script checks before the load. It checks only what the server told:
+// strangers are the kinds of clients that a server must refuse, as the script names them.
+var strangers = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
+
+// strangersRefused reads what the script checks before and throughout the load. It checks only what the server told:
 // an answer lets a stranger in, an alert or a refusing status does not.
 func strangersRefused(m *shard.Merged) verdict.Criterion {
 	c := verdict.Criterion{
-		Name: "strangers are refused", Limit: "without and with a foreign certificate", Actual: "refused", Pass: true,
-		Why: "mutual TLS that lets everyone in is none",
+		Name: "strangers are refused", Limit: "each attempt, before and during the load", Pass: true,
+		Why: "the server must accept no untrusted certificate",
 	}
-	for _, how := range []string{"without a certificate", "with a foreign certificate"} {
+	var attempts int64
+	for _, how := range strangers {
 		passes, fails := checked(m, "refused "+how)
+		attempts += passes
 		answered, ends := stranger(m, how)
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Invalid, c.Actual = false, false, "let in"
-			c.Reasons = append(c.Reasons, "a client "+how+" got an answer")
-			return c // whatever the other one shows
+			c.Reasons = append(c.Reasons, fmt.Sprintf("a client %s got an answer: %s of %s attempts", how, format.Thousands(fails), format.Thousands(passes+fails)))
+			return c // one accepted stranger decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
 			c.Pass, c.Invalid, c.Actual = false, true, "not told"
 			c.Reasons = append(c.Reasons, fmt.Sprintf("nobody knows whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
 		case passes == 0:
 			c.Pass, c.Invalid, c.Actual = false, true, "not tried"
 		}
+	}
+	if c.Pass {
+		c.Actual = "all " + format.Thousands(attempts)
 	}
 	return c
 }

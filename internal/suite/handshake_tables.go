@@ -36,8 +36,8 @@ func inWords(cause string) string {
 }
 
 // peakOpen says how many connections were open at a time. Each runner knows of its own.
-func peakOpen(m *shard.Merged) string {
-	text := count(mostOpen(m)) + " connections open at a time"
+func peakOpen(m *shard.Merged, stages []StageResult) string {
+	text := count(mostOpen(m, stages)) + " connections open at a time"
 	if len(m.Runners) > 1 {
 		text += fmt.Sprintf(" in one of %d runners", len(m.Runners))
 	}
@@ -45,11 +45,10 @@ func peakOpen(m *shard.Merged) string {
 }
 
 // mostOpen is the most connections that were open at a time, in one runner.
-func mostOpen(m *shard.Merged) (most float64) {
-	for _, metric := range m.Metrics {
-		if metric.Name == "handshake_open" {
-			most = max(most, metric.Max)
-		}
+func mostOpen(m *shard.Merged, stages []StageResult) (most float64) {
+	open := sumsByStage(m, "handshake_open")
+	for _, st := range stages {
+		most = max(most, open[st.Name].Max)
 	}
 	return most
 }
@@ -98,8 +97,8 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := verdict.Table{
 		Title: "Bytes",
 		Note: "on the wire as the runners saw it: records of TLS, without the headers of TCP and IP; each: over all connections, with their requests and answers; " +
-			"handshake: of those that came about",
-		Columns: []string{"connections", "sent", "received", "sent each", "received each", "sent by a handshake", "received by a handshake"},
+			"handshake: of completed handshakes; expected: the good connections times the bytes of a connection made alone before the load",
+		Columns: []string{"connections", "sent", "received", "expected", "of it", "sent each", "received each", "sent by a handshake", "received by a handshake"},
 	}
 	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
 	tlsSent, tlsReceived := sumsByStage(m, "handshake_tls_sent"), sumsByStage(m, "handshake_tls_received")
@@ -109,12 +108,18 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		}
 		return fmt.Sprintf("%.0f", sum/float64(n))
 	}
+	alone := received["alone"]
 	for _, st := range stages {
 		out, in := sent[st.Name], received[st.Name]
 		if out.Count == 0 {
 			continue
 		}
-		t.Add(format.Thousands(st.Total()), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), each(out.Sum, st.Total()), each(in.Sum, st.Total()),
+		expected, share := "–", "–"
+		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // held ones receive more answers
+			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
+			expected, share = format.Bytes(uint64(bytes)), fmt.Sprintf("%.2f %%", 100*in.Sum/bytes)
+		}
+		t.Add(format.Thousands(st.Total()), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, each(out.Sum, st.Total()), each(in.Sum, st.Total()),
 			each(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), each(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))
 	}
 	return t

@@ -23,7 +23,7 @@ func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
 		shard.Stage{Name: "scale-2", Title: "1000", Kind: "load", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 8},
 	)
 	m := r.Rounds[0]
-	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}}
+	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}}
 	for i := range int64(22) {
 		scale := 1
 		if i < 2 {
@@ -50,6 +50,19 @@ func TestHandshakesWithoutAFault(t *testing.T) {
 	require.Equal(t, []string{"1,000", "100.00 %", "10", "15.0", "15.0", "15.0", "8", "50.0", "20.0"}, table(v, "Scales").Rows[1])
 	require.Equal(t, []string{"1000", "TLS handshake", "2", "15.0", "10.0", "20.0", "20.0"}, table(v, "Phases, ms").Rows[0])
 	require.Equal(t, []string{"1000", "70.0 MiB", "20.0 MiB"}, table(v, "Memory by scale").Rows[1])
+}
+
+func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
+	t.Parallel()
+	r := handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+	for stage, sum := range map[string]int64{"alone": 8000, "scale-1": 200_000, "scale-2": 1_900_000} {
+		for _, name := range []string{"handshake_sent", "handshake_received"} {
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: name, Type: "counter", Tags: map[string]string{shard.TagStage: stage}, Sum: float64(sum), Count: sum / 2000})
+		}
+	}
+	rows := table(judged(r), "Bytes").Rows
+	require.Equal(t, []string{"0.2 MiB", "0.2 MiB", "100.00 %"}, rows[0][2:5])
+	require.Equal(t, []string{"1.8 MiB", "1.9 MiB", "95.00 %"}, rows[1][2:5])
 }
 
 func TestHandshakesThatFail(t *testing.T) {
@@ -94,6 +107,28 @@ func TestHandshakesThatFail(t *testing.T) {
 		{"the backend's memory grows", func() *Run {
 			return handshaking(nil, flat, [2]uint64{20, 60}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the backend is flat"},
+		{"an impostor got in late in the run", func() *Run {
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r.Rounds[0].Checks[2].Fails, r.Rounds[0].Checks[2].Passes = 3, 8
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "stranger with a certificate of another authority of the same name"}})
+			return r
+		}, verdict.Fail, "a client with a certificate of another authority of the same name got an answer: 3 of 11 attempts"},
+		{"one stranger was not tried", func() *Run {
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
+			return r
+		}, verdict.Invalid, "strangers are refused: not tried"},
+		{"it is too slow", func() *Run {
+			return handshaking(map[string]string{"MIN_RATE": "20"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+		}, verdict.Fail, "1000 connections: 10/s, the limit is at least 20"},
+		{"it is too slow, or the generator", func() *Run {
+			r := handshaking(map[string]string{"MIN_RATE": "20"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r.Rounds[0].Series[5].StallMS = 900
+			return r
+		}, verdict.Invalid, "the load generator may be the reason: a runner stalled for 900 ms"},
+		{"a connection takes too long", func() *Run {
+			return handshaking(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).answers("scale-1", 100, 9).answers("scale-2", 1000, 15)
+		}, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},
 		{"it was cut short", func() *Run {
 			return handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 400, 15)
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
@@ -119,7 +154,7 @@ func TestHeldConnectionsAreHeldAtATime(t *testing.T) {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).answers("scale-1", 100, 15)
 		m := r.Rounds[0]
-		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "held to the end", Passes: 100}}
+		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "held to the end", Passes: 100}}
 		require.Equal(t, verdict.Pass, judged(r).Verdict, "an older shard")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: began.Add(after).UnixMicro()})
 		v := judged(r)

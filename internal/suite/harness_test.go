@@ -59,6 +59,24 @@ func (r *Run) counted(name, stage string, value float64) *Run {
 	return r
 }
 
+// answeredLate makes n of the good answers of a stage come so much after its end.
+func (r *Run) answeredLate(stage string, n int, ms float64) *Run {
+	h := shard.NewHistogram()
+	for range n {
+		h.Record(time.Duration(ms * float64(time.Millisecond)))
+	}
+	m := r.Rounds[len(r.Rounds)-1]
+	m.Metrics = append(m.Metrics, shard.Metric{
+		Name: shard.AnsweredLate, Type: "trend", Tags: map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}, Trend: h, Count: int64(n),
+	})
+	return r
+}
+
+// judgedLevel is how the lowest load with a constant rate was sustained.
+func (r *Run) judgedLevel() (Status, string) {
+	return r.limits().Judge(r.limits().arrivalLevels(of(r.stages(), kindLoad))[0])
+}
+
 func judged(r *Run) *verdict.Verdict {
 	v, err := Judge((*verdict.Evidence)(r))
 	if err != nil {

@@ -73,6 +73,9 @@ func (r *Run) lost(o ledger.Outage) bool {
 // kept says that none of the held streams was lost, also where clients come back: they were to notice nothing.
 func (r *Run) kept(held *verdict.Streams) verdict.Criterion {
 	c := verdict.Criterion{Name: "held streams lost", Limit: "0", Why: "who did nothing must not pay for the others"}
+	if held.Connections.Opened == 0 {
+		return c.NotJudged("no stream was opened")
+	}
 	lost := 0
 	for one := range held.Records() {
 		if slices.ContainsFunc(one.Outages, r.lost) {

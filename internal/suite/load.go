@@ -27,7 +27,7 @@ type Level struct {
 	P95, OwnP95           float64 // of the good answers, milliseconds
 	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
 	Full                  string  // that AWS dropped packets of the runners, or that the machine was full that they share with the service; "" if not
-	Held                  string  // that connections were too few for the rate, and the service no slower for it; "" if not
+	Held                  string  // why the generator had too few connections for the rate; "": it had enough
 	Excuse                string  // what the generator did
 }
 

@@ -3,6 +3,7 @@ package suite
 import (
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -18,7 +19,7 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	kind, err := Of(v.Plan)
 	// A suite may hold no streams, or load them to their breaking point.
 	if err == nil && kind.Planned || slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == "noops missed" }) {
-		out = append(out, fault("connections refused", uint64(v.Connections.Refused)), fault("connections dropped", uint64(v.Connections.Dropped)))
+		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Noops.Each() {
 			if n.Fault && v.Counting() != shard.CountsNothing {
 				out = append(out, fault(v.Plan.Noun()+"s "+n.Name, n.Count))

@@ -56,7 +56,8 @@ func searchRampup(r *Run) map[string]string {
 		return nil
 	}
 	stages := of(r.stages(), kindLoad)
-	breaking := FindBreaking(r.limits().Try(arrivalLevels(stages)))
+	limits := r.limits()
+	breaking := FindBreaking(limits.Try(limits.arrivalLevels(stages)))
 	next := breaking.Between()
 	if next == 0 || len(r.Rounds) > searchRounds {
 		next = breaking.Again(stages)
@@ -77,10 +78,10 @@ func (b Breaking) Again(stages []StageResult) float64 {
 }
 
 // arrivalLevels are stages with a constant rate of arrivals, as levels.
-func arrivalLevels(stages []StageResult) []Level {
+func (l Limits) arrivalLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
-		out = append(out, st.level(st.Rate, st.Rate*st.Seconds))
+		out = append(out, st.level(st.Rate, st.Rate*st.Seconds, l))
 	}
 	return out
 }
@@ -88,7 +89,8 @@ func arrivalLevels(stages []StageResult) []Level {
 func assessRampup(r *Run) verdict.Assessment {
 	all := r.stages()
 	stages := of(all, kindLoad)
-	limits, levels := r.limits(), arrivalLevels(stages)
+	limits := r.limits()
+	levels := limits.arrivalLevels(stages)
 	tried := limits.Try(levels)
 	breaking, sum := FindBreaking(tried), total(stages)
 	broke := WhatBroke(stages, breaking)
@@ -120,7 +122,8 @@ func assessRampup(r *Run) verdict.Assessment {
 		if slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
 			continue // tried again
 		}
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+		status, _ := limits.Judge(levels[i])
+		a.Metrics = append(a.Metrics, st.answerMetrics("at "+st.Title, status == ByGenerator)...)
 	}
 	return a
 }
@@ -128,12 +131,12 @@ func assessRampup(r *Run) verdict.Assessment {
 func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
 	t := verdict.Table{
 		Title:   "Stages",
-		Note:    l.goodMeans(),
+		Note:    l.goodMeans() + "; answered/s: good answers between the earliest possible answer and the end of the stage",
 		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
 	}
 	for i, st := range stages {
 		status, _ := l.Judge(levels[i])
-		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.Rate*levels[i].Answered), p95Cell(st.Requests), string(status))
+		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.PerSecond()), p95Cell(st.Requests), string(status))
 	}
 	return t
 }
@@ -146,7 +149,7 @@ func stressTable(stages []StageResult) verdict.Table {
 	row := func(name string, a, b float64, text func(float64) string) {
 		t.Add(name, text(a), text(b), change(a, b))
 	}
-	row("answered/s", float64(low.OK.Count())/low.Seconds, float64(high.OK.Count())/high.Seconds, count)
+	row("answered/s", low.PerSecond(), high.PerSecond(), count)
 	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
 	row("mean", low.Mean(), high.Mean(), ms)
 	for _, percent := range []int{50, 95, 99} {

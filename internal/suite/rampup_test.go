@@ -295,41 +295,93 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
-// A service that always takes 1.5 s bears any rate, with connections enough. One that takes longer under load is full.
+// waits makes n good answers of a stage wait for a connection first. With one they took so long.
+func (r *Run) waits(stage string, n int, waited, took float64) *Run {
+	r.answers(stage, n, waited+took, shard.TagWaited, "yes")
+	r.answers(stage, n, took).answers(stage, n, waited)
+	m := r.Rounds[0]
+	last := m.Metrics[len(m.Metrics)-2:]
+	last[0].Name, last[1].Name = shard.Connected, shard.Waited
+	return r
+}
+
+// A service that always takes 1.5 s sustains any rate with connections enough, if the limit of p95 allows 1.5 s. One that takes longer
+// under load is full, and one that breaks the limit without the wait for a connection is too slow.
 func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		least, mean, waited float64 // milliseconds: of the service, and for a connection
-		waiting             int64
-		failed              int
-		status              Status
+		fastest, took, waited float64 // milliseconds: of the service when idle and in the stage, and for a connection
+		waiting               int
+		failed                int
+		limit                 string
+		status                Status
 	}{
-		"too few connections":       {1500, 1600, 5000, 200, 0, ByGenerator},
-		"the service is slower":     {10, 1600, 5000, 200, 0, Bad},
-		"few waited":                {1500, 1600, 5000, 5, 0, Bad},
-		"answers fail, too":         {1500, 1600, 5000, 200, 50, Bad},
-		"nobody waits, and is slow": {7000, 7000, 0, 0, 0, Bad},
+		"too few connections":                {1500, 1600, 5000, 150, 0, "2000", ByGenerator},
+		"too few, and any time is allowed":   {1500, 1600, 15000, 150, 0, "0", ByGenerator},
+		"slower than the limit":              {1500, 1600, 5000, 150, 0, "500", Bad},
+		"3 s, and the limit is 500 ms":       {3000, 3000, 5000, 150, 0, "500", Bad},
+		"slower than at a lower load":        {10, 1600, 5000, 150, 0, "2000", Bad},
+		"few waited":                         {1500, 1600, 5000, 5, 0, "1000", Bad},
+		"answers fail, too":                  {1500, 1600, 5000, 150, 50, "2000", Bad},
+		"no request waits, and all are slow": {7000, 7000, 0, 0, 0, "2000", Bad},
 	} {
-		st := shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Seconds: 10, Rate: 20, Connections: 20, Patience: 10}
-		r := runOf("rampup", rampupParameters, st).answers("rate-20", 200, 7000)
-		m := &r.Rounds[0].Metrics[0]
-		m.Min, m.Sum = c.least, c.mean*float64(m.Count)+c.waited*float64(c.waiting)
+		r := runOf("rampup", with("MAX_P95_MS", c.limit),
+			shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 10, Rate: 20, Connections: 20},
+			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10})
+		r.answers("warmup", 1, c.fastest).answers("rate-20", 170-c.waiting, c.took).waits("rate-20", c.waiting, c.waited, c.took)
 		if c.failed > 0 {
 			r.answers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
-		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{
-			Name: shard.Waited, Type: "trend", Tags: map[string]string{shard.TagStage: "rate-20"}, Count: c.waiting, Sum: c.waited * float64(c.waiting), Trend: shard.NewHistogram(),
-		})
-		stages := r.stages()
-		tried := r.limits().Try(arrivalLevels(stages))
-		require.Equal(t, c.status, tried[0].Status, name)
+		all := r.stages()
+		stages := of(all, kindLoad)
+		tried := r.limits().Try(r.limits().arrivalLevels(stages))
+		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Why)
 		broke := WhatBroke(stages, FindBreaking(tried))
 		if c.status == ByGenerator {
-			require.Contains(t, tried[0].Why, "all 20 connections were in use, and with one a request took 1.6 s on average", name)
+			require.Contains(t, tried[0].Why, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
 			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
 			require.Contains(t, broke.advice(), "MAX_CONNECTIONS", name)
 		} else {
 			require.Empty(t, broke.Full, name)
+			require.NotContains(t, broke.advice(), "MAX_CONNECTIONS", name)
 		}
 	}
+}
+
+// 150 answers/s of 200 are 150 however late the others come, and are no load that was sustained. A service that takes 0.9 s for each
+// answer has as many under way when the stage ends, and keeps up.
+func TestARateIsTheAnswersInsideAWindow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit     string
+		ms        float64
+		late      int
+		lateness  float64
+		perSecond string
+		status    Status
+	}{
+		"150/s, any time is allowed":               {"0", 10, 500, 1500, "150", Bad},
+		"150/s, and p95 may be 5 s":                {"5000", 10, 500, 6000, "150", Bad},
+		"always 900 ms, any time is allowed":       {"0", 900, 180, 450, "200", Good},
+		"always 900 ms, and p95 may be 1 s":        {"1000", 900, 180, 450, "200", Good},
+		"always 900 ms, and p95 may be 500 ms":     {"500", 900, 180, 450, "200", Bad},
+		"late by less than p95 may be":             {"1000", 10, 180, 600, "182", Good},
+		"late by more than the service ever takes": {"0", 10, 180, 600, "182", Bad},
+	} {
+		r := runOf("rampup", with("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
+		r.answers("rate-200", 2000, c.ms).answeredLate("rate-200", c.late, c.lateness)
+		row := table(judged(r), "Stages").Rows[0]
+		require.Equal(t, []string{c.perSecond, string(c.status)}, []string{row[4], row[6]}, name)
+	}
+}
+
+// A truncated answer is a wrong one, and so are bytes that no request asked for.
+func TestTruncatedAnswersAndUnrequestedBytesFail(t *testing.T) {
+	t.Parallel()
+	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong, 1 of them truncated")
+	v = judged(ramp(rampupParameters, 20, 50).counted(shard.Unrequested, "rate-50", 2))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "answers are right: 0 wrong, 2 cases of unrequested bytes after an answer")
 }

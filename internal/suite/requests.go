@@ -17,6 +17,8 @@ import (
 type Requests struct {
 	OK, Failed  *shard.Histogram
 	Own         *shard.Histogram // of OK: each time without what the generator can have added to it
+	Connected   *shard.Histogram // the times of OK without the wait for a connection
+	Late        *shard.Histogram // the answers of OK after the end of a stage with a fixed length: how long after it
 	Codes       map[string]int64 // of those that failed
 	Servers     map[string]int64 // of those that did not
 	First, Last time.Time        // from the start of the first to the end of the last
@@ -25,11 +27,15 @@ type Requests struct {
 	begun       bool
 	bare        bool           // a shard without own times
 	metrics     []shard.Metric // as they came
+	late        []shard.Metric // the series of shard.AnsweredLate
 }
 
 // NewRequests is the sum of none.
 func NewRequests() *Requests {
-	return &Requests{OK: shard.NewHistogram(), Own: shard.NewHistogram(), Failed: shard.NewHistogram(), Codes: map[string]int64{}, Servers: map[string]int64{}}
+	return &Requests{
+		OK: shard.NewHistogram(), Own: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(), Failed: shard.NewHistogram(),
+		Codes: map[string]int64{}, Servers: map[string]int64{},
+	}
 }
 
 // Add adds one series of the metric shard.RequestDuration.
@@ -49,6 +55,9 @@ func (q *Requests) Add(m shard.Metric) {
 	}
 	q.OK.Merge(m.Trend)
 	q.Own.Merge(m.Own)
+	if m.Tags[shard.TagWaited] == "" {
+		q.Connected.Merge(m.Trend)
+	}
 	q.bare = q.bare || m.Own == nil
 	q.sum += m.Sum
 	q.square += m.Squares
@@ -60,6 +69,12 @@ func (q *Requests) Add(m shard.Metric) {
 	}
 }
 
+// AddLate adds one series of the metric shard.AnsweredLate.
+func (q *Requests) AddLate(m shard.Metric) {
+	q.Late.Merge(m.Trend)
+	q.late = append(q.late, m)
+}
+
 // Total is how many requests there were.
 func (q *Requests) Total() int64 { return q.OK.Count() + q.Failed.Count() }
 
@@ -69,10 +84,10 @@ func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Tota
 // Span is the seconds from the start of the first to the end of the last.
 func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
 
-// PerSecond is good answers per second.
+// PerSecond returns the good answers within the span, per second.
 func (q *Requests) PerSecond() float64 {
 	if s := q.Span(); s > 0 {
-		return float64(q.OK.Count()) / s
+		return float64(q.OK.Count()-q.Late.Count()) / s
 	}
 	return 0
 }
@@ -116,10 +131,13 @@ type StageResult struct {
 	firstByte *Requests // the times to the first byte of their answers
 	Dropped   int64     // requests that were never made: no connection was free in time, or time was up
 	Waiting   int64     // requests that had to wait for a connection
+	held      string    // why the generator had too few connections for the rate; "": it had enough
 	WaitMS    float64   // for so long, together
 	Bytes     float64   // received
 	Sent      float64   // bytes
 	Machine   Machine   // while it ran
+
+	Unrequested int64 // connections with bytes after an answer that no request asked for
 
 	Excused, ExcusedDropped int64 // of those that failed and were dropped: by the generator itself
 	seconds                 []shard.Second
@@ -142,6 +160,14 @@ func (r *Run) stages() []StageResult {
 			switch metric.Name {
 			case shard.RequestDuration:
 				out[i].Add(metric)
+			case shard.AnsweredLate:
+				out[i].AddLate(metric)
+			case shard.Connected:
+				if metric.Tags[shard.TagCode] == shard.CodeOK {
+					out[i].Connected.Merge(metric.Trend)
+				}
+			case shard.Unrequested:
+				out[i].Unrequested += int64(metric.Sum)
 			case shard.FirstByte:
 				out[i].firstByte.Add(metric)
 			case shard.Waited:
@@ -158,37 +184,44 @@ func (r *Run) stages() []StageResult {
 		}
 		for _, i := range index {
 			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
-			if out[i].trim() {
+			if out[i].fix() {
 				out[i].Machine = r.machine(m, out[i].First, out[i].Last).waiting(out[i].Machine)
 			}
 			out[i].excuse(dropped[i])
 		}
 	}
+	fastest := fastestOf(out)
+	for i := range out {
+		out[i].held = out[i].tooFewConnections(fastest, r.limits().P95)
+		out[i].skipFirst()
+	}
 	return out
 }
 
-// trim ends a stage whose time is fixed when that is over, or with its last good answer if that came later: what was begun in
-// time and failed long after it, such as the one request that ran into its timeout, is no part of the load. Nor are late
-// answers of a closed loop all of it. Each place in it can have had one, so without these the rate is a lower bound.
-func (st *StageResult) trim() bool {
+// fix sets the end of a stage of fixed length. Later answers, and the load of machines after it, are not attributed to the stage. ok
+// is false for a stage that lasts as long as its requests.
+func (st *StageResult) fix() (ok bool) {
 	if st.Stage.Requests > 0 || st.Seconds <= 0 || st.First.IsZero() {
 		return false
 	}
-	fixed := time.Duration(st.Seconds * float64(time.Second))
-	last := fixed
-	for _, m := range st.metrics {
-		if m.Tags[shard.TagCode] == shard.CodeOK {
-			last = max(last, time.UnixMicro(m.LastUS).Sub(st.First))
-		}
-	}
-	if n, late := st.OK.Count(), int64(st.Concurrency); st.Rate == 0 && n > late {
-		last = min(last, time.Duration(float64(fixed)*float64(n)/float64(n-late)))
-	}
-	if !st.Last.After(st.First.Add(last)) {
-		return false
-	}
-	st.Last = st.First.Add(last)
+	st.Last = st.First.Add(time.Duration(st.Seconds * float64(time.Second)))
 	return true
+}
+
+// skipFirst moves the start of the span of a stage with a constant rate to the earliest possible answer. From there on a service that
+// keeps up answers at the rate of the stage, even if each answer takes 0.9 s.
+func (st *StageResult) skipFirst() {
+	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
+		st.First = st.First.Add(time.Duration(st.least * float64(time.Millisecond)))
+	}
+}
+
+// answeredBy returns the number of good answers until the grace period after the end of the stage.
+func (st *StageResult) answeredBy(grace time.Duration) int64 {
+	if st.Rate == 0 || st.Late.Count() == 0 {
+		return st.OK.Count()
+	}
+	return st.OK.Count() - st.Late.Count() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
 // Curve names the load that a stage belongs to in a chart of times: the rounds of a level are one, and warm-ups and health checks
@@ -223,6 +256,9 @@ func total(stages []StageResult) Total {
 		t.Dropped += st.Dropped
 		for _, m := range st.metrics {
 			t.Add(m)
+		}
+		for _, m := range st.late {
+			t.AddLate(m)
 		}
 	}
 	return t

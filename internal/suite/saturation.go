@@ -29,8 +29,8 @@ import (
 //     long that it explains them.
 //   - Where each has cores of its own, these say it in place of the last rule: the one whose cores were full is the limit, and
 //     of two the fuller one. Of cores that others filled nothing is known.
-//   - Where requests of a constant rate waited for a connection, and those that had one took no longer than in an idle
-//     service, the connections were too few. A service that is full is slower.
+//   - If requests of a constant rate waited for a connection, and took no longer with one than in an idle service and kept the
+//     limit of p95, the generator had too few connections. A saturated service is slower.
 //   - Nor are they where AWS dropped packets of a runner's machine during that load.
 
 // codes of failures that the generator can have made.
@@ -126,38 +126,60 @@ const (
 	noSlower   = 2   // times what the fastest answers took
 )
 
-// held says in a sentence that the generator had too few connections for the rate, and the service was no slower for it; "" if
-// not. As many connections as answers a second, times the seconds that an answer takes, are in use at a time.
-func (st *StageResult) held() string {
+// fastestOf returns the shortest good answer of each endpoint in any stage of the run, in milliseconds.
+func fastestOf(stages []StageResult) map[string]float64 {
+	out := map[string]float64{}
+	for _, st := range stages {
+		for _, m := range st.metrics {
+			if m.Tags[shard.TagCode] != shard.CodeOK {
+				continue
+			}
+			endpoint := m.Tags[shard.TagEndpoint]
+			if least, known := out[endpoint]; !known || m.Min < least {
+				out[endpoint] = m.Min
+			}
+		}
+	}
+	return out
+}
+
+// tooFewConnections returns a sentence if the generator had too few connections for the rate, otherwise "". Then requests waited for
+// one, the service took at most twice its fastest time, and without the wait the answers keep the limit of p95.
+func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float64) string {
 	good := st.OK.Count()
 	if st.Rate == 0 || good == 0 || float64(st.Waiting) < someWaited*float64(st.Total()) || st.FailedShare() > someWaited {
 		return ""
 	}
-	least, counts, all := map[string]float64{}, map[string]int64{}, 0.0
+	if limit > 0 && quantile(st.Connected, .95) > limit {
+		return ""
+	}
+	var idle, all float64
 	for _, m := range st.metrics {
 		all += m.Sum
 		if m.Tags[shard.TagCode] == shard.CodeOK {
-			endpoint := m.Tags[shard.TagEndpoint]
-			if counts[endpoint] == 0 || m.Min < least[endpoint] {
-				least[endpoint] = m.Min
-			}
-			counts[endpoint] += m.Count
+			idle += fastest[m.Tags[shard.TagEndpoint]] * float64(m.Count) / float64(good)
 		}
-	}
-	var idle float64
-	for endpoint, n := range counts {
-		idle += least[endpoint] * float64(n) / float64(good)
 	}
 	took := (all - st.WaitMS) / float64(st.Total())
 	if took > noSlower*idle {
 		return ""
 	}
-	return fmt.Sprintf("all %s were in use, and with one a request took %s on average, no more than %d times the fastest: the connections were too few (MAX_CONNECTIONS)",
+	return fmt.Sprintf("all %s were in use, and with a connection a request took %s on average, at most %d times the fastest; raise MAX_CONNECTIONS",
 		format.Count(st.Connections, "connection"), ms(took), noSlower)
 }
 
+// grace returns how long after the end of a stage its answers still count: the longest time that the limits allow for an answer.
+// Without a limit it is the time of the fastest answer, so that a queue that grows until the end of the stage shows.
+func (st *StageResult) grace(l Limits) time.Duration {
+	allowed := l.P95
+	if allowed == 0 {
+		allowed = st.least
+	}
+	return time.Duration(allowed * float64(time.Millisecond))
+}
+
 // level is a stage as a load that was offered so many requests.
-func (st *StageResult) level(load, offered float64) Level {
+func (st *StageResult) level(load, offered float64, l Limits) Level {
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
 		OwnFailed: share(st.Failed.Count()-st.Excused, st.Total()), OwnP95: quantile(st.Own, .95),
@@ -172,7 +194,7 @@ func (st *StageResult) level(load, offered float64) Level {
 		}
 	}
 	v.Full = st.Machine.crowded(took, st.unhindered(took))
-	v.Held = st.held()
+	v.Held = st.held
 	var firm int64
 	for code, n := range st.Codes {
 		if !isTimeout(code) && !isOurs(code) {
@@ -181,8 +203,9 @@ func (st *StageResult) level(load, offered float64) Level {
 	}
 	v.Firm = share(firm, st.Total())
 	if offered > 0 {
-		v.Answered = min(float64(st.OK.Count())/offered, 1)
-		v.OwnAnswered = min(float64(st.OK.Count()+st.Excused+st.ExcusedDropped)/offered, 1)
+		grace := st.grace(l)
+		v.Answered = min(float64(st.answeredBy(grace))/offered, 1)
+		v.OwnAnswered = min(float64(st.answeredBy(grace+shard.WakeUps*st.Machine.Wait)+st.Excused+st.ExcusedDropped)/offered, 1)
 	}
 	var excuses []string
 	if st.Excused > 0 {

@@ -90,7 +90,7 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		"an older shard: stalls of 20 ms somewhere in the stage":   {fewer(180).answers("rate-20", 180, 700).waiting(3, 20*time.Millisecond), Bad, "p95 700 ms"},
 		"an older shard: stalls of 200 ms somewhere in the stage":  {fewer(180).answers("rate-20", 180, 700).waiting(3, 200*time.Millisecond), ByGenerator, "p95 700 ms; it waited up to 200 ms"},
 	} {
-		status, why := c.run.limits().Judge(arrivalLevels(of(c.run.stages(), kindLoad))[0])
+		status, why := c.run.judgedLevel()
 		require.Equal(t, c.want, status, "%s: %s", name, why)
 		require.Contains(t, why, c.says, name)
 	}
@@ -162,7 +162,7 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 		"it was not held meanwhile":  {away, ByGenerator},
 		"that of a runner was not":   {ofOne, ByGenerator},
 	} {
-		status, why := c.run.limits().Judge(arrivalLevels(of(c.run.stages(), kindLoad))[0])
+		status, why := c.run.judgedLevel()
 		require.Equal(t, c.want, status, "%s: %s", name, why)
 	}
 }

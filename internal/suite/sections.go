@@ -6,25 +6,49 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// rightAnswers fails a run in which an answer came with status 200 and was not the right one: under no load is that in order,
-// and in no warm-up. q are the requests that count otherwise.
+// wrongAnswers returns the number of answers with status 200 and wrong or truncated content.
+func (q *Requests) wrongAnswers() int64 {
+	return q.Codes[shard.CodeWrong] + q.Codes[shard.CodeTruncated]
+}
+
+// unrequested returns the number of connections with unrequested bytes after an answer.
+func unrequested(all []StageResult) (n int64) {
+	for _, st := range all {
+		n += st.Unrequested
+	}
+	return n
+}
+
+// rightAnswers returns the criterion that fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up.
+// q holds the requests that the other criteria count.
 func rightAnswers(q Total, all []StageResult) verdict.Criterion {
-	wrong := total(all).Codes[shard.CodeWrong]
+	sum := total(all)
+	wrong, more := sum.wrongAnswers(), unrequested(all)
 	c := verdict.Criterion{
-		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong == 0 && q.Total() > 0,
-		Why: "a wrong answer is worse than none",
+		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong+more == 0 && q.Total() > 0,
+		Why: "clients act on wrong answers, and read unrequested bytes as the answer to their next request",
 	}
 	if q.Total() == 0 {
 		c.Actual, c.Invalid = "no request was made", true
 		return c
 	}
-	if before := total(of(all, kindWarmup)).Codes[shard.CodeWrong]; before > 0 {
+	if sum.OK.Count() == 0 && wrong+more == 0 {
+		return c.NotJudged("no request was answered")
+	}
+	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
+		c.Actual += fmt.Sprintf(", %s of them truncated", format.Thousands(n))
+	}
+	if before := total(of(all, kindWarmup)).wrongAnswers(); before > 0 {
 		c.Actual += fmt.Sprintf(", %s of them in the warm-up", format.Thousands(before))
+	}
+	if more > 0 {
+		c.Actual += fmt.Sprintf(", %s of unrequested bytes after an answer", format.Plural(int(more), "case", "cases"))
 	}
 	return c
 }
@@ -35,7 +59,7 @@ func (r *Run) accounted(stages []StageResult) []verdict.Criterion {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
-	served := int64(r.Samples[len(r.Samples)-1].Served)
+	served := clamp.Int64(r.Samples[len(r.Samples)-1].Served)
 	all := total(stages)
 	least := all.Total() - all.Failed.Count()
 	c := verdict.Criterion{

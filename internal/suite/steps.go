@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -111,7 +112,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 		underWay(steps, own, runner.At(c.ClosedAt)).dropped++
 	}
 	// A record lists only the first findings. Those beyond the list were found later than all listed ones.
-	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Faults())
+	missed, late, wrong := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
 	lastMissed, lastLate, lastWrong := own, own, own
 	for _, f := range c.Findings {
 		switch f.Kind {
@@ -147,7 +148,7 @@ func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) led
 		return c.LastAt + interval // nothing came after them
 	}
 	// A noop came at f.At, and they were due before it.
-	most := uint64((f.At-c.OpenedAt)/interval) + 1
+	most := clamp.Uint64(int64((f.At-c.OpenedAt)/interval)) + 1
 	return max(f.At-time.Duration(min(f.Count, most, math.MaxInt32))*interval, c.OpenedAt)
 }
 

@@ -18,7 +18,7 @@ var storm = Suite{
 	Settings: []Setting{
 		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent (default: 10)"},
 		heldSetting,
-		{"MIN_RATE", "connects per second that the service has to take in the second storm; 0: any (default: 0)"},
+		{"MIN_RATE", "minimum connects per second in the second storm, 0 for any (default: 0)"},
 		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow (default: 1000)"},
 		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid (default: 1000)"},
 	},
@@ -163,10 +163,14 @@ func (s *stormStage) quick(r *Run) verdict.Criterion {
 func (s *stormStage) enough(r *Run) verdict.Criterion {
 	least := r.number("MIN_RATE")
 	c := verdict.Criterion{
-		Name: "connects per second", Limit: "any", Actual: count(s.rate()), Pass: s.rate() >= least, Why: "the faster it takes them, the shorter is everybody's outage",
+		Name: "connects per second", Limit: "any", Actual: s.rateText(), Pass: s.rate() >= least, Why: "a slow service prolongs the outage of its clients",
 	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)
+	}
+	if why := s.backoff(); !c.Pass && why != "" {
+		c.Reasons = []string{fmt.Sprintf("whether the service admits %s connects per second was not measured: %s", count(least), why)}
+		return c.InDoubt()
 	}
 	if why := s.machine.GeneratorLimit(); !c.Pass && why != "" {
 		c.Reasons = []string{fmt.Sprintf("the service took %s connects per second, and %s are wanted; the load generator may be the reason: %s", c.Actual, count(least), why)}
@@ -178,11 +182,11 @@ func (s *stormStage) enough(r *Run) verdict.Criterion {
 func stormTable(storms []stormStage) verdict.Table {
 	t := verdict.Table{
 		Title:   "Storms",
-		Note:    "from the first drop; connect: dial to headers, in ms; own delay: by which the load generator dialed late, in ms",
+		Note:    "from the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; own delay: how late the load generator dialed, in ms",
 		Columns: []string{"storm", "dropped", "50 % back", "99 % back", "all back", "connects/s", "most in 1 s", "connect p50", "p99", "max", "slow", "refused", "own delay p99"},
 	}
 	for _, s := range storms {
-		t.Add(s.Title, format.Thousands(s.dropped), s.after(.5), s.after(.99), s.after(1), count(s.rate()), format.Thousands(s.peak()),
+		t.Add(s.Title, format.Thousands(s.dropped), s.after(.5), s.after(.99), s.after(1), s.rateText(), format.Thousands(s.peak()),
 			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), format.Thousands(s.slow), format.Thousands(s.refusals()), trend(s.waited, .99))
 	}
 	return t

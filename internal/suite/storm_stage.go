@@ -22,6 +22,7 @@ type stormStage struct {
 	back    []time.Duration // when each was back; sorted
 	beside  int             // streams that were lost in its time, held ones among them, and that neither this client dropped nor the service ends on purpose
 	refused map[string]int  // attempts, by reason
+	delayed int             // streams with a refused attempt: their clients wait longer before each further attempt
 	first   time.Duration   // when the first of these failed, 0 where none did
 	waited  shard.Metric
 	connect shard.Metric
@@ -83,14 +84,14 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 			case !held && !dropped && begun >= from-sooner:
 				dropped = true
 				at, back = append(at, begun), append(back, runner.At(o.To).UnixMicro())
-				failed = append(failed, s.count(runner, o.Refusals)...)
+				failed = append(failed, s.countRefusals(runner, o.Refusals)...)
 			}
 		}
 		if lost {
 			s.beside++
 		}
 		if last := c.Longest; !held && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
-			failed = append(failed, s.count(runner, last.Refusals)...) // it did not come back
+			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // it did not come back
 		}
 	}
 	slices.Sort(at)
@@ -103,8 +104,11 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 	}
 }
 
-// count adds attempts that failed, and says when.
-func (s *stormStage) count(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
+// countRefusals adds the failed attempts of one stream and returns when the first of each reason failed.
+func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
+	if len(refusals) > 0 {
+		s.delayed++
+	}
 	for _, f := range refusals {
 		s.refused[f.Reason] += f.Count
 		at = append(at, runner.At(f.First).UnixMicro())
@@ -129,13 +133,34 @@ func (s *stormStage) after(share float64) string {
 	return "–"
 }
 
-// rate is how many connects per second the service took, until 99 % of the streams were back; 0 where so many were never.
+// rate returns the connects per second until 99 % of the streams were back; 0 if fewer came back.
 func (s *stormStage) rate() float64 {
 	took := s.backIn(.99)
 	if took == 0 {
 		return 0
 	}
 	return .99 * float64(s.dropped) / took.Seconds()
+}
+
+// byBackoff reports whether the clients' own waits after refused attempts may have limited the rate: more streams were refused
+// than the 1 % that the rate leaves out.
+func (s *stormStage) byBackoff() bool { return 100*s.delayed > s.dropped }
+
+// rateText formats the rate, with ≥ if the clients' own waits limited it.
+func (s *stormStage) rateText() string {
+	if s.byBackoff() && s.rate() > 0 {
+		return "≥ " + count(s.rate())
+	}
+	return count(s.rate())
+}
+
+// backoff returns why the rate is a lower bound; "" if the clients' own waits did not limit it.
+func (s *stormStage) backoff() string {
+	if !s.byBackoff() {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s clients were refused and waited before the next attempt, so the rate is a lower bound of what the service admits",
+		format.Thousands(s.delayed), format.Thousands(s.dropped))
 }
 
 // peak is the most streams that came back within a second.
@@ -174,7 +199,10 @@ func (s *stormStage) beforeRefusal() string {
 func (s *stormStage) String() string {
 	out := []string{fmt.Sprintf("%s streams dropped", format.Thousands(s.dropped))}
 	if s.rate() > 0 {
-		out = append(out, fmt.Sprintf("99 %% back after %s: %s connects/s, at most %s in a second", s.after(.99), count(s.rate()), format.Thousands(s.peak())))
+		out = append(out, fmt.Sprintf("99 %% back after %s: %s connects/s, at most %s in a second", s.after(.99), s.rateText(), format.Thousands(s.peak())))
+	}
+	if text := s.backoff(); text != "" {
+		out = append(out, text)
 	}
 	if text := s.beforeRefusal(); text != "" {
 		out = append(out, text)

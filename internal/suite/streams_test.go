@@ -80,7 +80,7 @@ func TestChurnFindsFaults(t *testing.T) {
 	}{
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
-		}, verdict.Fail, "d-3 missed noop 1: sent, by the server's ledger"},
+		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
 		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = between(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
 		{"a connection that was cut off", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(40)
@@ -107,7 +107,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			m := r.Rounds[0]
 			m.Connections, m.Plan.Connections = between(m, 0, 20), 20
 			m.Checks[0].Passes = 20
-		}, verdict.Invalid, "not one noop was received"},
+		}, verdict.Invalid, "no noop was received"},
 		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, shard.Connections{} }, verdict.Invalid, "the script planned no stream"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -319,8 +319,8 @@ func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
 		}, "d-250 received noop 3 out of order"},
 		"the server counts otherwise": {func(r *Run, c *shard.Connection) {
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
-		}, "the server says it sent 13 noops to d-250, 10 arrived"},
-		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server has no entry for d-250"},
+		}, "the server's ledger lists 13 noops as sent to d-250, but 10 arrived"},
+		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
 		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
 	} {
 		r := climbing(100, 200, 300)
@@ -337,7 +337,7 @@ func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
 	r.Server["d-7"] = verdict.ServerEntry{ID: "d-7", First: 1, Last: 30, Sent: 31}
 	v := judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "the server says it sent 31 noops to d-7, 30 arrived")
+	require.Contains(t, fmt.Sprint(v.Reasons), "the server's ledger lists 31 noops as sent to d-7, but 30 arrived")
 }
 
 // spreading is a fan-out of 10 broadcasts to each number of streams.

@@ -71,7 +71,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
 		Facts:    []verdict.Fact{sum.fact()},
-		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", limits.Try(fixedLevels(levels))), notTheGenerator(counted)},
+		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(levels))), notTheGenerator(counted)},
 		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
@@ -84,6 +84,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, st.rate("answers/s with "+st.Title))
+		a.Metrics = append(a.Metrics, st.answerMetrics("with "+st.Title, st.limited())...)
 	}
 	if cost, ok := r.cost(total(all).Total()); ok {
 		a.Metrics = append(a.Metrics, cost)
@@ -94,8 +95,13 @@ func assessThroughput(r *Run) verdict.Assessment {
 
 // rate is the stage's answers/s, to be compared with other runs.
 func (st *StageResult) rate(name string) verdict.Metric {
+	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.limited()}
+}
+
+// limited reports whether the load generator was the limit of the stage.
+func (st *StageResult) limited() bool {
 	limit, _ := st.Machine.Limit()
-	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: limit == LimitIsOurs}
+	return limit == LimitIsOurs
 }
 
 // notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.
@@ -134,7 +140,7 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 		Title: title, Note: l.goodMeans(),
 		Columns: []string{"stage", "requests", "failed", "answered/s", "p95 ms", "status", "limit"},
 	}
-	for i, v := range fixedLevels(stages) {
+	for i, v := range l.fixedLevels(stages) {
 		st := stages[i]
 		status, _ := l.Judge(v)
 		limit, _ := st.Machine.Limit()

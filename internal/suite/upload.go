@@ -86,9 +86,14 @@ func assessUpload(r *Run) verdict.Assessment {
 		rates = append(rates, fmt.Sprintf("%.1f", u.rate()))
 		a.Facts = append(a.Facts, verdict.Fact{Name: u.Kind, Value: fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate())})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, u.answerMetrics("in "+u.Kind, u.limited())...)
 	}
 	fast.Actual = strings.Join(rates, " and ")
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
+	if n := unrequested(every); n > 0 {
+		lost.Pass = false
+		lost.Reasons = append(lost.Reasons, fmt.Sprintf("the server sent unrequested bytes after its answer in %s", format.Plural(int(n), "case", "cases")))
+	}
 	a.Criteria, a.Tables = []verdict.Criterion{lost, fast}, []verdict.Table{t}
 	r.report(&a, every, every, sum)
 	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}

@@ -30,7 +30,7 @@ func (c Certificates) path(elements ...string) string {
 
 // Check says what is missing.
 func (c Certificates) Check() error {
-	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem"} {
+	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem", "clients/impostor.pem"} {
 		if _, err := os.Stat(c.path(file)); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is missing: `make certs` makes the certificates, CERTS names their folder", c.path(file))
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
 // A folder holds what a local target leaves on the disk while it runs: sockets, nginx's configuration
@@ -36,7 +38,7 @@ func newFolder() (*folder, error) {
 // own takes the lock before it has its name: nobody else can take it in between.
 func (f *folder) own() (err error) {
 	unnamed := filepath.Join(f.path, "."+lockName)
-	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { //nolint:gosec // G304: in a new folder of our own
 		return err
 	}
 	if err := lock(f.lock); err != nil {
@@ -55,7 +57,7 @@ func (f *folder) remove() {
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {
-		orphan, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
+		orphan, err := os.OpenFile(path, os.O_RDWR|regularfile.NoFollow, 0) //nolint:gosec // G304: in the system's temporary folder, no link
 		if err != nil {
 			continue // another user's
 		}

@@ -162,7 +162,7 @@ func (l *Local) log(name string) string {
 
 func (l *Local) startNginx(ctx context.Context, binary string) error {
 	conf := filepath.Join(l.dir, "nginx.conf") // as NginxConfiguration says
-	f, err := os.Create(conf)
+	f, err := os.Create(conf)                  //nolint:gosec // G304: in our own folder
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
 	}
@@ -231,8 +231,8 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// Crashes says when and how the processes of the target ended on their own.
-func (l *Local) Crashes() (crashes []string) {
+// Crashes returns the crashes of the processes of the target.
+func (l *Local) Crashes() (crashes []Crash) {
 	for _, b := range l.backends {
 		crashes = append(crashes, b.crashed()...)
 	}

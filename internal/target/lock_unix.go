@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// noFollow refuses a symbolic link, which others may put into a folder that all can write to.
-const noFollow = syscall.O_NOFOLLOW
-
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }
 
 // tryLock fails where another process has the lock.

@@ -6,7 +6,5 @@ import (
 )
 
 // No target is started on Windows (run.newDriver).
-const noFollow = 0
-
 func lock(*os.File) error    { return errors.ErrUnsupported }
 func tryLock(*os.File) error { return errors.ErrUnsupported }

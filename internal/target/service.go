@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ type service struct {
 
 	mu       sync.Mutex
 	process  *process.Process
-	crashes  []string
+	crashes  []Crash
 	stopping chan struct{}
 	watched  sync.WaitGroup
 }
@@ -55,7 +56,8 @@ func (s *service) watch(p *process.Process) {
 		return
 	default:
 	}
-	s.note(fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, time.Now().UTC().Format(time.TimeOnly), ending(p.Err())))
+	died := time.Now()
+	s.note(died, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, died.UTC().Format(time.TimeOnly), ending(p.Err())))
 	if len(s.crashed()) > maxCrashes {
 		return
 	}
@@ -65,7 +67,7 @@ func (s *service) watch(p *process.Process) {
 	case <-time.After(restartPause):
 	}
 	if err := s.start(true); err != nil {
-		s.note(err.Error())
+		s.note(time.Now(), err.Error())
 	}
 }
 
@@ -76,16 +78,22 @@ func ending(err error) string {
 	return err.Error()
 }
 
-func (s *service) note(crash string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.crashes = append(s.crashes, crash)
+// A Crash is a process of the target that ended on its own, or could not be restarted.
+type Crash struct {
+	At   time.Time
+	Text string
 }
 
-func (s *service) crashed() []string {
+func (s *service) note(at time.Time, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.crashes...)
+	s.crashes = append(s.crashes, Crash{at, text})
+}
+
+func (s *service) crashed() []Crash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.crashes)
 }
 
 // present is the process as it is now, nil before the first start.

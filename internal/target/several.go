@@ -98,8 +98,8 @@ func (s Several) Ready(ctx context.Context) (err error) {
 	return err
 }
 
-// Crashes says when and how processes of ours ended on their own.
-func (s Several) Crashes() (crashes []string) {
+// Crashes returns the crashes of the processes that soak started.
+func (s Several) Crashes() (crashes []Crash) {
 	for _, t := range s {
 		if t.Local != nil {
 			crashes = append(crashes, t.Local.Crashes()...)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
 	"github.com/sse-soak/sse-soak/k6/sse/coding"
@@ -41,6 +42,8 @@ type Config struct {
 	HTTPVersion    string // that requests speak: 1.1 or 2; "": what the server wants
 	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
 
+	FollowRedirects bool // of streams, to other origins
+
 	Patience time.Duration // 0: Patience
 	Note     func(string)  // is told what could not be tried; may be nil
 }
@@ -56,7 +59,11 @@ func Run(ctx context.Context, c Config) error {
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
-	err := t.run(stream.Speaking(ctx, c.HTTPVersion))
+	network := stream.Speaking(ctx, c.HTTPVersion)
+	if c.FollowRedirects {
+		network = stream.FollowingRedirects(network)
+	}
+	err := t.run(network)
 	t.close()
 	if ctx.Err() != nil {
 		return ctx.Err() //nolint:wrapcheck // the caller's own
@@ -73,13 +80,15 @@ func random() string {
 
 type trial struct {
 	Config
-	s      *service.Service
-	marker string
-	values service.Values
-	reader *service.Reader
-	open   *subscription
-	began  time.Time // the stream, or the last message: what heartbeats are counted from
-	doubt  error     // what does not fit about a block that may be the message: told if nothing that fits comes
+	s           *service.Service
+	marker      string
+	values      service.Values
+	reader      *service.Reader
+	open        *subscription
+	began       time.Time // when the stream opened, or the last message arrived: the start of the wait for a heartbeat
+	lateHeaders bool      // the headers of a stream come with its first event
+	sent        []int64   // the times at which the message was published, in microseconds since 1970
+	doubt       error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
 
 func (t *trial) close() {
@@ -98,8 +107,7 @@ func (t *trial) run(ctx context.Context) error {
 	}
 	if untried != "" {
 		t.Note(untried + ": no stream of it was tried before the load")
-		_, err := t.publish(ctx)
-		return err
+		return t.publish(ctx)
 	}
 	if err := t.connect(ctx); err != nil {
 		return err
@@ -126,6 +134,7 @@ func (t *trial) field(name string) string {
 // subscribe is the request for a stream, as those of the run are.
 func (t *trial) subscribe(v *service.Values) stream.Request {
 	r := stream.Fill(&t.s.Connect, v)
+	r.MaxEventSize = t.s.MaxEventSize
 	r.Accept(t.AcceptEncoding)
 	return r
 }
@@ -133,9 +142,9 @@ func (t *trial) subscribe(v *service.Values) stream.Request {
 // connect opens the stream.
 func (t *trial) connect(ctx context.Context) error {
 	r := t.subscribe(&t.values)
-	answer, err := openWithin(ctx, t.Patience, r)
+	answer, err := t.openPublishing(ctx, r)
 	if err != nil {
-		return fmt.Errorf("connect.url: %w", err)
+		return err
 	}
 	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Asked(r.Header.Get("Accept-Encoding"), packed) {
 		answer.Close()
@@ -155,6 +164,35 @@ func (t *trial) connect(ctx context.Context) error {
 		return fmt.Errorf("connect.headers: %s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
 	}
 	return fmt.Errorf("connect.url: %s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+}
+
+// openPublishing opens a stream. A service may send the headers together with the first event. If no headers have arrived after a
+// tenth of the patience, openPublishing publishes the message.
+func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
+	published := make(chan error, 1)
+	late := time.AfterFunc(t.Patience/10, func() {
+		if t.s.Then != nil { // the service sends an event by itself
+			published <- nil
+			return
+		}
+		published <- t.publish(ctx)
+	})
+	answer, err := openWithin(ctx, t.Patience, r)
+	if err != nil {
+		err = fmt.Errorf("connect.url: %w", err)
+	}
+	if late.Stop() {
+		return answer, err
+	}
+	t.lateHeaders = true
+	failed := <-published
+	switch {
+	case failed != nil && err != nil:
+		return nil, fmt.Errorf("%w; %w", err, failed)
+	case failed != nil:
+		t.sent = nil // report a fault of the headers first; the message is published again later
+	}
+	return answer, err
 }
 
 // openWithin opens a stream, if its head comes in time.
@@ -223,7 +261,7 @@ func (t *trial) request(ctx context.Context, field string, of *service.Request, 
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	r := stream.Fill(of, &v)
-	r.NoRedirect = of == t.s.Publish
+	r.NoRedirect = of == t.s.Publish || of == t.s.End.Request
 	answer, err := stream.Do(ctx, r)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -236,7 +274,7 @@ func (t *trial) request(ctx context.Context, field string, of *service.Request, 
 		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), saying(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return answer, fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
-			field, r, inWords(answer.Status), stream.Shorten(service.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+			field, r, inWords(answer.Status), stream.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
 		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}

@@ -55,10 +55,13 @@ func TestADescriptionThatFitsPasses(t *testing.T) {
 			&hub.Hub{Heartbeat: "event: ping\n\n", Beat: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 		},
-		"rare heartbeat": {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
-		"201":            {&hub.Hub{OK: 201}, nil},
-		"checksum":       {&hub.Hub{}, summed("json:$.sum")},
-		"no marker":      {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
+		"rare heartbeat":               {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
+		"201":                          {&hub.Hub{OK: 201}, nil},
+		"headers with the first event": {&hub.Hub{LateHeaders: true}, nil},
+		"headers with the first event, no marker": {&hub.Hub{LateHeaders: true}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
+		"large events": {&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, "{", `{"x":"`+strings.Repeat("x", 2<<20)+`",`, 1) }}, []string{`"connect":{`, `"connect":{"maxEventSize":3000000,`}},
+		"checksum":     {&hub.Hub{}, summed("json:$.sum")},
+		"no marker":    {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
 		"by a second request": {&hub.Hub{Then: true}, []string{
 			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
 		}},
@@ -78,6 +81,7 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 		replace []string
 		want    string
 	}{
+		{"publisher's token, headers with the first event", &hub.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 0.3 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
 		{"path", &hub.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
 		{"no token", &hub.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
 		{"publisher's token", &hub.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
@@ -207,7 +211,8 @@ func TestAServiceThatDoesNotAnswerIsTold(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
 	defer close(done)
-	require.EqualError(t, try(t, server.URL, Config{}), "connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 0.3 s")
+	require.EqualError(t, try(t, server.URL, Config{}),
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 0.3 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no answer within 0.3 s")
 	require.ErrorContains(t, try(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
 }
 
@@ -268,7 +273,7 @@ func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
 	}))
 	defer server.Close()
 	replace := func(url string) []string {
-		return []string{mine[strings.Index(mine, `"message"`):], `"message":{},"end":{"by":"request","url":"{base}/` + url + `"}}`}
+		return []string{mine[strings.Index(mine, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
 	}
 	require.NoError(t, try(t, server.URL, Config{}, replace("{id}")...))
 	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 0.3 s later")
@@ -329,6 +334,52 @@ func TestATrialHasNoTwoStreamsOfOneID(t *testing.T) {
 	require.NoError(t, Run(t.Context(), Config{Service: s, Base: server.URL, Topic: "t", ID: "trial", Marker: "m", Patience: time.Second}))
 }
 
+// As a run does, a trial tells no other origin the token.
+func TestATrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
+	h := (&hub.Hub{}).Start(t)
+	got := make(chan http.Header, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header
+		h.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/sub/") {
+			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+			return
+		}
+		h.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	replace := []string{`/sub/{topic}","headers":{`, `/sub/{topic}?access_token={token}","headers":{"X-Api-Key":"{token}",`}
+	require.EqualError(t, try(t, server.URL, Config{SubscribeToken: "s3cret"}, replace...),
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0?…: follow the redirect (status 302): "+other.URL+" is another origin; pass --follow-redirects to allow it")
+	require.Empty(t, got)
+	require.NoError(t, try(t, server.URL, Config{SubscribeToken: "s3cret", FollowRedirects: true}, replace...))
+	require.NotEmpty(t, got)
+	for len(got) > 0 {
+		header := <-got
+		require.Empty(t, header["Referer"])
+		require.Empty(t, header["X-Api-Key"])
+		require.Empty(t, header["Authorization"])
+	}
+}
+
+// The answer to the request that ends a stream counts as it is, as in a run.
+func TestARedirectOfTheEndIsNotFollowed(t *testing.T) {
+	h := (&hub.Hub{}).Start(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			http.Redirect(w, r, "/elsewhere", http.StatusSeeOther)
+			return
+		}
+		h.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	require.EqualError(t, try(t, server.URL, Config{}, `"publish":{`, `"end":{"by":"request","method":"DELETE","url":"{base}/end"},"publish":{`),
+		"end.url: DELETE "+server.URL+"/end answered 303 See Other, to /elsewhere, which a run does not follow: write the URL that it leads to")
+}
+
 // The publisher of a run follows no redirect: all of its messages were refused.
 func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
 	h := (&hub.Hub{}).Start(t)
@@ -336,7 +387,7 @@ func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
 		http.Redirect(w, r, h.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(server.Close)
-	require.EqualError(t, try(t, server.URL, Config{}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
+	require.EqualError(t, try(t, server.URL, Config{FollowRedirects: true}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
 		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
 }
 
@@ -360,4 +411,9 @@ func TestATrialAsksForCompressionAsTheRunDoes(t *testing.T) {
 	require.Empty(t, asked)
 	h = &hub.Hub{Gzip: time.Minute}
 	require.ErrorContains(t, try(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "the two may not be of one topic (soak-topic-0), or what compresses the stream (gzip), the service or a proxy before it, buffers compressed data")
+}
+
+func TestATooLargeEventNamesTheField(t *testing.T) {
+	err := try(t, (&hub.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
+	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger one")
 }

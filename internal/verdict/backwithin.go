@@ -27,6 +27,9 @@ func (s *Streams) backWithin() Criterion {
 		Name: fmt.Sprintf("%g %% of the streams back", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
 		Why: "after a deploy everybody is served again",
 	}
+	if s.Connections.Opened == 0 {
+		return c.NotJudged(noneOpened)
+	}
 	if n := len(away); n > 0 && away[n-1] > 0 {
 		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(away[int(math.Ceil(mostBack*float64(n)))-1]), format.Duration(away[n-1]))
 	}

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // The kinds of evidence, from the strongest.
 const (
-	ByPublisher = "publisher" // the publisher of the run knows what was owed
-	ByServer    = "server"    // the server's own ledger of what it sent, beside numbers or clock
+	ByPublisher = "publisher" // the run's publisher recorded which messages the service confirmed
+	ByServer    = "server"    // the server's own ledger of what it sent, in addition to numbers or interval
 	ByNumbers   = "numbers"   // every stream numbers its noops per device; the server keeps no ledger
-	ByNothing   = "nothing"   // nothing is counted
+	ByNothing   = "nothing"   // messages are not checked
 	ByClock     = "clock"     // on some streams one noop per interval is all that is known
 )
 
@@ -37,9 +38,9 @@ func (e Basis) Client() string {
 func (e Basis) Rests() string {
 	switch e.By {
 	case ByPublisher:
-		return "the publisher: what it sent and the service confirmed is owed"
+		return "the publisher: messages that the service confirmed are expected"
 	case ByNothing:
-		return "nothing: no message is counted"
+		return "nothing: messages were not checked"
 	case ByNumbers:
 		return "the numbers of the messages"
 	}
@@ -54,7 +55,7 @@ func (s *Streams) hidden(r *shard.Connection) uint64 {
 	}
 	e, ok := s.server[r.ID]
 	switch {
-	case !ok || wasTaken(r):
+	case !ok || wasTaken(r) || disconnected(r):
 		return r.Hidden
 	case r.Numbered:
 		return 0
@@ -79,17 +80,21 @@ func (s *Streams) basis() {
 	var byClock, hiding int
 	for c := range s.Records() {
 		n := s.hidden(c)
+		s.atEnd.count(c, n)
 		if c.Received > 0 && !c.Numbered && (s.server == nil || n > 0) {
 			byClock++
 		}
 		if n > 0 {
 			e.CouldHide += n
+		}
+		if n > 0 && c.LastOutage == nil {
 			hiding++
 		}
 	}
 	if byClock > 0 {
 		e.By = ByClock
 	}
+	defer func() { e.Why = append(e.Why, s.atEnd.why()...) }()
 	if hiding == 0 {
 		return
 	}
@@ -107,19 +112,23 @@ func (s *Streams) basisOfNumbers() {
 	e := &s.Evidence
 	for c := range s.Records() {
 		e.CouldHide += c.Hidden
+		s.atEnd.count(c, c.Hidden)
 	}
 	switch {
 	case !s.counted():
-		e.By, e.Why = ByNothing, []string{"the description of the service does not say where the number of a message is, so no message is counted"}
+		e.By, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
-		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", format.Duration(joinWindow))}
+		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow))}
 		if n := s.Messages.NotOwed; n > 0 {
-			e.Why = append(e.Why, fmt.Sprintf("%s not come and %s not owed: %s", format.Plural(int(n), "message did", "messages did"), format.Form(int(n), "was", "were"), notOwed))
+			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpected))
 		}
 		switch {
-		case s.unreplied > 0:
-			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the service had not answered %s that wanted to go on when the run ended, for over %s", format.Count(s.unreplied, "client"), format.Duration(joinWindow)))
+		case s.atEnd.undetectable > 0:
+			e.Why = slices.Insert(e.Why, 0, s.atEnd.why()...)
+		case s.pending > 0:
+			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
+				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.CouldHide > 0:
 			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
@@ -132,7 +141,7 @@ func (s *Streams) basisOfNumbers() {
 	default:
 		e.By = ByNumbers
 		for c := range s.Records() {
-			e.CouldHide += 2 * uint64(c.Streams)
+			e.CouldHide += 2 * clamp.Uint64(c.Streams)
 		}
 		e.Why = []string{"nobody knows what was sent before the first and after the last message of a stream: at least one at each end could be missing"}
 	}
@@ -143,24 +152,35 @@ func (s *Streams) openEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == ByNumbers && !s.byInterval()
 }
 
-// Unnoticed limits how many noops may have gone missing unnoticed: by default to none, or to any
-// number where there is only the clock.
+// Unnoticed limits how many messages may have gone missing unnoticed: none by default, any number if they are counted by
+// interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
 func (s *Streams) Unnoticed() Criterion {
 	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Plan.Noun()
-	limit := fmt.Sprint(most)
-	switch {
-	case most < 0 && s.openEnds():
-		limit = "any"
-	case most < 0:
-		most, limit = 0, "0"
+	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
+	if most < 0 {
+		limit, pass = "0", s.atEnd.few(s.m.Plan.Connections)
+		if pass && s.atEnd.undetectable > 0 {
+			limit = "0, excluding clients that were reconnecting at the end"
+			counted -= s.atEnd.undetectable
+		}
+		if s.openEnds() {
+			limit, counted = "any", 0
+		}
+		pass = pass && s.atEnd.undetectable <= s.Noops.Expected
+		most = 0
 	}
 	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
-	if e.By == ByNothing {
-		actual = "none is counted"
-	}
-	return Criterion{
+	c := Criterion{
 		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
-		Pass: most < 0 || e.CouldHide <= uint64(most), Why: "a pass has to rest on what was seen",
+		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, noun, limit, first(e.Why, ""))},
 	}.InDoubt()
+	if !pass {
+		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Noops.Expected)
+		return c
+	}
+	if e.By == ByNothing {
+		return c.NotJudged("no message was checked")
+	}
+	return c.notJudgedIf(s.Noops.Expected == 0, "no "+noun+" was expected")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -126,17 +127,17 @@ func (out *Control) ask(group *shard.Controlled) {
 		explained := explains(group, delay)
 		switch {
 		case !known:
-			out.LateUnknown += uint64(m.Late)
+			out.LateUnknown += clamp.Uint64(m.Late)
 			if !explained {
-				out.unstalled += uint64(m.Late)
+				out.unstalled += clamp.Uint64(m.Late)
 			}
 		case explained:
 			out.worst = max(out.worst, delay)
 			alone := laterThan(m, delay+group.Limit())
-			out.LateAlone += uint64(alone)
-			out.LateBeside += uint64(m.Late - alone)
+			out.LateAlone += clamp.Uint64(alone)
+			out.LateBeside += clamp.Uint64(m.Late - alone)
 		default:
-			out.LateAlone += uint64(m.Late)
+			out.LateAlone += clamp.Uint64(m.Late)
 		}
 	}
 }
@@ -321,7 +322,7 @@ func (c *Control) Line() string {
 		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), where)
 	}
 	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest %s", format.Count(c.Streams, "stream"), where,
-		format.Count(int(c.Received), "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
+		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
 		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream cut", "streams cut"))
 	}

@@ -32,6 +32,9 @@ func (s *Streams) Faults() (out []Criterion) {
 	if !s.counted() {
 		return append(out, s.Silent()...)
 	}
+	if s.byInterval() {
+		out = append(out, s.evenGaps())
+	}
 	noops := p.Noun() + "s "
 	for _, f := range []struct {
 		name, why string
@@ -49,6 +52,12 @@ func (s *Streams) Faults() (out []Criterion) {
 		c := Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
 		if slices.Contains(f.kinds, ledger.KindLost) {
 			c = s.orControl(c, f.kinds...)
+			c = c.notJudgedIf(n.Expected == 0, "no "+p.Noun()+" was expected")
+		}
+		if s.unreadable() {
+			c = c.NotJudged("no message has a number at message.seq")
+		} else if !slices.Contains(f.kinds, ledger.KindLost) {
+			c = c.notJudgedIf(!s.arrived(), s.noneArrived())
 		}
 		reasons := append(c.Reasons, s.Sentences(f.kinds...)...)
 		if c.Name == noops+"missed" {
@@ -62,6 +71,15 @@ func (s *Streams) Faults() (out []Criterion) {
 	out = append(out, slices.Concat(s.Published(), s.Owed(), s.Kept(), s.Silent())...)
 	return append(append(out, s.late()), s.unpacked()...)
 }
+
+// arrived reports whether any message arrived, intact or not.
+func (s *Streams) arrived() bool { return s.Noops.Received+s.Noops.Corrupted > 0 }
+
+// noneArrived returns why criteria for messages that arrived are not judged.
+func (s *Streams) noneArrived() string { return "no " + s.m.Plan.Noun() + " was received" }
+
+// noneOpened states why criteria for streams are not judged.
+const noneOpened = "no stream was opened"
 
 // late limits how many messages came late, where anybody knows.
 func (s *Streams) late() Criterion {
@@ -80,9 +98,15 @@ func (s *Streams) late() Criterion {
 		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
+	if !s.arrived() {
+		return c.notJudgedIf(true, s.noneArrived())
+	}
 	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {
-		c.Actual, c.Pass = "not known", p.MaxLate < 0
-		c.Reasons = []string{fmt.Sprintf("how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is %s (MAX_LATE)", late)}
+		if p.MaxLate < 0 {
+			return c.NotJudged("no message contained its publish time (message.sentAt)")
+		}
+		c.Actual, c.Pass = "not known", false
+		c.Reasons = []string{fmt.Sprintf("the lateness of messages is not known, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", late)}
 		return c.InDoubt()
 	}
 	return c.inDoubtIf(!pass && s.lateByGenerator(p.MaxLate))
@@ -104,5 +128,5 @@ func (s *Streams) floor() Criterion {
 		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
 		Pass: len(s.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
 		Reasons: s.short,
-	}
+	}.notJudgedIf(s.floors == 0, "no stream stayed open until its end was requested")
 }

@@ -216,7 +216,7 @@ func (s *Streams) notTried(c *ledger.Cut) string {
 }
 
 func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
-	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(int(lost), s.m.Plan.Noun()+" was", s.m.Plan.Noun()+"s were"), c.Doubled)
+	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(lost, s.m.Plan.Noun()+" was", s.m.Plan.Noun()+"s were"), c.Doubled)
 	if c.Announced > 0 {
 		text += ", and the service announced a gap"
 		if gap := s.gap(); gap != "" {
@@ -272,7 +272,8 @@ func (s *Streams) Cut() []Criterion {
 		Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
 		Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
 	}
-	return []Criterion{cut.InDoubt(), tried.InDoubt(), whole}
+	const none = "no stream was cut"
+	return []Criterion{cut.InDoubt(), tried.InDoubt().notJudgedIf(made == 0, none), whole.notJudgedIf(made == 0, none)}
 }
 
 // brokenCuts says of all cuts together what was wrong.
@@ -283,7 +284,7 @@ func (s *Streams) brokenCuts(made int) string {
 	}
 	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), made, lost, s.m.Plan.Noun(), doubled)
 	if n := s.cuts.announced; n > 0 {
-		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(int(n), "gap", "gaps"), cmp.Or(s.gap(), "resume.gap"))
+		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.gap(), "resume.gap"))
 	}
 	return text
 }

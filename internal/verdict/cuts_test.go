@@ -37,10 +37,10 @@ func cutAt(which int, kind string, asks bool, then func(l *ledger.Ledger)) func(
 		if then != nil {
 			then(l)
 		}
-		l.Opened(11700 * time.Millisecond)
 		if asks {
-			l.Resumed()
+			l.IDReceived()
 		}
+		l.Opened(11700 * time.Millisecond)
 	}
 }
 

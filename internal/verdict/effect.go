@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -38,8 +39,11 @@ type Effect struct {
 	Missed  uint64         `json:"missed"`
 	// Resumed are the messages of the time without a stream that came afterwards; nil where nobody can tell.
 	Resumed *uint64 `json:"resumed,omitempty"`
-	Doubled uint64  `json:"duplicated"`
-	Slowest *Outage `json:"slowest,omitempty"` // the client that was without a stream for longest
+	// NotResumed counts messages that were published around an outage, did not arrive, and were not expected: the client
+	// could not resume.
+	NotResumed uint64  `json:"not_resumed,omitempty"`
+	Doubled    uint64  `json:"duplicated"`
+	Slowest    *Outage `json:"slowest,omitempty"` // the client that was without a stream for longest
 	// Notes say what the counts leave out.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -99,8 +103,10 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
 		if gone := s.unreturned(c); gone != nil {
 			add(gone, gone.From, gone.To, false)
-		} else if n := len(c.Spans); c.State == ledger.Completed && (c.Unanswered > 0 || n > 0 && c.Spans[n-1].Planned) { // the run ended before it was back
-			planned(c.ClosedAt, false)
+		} else if o := c.LastOutage; disconnected(c) && o.Planned { // the run ended before the client had reconnected
+			planned(o.From, o.Cut)
+		} else if disconnected(c) {
+			add(o, o.From, o.To, false)
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })
@@ -305,6 +311,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 	if !s.counted() || s.m.Service != nil && s.Messages.Published == nil {
 		return
 	}
+	e.NotResumed = s.notResumed(losses)
 	var resumed uint64
 	for _, l := range losses {
 		switch {
@@ -336,11 +343,36 @@ func (s *Streams) cameAfter(l loss) (n uint64) {
 	}
 	from := sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 > l.from })
 	for i := from; i < len(messages) && float64(messages[i].SentUS)/1e6 < l.to; i++ {
-		if messages[i].State == shard.Confirmed && came(l.c, uint64(i)+1) {
+		if messages[i].State == shard.Confirmed && came(l.c, clamp.Uint64(i)+1) {
 			n++
 		}
 	}
 	return n
+}
+
+// notResumed counts the messages that were published around the losses, were confirmed, did not arrive, and were not expected.
+// Around means from joinWindow before a loss until joinWindow after it.
+func (s *Streams) notResumed(losses []loss) (n uint64) {
+	counted := map[*shard.Connection]int{} // by connection: the index up to which messages are counted
+	for _, l := range losses {
+		_, messages, _ := s.m.Topic(l.c)
+		from, to := l.from-joinWindow.Seconds(), l.to+joinWindow.Seconds()
+		i := max(counted[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
+		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
+			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !came(l.c, number) && !missed(l.c, number) {
+				n++
+			}
+		}
+		counted[l.c] = i
+	}
+	return n
+}
+
+// missed reports whether the message with that number was expected and did not arrive.
+func missed(c *shard.Connection, number uint64) bool {
+	return slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool {
+		return f.Kind == ledger.KindLost && f.From <= number && number <= f.To
+	})
 }
 
 // came says that the message of that number came.

@@ -163,7 +163,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	}
 	of.Survived = 4
 	of = &m.Connections.Edit(1).Record // whose next stream had not opened when the run ended
-	of.ClosedAt, of.Unanswered = second(64), second(1)
+	of.ClosedAt, of.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
@@ -213,8 +213,8 @@ func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
 		if stream == 0 {
 			l.Closed(10500*time.Millisecond, "server", true, true)
 			l.Connecting(10600 * time.Millisecond)
+			l.IDReceived()
 			l.Opened(12500 * time.Millisecond)
-			l.Resumed()
 		}
 	}
 	p.loses(func(stream int, number uint64) bool {

@@ -19,9 +19,9 @@ type Evidence struct {
 	// Machines are those that a Prometheus watched. The runners have their own in their shards.
 	Machines []*machine.Record
 
-	Problems []string // why the run is incomplete, beyond what the shards say
-	Failures []string // crashes of the target's processes, in a complete run; what they counted is lost with them
-	Gone     []string // of the target, what did not answer any more when the runners had ended
+	Problems []string  // why the run is incomplete, beyond what the shards say
+	Failures []Failure // of the target's processes, in a complete run; their own counts are lost
+	Gone     []string  // of the target, what did not answer any more when the runners had ended
 	Warnings []string
 
 	Actions []Acted // of --at, in their order
@@ -66,5 +66,9 @@ type Metric struct {
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
 	// Bound says that the load generator was the limit: the service may do better.
 	Bound bool `json:"bound,omitempty"`
-	Fault bool `json:"-"` // it counts what must not be: the first one is a regression
+	// Own is the value without the waits of the load generator; nil: not known.
+	Own *float64 `json:"own,omitempty"`
+	// Requests is the number of requests that a share refers to; 0 for other metrics.
+	Requests int64 `json:"requests,omitempty"`
+	Fault    bool  `json:"-"` // it counts what must not be: the first one is a regression
 }

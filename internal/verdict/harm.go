@@ -58,7 +58,7 @@ func (s *suffered) String() string {
 		{s.late, "message came late", "messages came late"},
 	} {
 		if one.n > 0 {
-			out = append(out, format.Plural(int(one.n), one.one, one.others))
+			out = append(out, format.Plural(one.n, one.one, one.others))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -210,7 +210,7 @@ func covers(all []window, from, to time.Time, effect machine.Effect) *window {
 func (h *harm) excuse(all []Criterion) {
 	for i := range all {
 		c := &all[i]
-		if c.Pass || c.Advisory || c.faults.kind == none || c.faults.n == 0 || h.explained[c.faults.kind] < c.faults.n {
+		if c.Pass || c.Advisory || c.Unjudged || c.faults.kind == none || c.faults.n == 0 || h.explained[c.faults.kind] < c.faults.n {
 			continue
 		}
 		*c = c.InDoubt()

@@ -97,9 +97,14 @@ func (s *Streams) openTime() {
 func (s *Streams) HeldThroughout() []Criterion {
 	planned := s.m.Plan.Hold()
 	least := time.Duration(leastOpen * float64(planned))
+	judged := 0
 	short := s.overruns(whole, func(c *shard.Connection) (over time.Duration, sentence string) {
+		if c.State != ledger.Completed || s.nothingCame() { // which proves nothing at all
+			return 0, ""
+		}
+		judged++
 		open := s.openFor(c)
-		if c.State != ledger.Completed || open >= least || s.nothingCame() { // which proves nothing at all
+		if open >= least {
 			return 0, ""
 		}
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
@@ -108,6 +113,15 @@ func (s *Streams) HeldThroughout() []Criterion {
 		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
 		Why: "nothing is known of the time without a stream",
 	})
+	switch {
+	case judged == 0 && s.nothingCame():
+		open = open.NotJudged("nothing was received")
+	case judged == 0:
+		open = open.NotJudged("no connection stayed open to the end")
+	case open.Pass && s.Held.Share < leastOpen:
+		open.Actual = fmt.Sprintf("%s of %s, each at least %g %%; the others did not stay open to the end",
+			format.Thousands(judged), format.Count(s.Connections.Planned, "connection"), 100*leastOpen)
+	}
 	if !s.m.Plan.Reconnect {
 		return []Criterion{open}
 	}
@@ -127,7 +141,7 @@ func (s *Streams) HeldThroughout() []Criterion {
 			return took - limit, s.outageSentence(c)
 		})
 	}
-	return []Criterion{open, long.judged(c), s.backWithin()}
+	return []Criterion{open, long.judged(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.backWithin()}
 }
 
 // Passed is what a pass has shown, in sentences.
@@ -140,12 +154,12 @@ func (s *Streams) Passed() (out []string) {
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if unowed := s.Messages.NotOwed; unowed > 0 {
-		received += fmt.Sprintf("; %d more did not come, and were not owed", unowed)
+		received += fmt.Sprintf("; %d more did not arrive and were not expected", unowed)
 	}
 	if !s.counted() {
 		m := s.Messages
-		received = fmt.Sprintf("%s came and %s; none is counted, since the description does not say how",
-			format.Plural(int(m.Heartbeats), "heartbeat", "heartbeats"), format.Plural(int(m.Uncounted+m.Foreign), "other block", "other blocks"))
+		received = fmt.Sprintf("%s and %s received",
+			format.Plural(m.Heartbeats, "heartbeat", "heartbeats"), format.Plural(m.Unchecked+m.Uncounted+m.Foreign, "event", "events"))
 	}
 	if cut := s.afterCuts(); cut != "" {
 		out = append(out, cut)

@@ -51,12 +51,13 @@ func off(planned time.Duration, c *shard.Connection) bool {
 func (s *Streams) keptInterval() Criterion {
 	i, noun := s.Interval, s.m.Plan.Noun()
 	c := Criterion{
-		Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss to tell", noun), Pass: i.Off == 0,
+		Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
 		Why: "every count rests on the planned interval", loaded: true,
 	}
-	if s.measured > 0 {
-		c.Actual = fmt.Sprintf("%.4g s", i.Kept)
+	if s.measured == 0 {
+		return c.NotJudged(c.Actual)
 	}
+	c.Actual = fmt.Sprintf("%.4g s", i.Kept)
 	if i.Off == 0 {
 		return c
 	}
@@ -70,10 +71,46 @@ func (s *Streams) keptInterval() Criterion {
 		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: %s", noun, i.Kept, i.Planned, remedy)}
 		return c
 	}
+	if s.isUneven() { // evenGaps makes the run invalid
+		return c.NotJudged("messages are too far off the schedule to measure it")
+	}
 	for r := range s.Records() {
 		if r.Interval > 0 && off(s.m.Plan.Interval(), r) {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s was sent a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
 		}
 	}
 	return c
+}
+
+// mostUneven is the largest share of gaps between two messages that may differ from a multiple of the interval by more than
+// the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share is 16 %.
+const mostUneven = .1
+
+// unevenShare returns the share of gaps between two messages that are further off the schedule than the assumed jitter.
+func (s *Streams) unevenShare() float64 {
+	return float64(s.uneven) / float64(max(s.Noops.Received, 1))
+}
+
+func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
+
+// evenGaps returns a criterion that makes the run invalid if messages are further off their schedule than counting by interval
+// assumes, and that count found a fault: the fault may be false. Faults that do not depend on the interval still fail the run.
+func (s *Streams) evenGaps() Criterion {
+	n, noun, uneven := s.Noops, s.m.Plan.Noun(), s.unevenShare()
+	c := Criterion{
+		Name: fmt.Sprintf("gaps between two %ss off the schedule", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
+		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
+		Pass: !s.isUneven(),
+	}
+	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Off); { //nolint:gosec // G115: a number of streams
+	case c.Pass:
+	case faults == 0:
+		return c.NotJudged(c.Actual + ", and no fault was found")
+	case 2*s.Interval.Off > s.measured:
+		return c.NotJudged(c.Actual + ", as the service keeps another interval")
+	default:
+		c.Invalid, c.weight = true, noInterval
+		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
+	}
+	return c.notJudgedIf(n.Received == 0, s.noneArrived())
 }

@@ -22,7 +22,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.Suite = declared(m)
 	}
 	if s := a.Streams; s != nil {
-		v.streams, v.Counts, v.Findings, v.Runners = s, s.Counts, s.Findings, slices.Clone(s.Runners)
+		v.streams, v.Counts, v.Found, v.Runners = s, s.Counts, s.Found, slices.Clone(s.Runners)
 	}
 	if v.Control == nil {
 		v.Control = controlOf(m)
@@ -38,37 +38,45 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if s := a.Streams; s != nil && !a.Declared {
 		v.OpenTime, v.Generator.Saturated = s.OpenTime, !s.KeptUp().Pass
 	}
-	all := append([]Criterion{complete(e, a)}, a.Criteria...)
+	v.Failures = e.Failures
+	all := slices.Concat(e.causes(), []Criterion{complete(e, a)}, a.Criteria)
+	if len(e.Actions) > 0 {
+		v.Actions, all = e.actions(a.Streams), append(all, e.acted()...)
+	}
+	if s := a.Streams; s != nil {
+		checked := s.checked() > 0
+		v.MessagesChecked, all = &checked, append(all, s.Checked())
+	}
+	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
+	if len(v.Reasons) == 0 {
+		v.Reasons = a.Passed
+	}
+	if v.ConnectionsOnly() {
+		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
+	}
+	return v
+}
+
+// causes returns the criteria for the target's processes. They come first, because they may explain the faults of the streams.
+func (e *Evidence) causes() (out []Criterion) {
 	if len(e.Failures) > 0 {
-		limit := "no restart"
-		if m.Plan.Reconnect {
+		limit, reconnect := "no restart", e.Rounds[0].Plan.Reconnect
+		if reconnect {
 			limit = "any: clients reconnect"
 		}
-		all = append(all, Criterion{
-			Name: "the target stayed up", Limit: limit, Actual: first(e.Failures, ""), Pass: m.Plan.Reconnect,
-			Why:     "a restart cuts every client off",
-			Reasons: e.Failures,
+		out = append(out, Criterion{
+			Name: "the target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
+			Why: "a restart disconnects every client", Reasons: texts(e.Failures),
 		})
 	}
 	if len(e.Gone) > 0 {
-		all = append(all, Criterion{
+		out = append(out, Criterion{
 			Name: "the target answers at the end", Limit: "an answer", Actual: e.Gone[0],
 			Why:     "a service that is gone when the streams have ended does not come through the next hour either",
 			Reasons: e.Gone,
 		})
 	}
-	if len(e.Actions) > 0 {
-		v.Actions, all = e.actions(a.Streams), append(all, e.acted()...)
-	}
-	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
-	if s := a.Streams; v.Verdict == Pass && s != nil && s.nothingCame() {
-		v.Verdict = Invalid
-		v.Reasons = append(v.Reasons, fmt.Sprintf("not one %s was received, so nothing was tested", m.Plan.Noun()))
-	}
-	if len(v.Reasons) == 0 {
-		v.Reasons = a.Passed
-	}
-	return v
+	return out
 }
 
 // complete asks that all was observed that was planned.

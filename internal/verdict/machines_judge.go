@@ -87,7 +87,7 @@ func (m *Machine) stolen(_ int, s *suffered) (out []string) {
 	}
 	if s.stalled > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness may not be the service's",
-			format.Plural(int(s.stalled), "message came", "messages came"), m, between(c.moved[0])))
+			format.Plural(s.stalled, "message came", "messages came"), m, between(c.moved[0])))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -16,10 +17,14 @@ type Messages struct {
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
 	Strayed    uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
-	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
+	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
+	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Announced  uint64 `json:"announced_gaps,omitempty"`
-	// NotOwed were confirmed and did not come, while streams began or ended, or there was none.
+	// NotOwed counts messages that were confirmed and did not arrive, and were not expected: a stream was starting or ending, or
+	// there was none.
 	NotOwed uint64 `json:"not_owed,omitempty"`
+	// Checked counts the confirmed messages whose loss would have been noticed, once for each client of their topic.
+	Checked uint64 `json:"checked,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
@@ -40,6 +45,10 @@ type Publication struct {
 	Late     uint64    `json:"late"`
 	MaxLagMS float64   `json:"max_lag_ms"`
 	AnswerMS Quantiles `json:"answer_ms"`
+	// MaxBodyMS is the longest time from the headers of a publish response to the end of its body.
+	MaxBodyMS float64 `json:"max_body_ms,omitempty"`
+	// ClosedIdle counts messages sent on a connection that the service was just closing as idle.
+	ClosedIdle uint64 `json:"closed_idle,omitempty"`
 }
 
 // A Topic is what was published to one topic, and what its streams got of it.
@@ -50,7 +59,7 @@ type Topic struct {
 	ledger.Totals
 
 	counts    ledger.Counts
-	confirmed uint64
+	confirmed []uint64 // the numbers of the messages that the service confirmed
 }
 
 // mostTopics is how many topics are listed one by one.
@@ -64,7 +73,7 @@ func (s *Streams) listTopics() {
 			if s.topics[name] != nil {
 				continue
 			}
-			t := &Topic{Name: name, Published: uint64(p.Sent(i)), confirmed: p.Confirmed(i)}
+			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: confirmed(p.Topic(i))}
 			s.topics[name] = t
 			if len(s.Messages.Topics) < mostTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)
@@ -83,7 +92,7 @@ func (t *Topic) add(r *shard.Connection) {
 func (s *Streams) messages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
-	m.Strayed = all.Strayed
+	m.Strayed, m.Unchecked, s.unnumbered = all.Strayed, all.Unchecked, all.Unnumbered
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
@@ -111,16 +120,22 @@ func publication(all []*shard.Published) *Publication {
 		p.Open += sums.Open
 		p.Late += sums.Late
 		p.MaxLagMS = max(p.MaxLagMS, float64(sums.MaxLagUS)/1000)
+		p.MaxBodyMS = max(p.MaxBodyMS, float64(one.MaxBodyUS)/1000)
+		for _, f := range one.Unanswered() {
+			if f.Idle {
+				p.ClosedIdle += f.Count
+			}
+		}
 		answers.Merge(one.Answer)
 	}
 	p.AnswerMS = quantiles(answers)
 	return &p
 }
 
-// nothingCame says that the streams brought nothing that proves anything.
+// nothingCame reports whether the streams received nothing that proves anything.
 func (s *Streams) nothingCame() bool {
 	m := &s.Messages
-	return m.Received == 0 && (s.counted() || m.Heartbeats+m.Uncounted+m.Foreign == 0)
+	return m.Received == 0 && (s.counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
 // Published are the criteria for what was published: all of it, on time, and confirmed.
@@ -139,7 +154,7 @@ func (s *Streams) Published() (out []Criterion) {
 		}
 	}
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
-		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(int(p.Planned), "message was", "messages were")))
+		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
 	}
 	behind := Criterion{
 		Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
@@ -147,7 +162,9 @@ func (s *Streams) Published() (out []Criterion) {
 		Why:     "a publisher that falls behind makes another load than was planned",
 		Reasons: []string{p.behind()},
 	}
-	return []Criterion{confirmed, behind.InDoubt()}
+	// The service may close an idle connection at any time, and only itself knows whether it had the message.
+	confirmed = confirmed.inDoubtIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
+	return []Criterion{confirmed, behind.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
 // A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
@@ -166,10 +183,15 @@ func (p *Publication) maxLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
-// behind says how far behind its schedule the publisher was.
+// behind states how far behind its schedule the publisher was, and what it waited for.
 func (p *Publication) behind() string {
-	return fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)",
-		format.Plural(int(p.Late), "message was", "messages were"), format.Milliseconds(p.MaxLagMS), p.AnswerMS.P99)
+	why := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
+	if p.MaxBodyMS > p.AnswerMS.Max {
+		why = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
+			format.Milliseconds(p.MaxBodyMS), p.AnswerMS.P99)
+	}
+	return fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: %s",
+		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), why)
 }
 
 // failed puts into words one kind of messages that the service did not confirm.
@@ -182,7 +204,7 @@ func failed(p *shard.Published, f shard.Failure) string {
 		what = "refused"
 	}
 	text := fmt.Sprintf("%s %s, the first was number %d of topic %s",
-		format.Plural(int(f.Count), "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
+		format.Plural(f.Count, "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
 	if f.Text != "" {
 		text += ": " + f.Text
 	}
@@ -210,7 +232,7 @@ func (s *Streams) Silent() []Criterion {
 	})
 	return []Criterion{silent.judged(Criterion{
 		Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "a proxy or a client gives up a stream that brings nothing",
-	})}
+	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
 }
 
 // Kept are the criteria for what the description says of streams: none ends before its time, and no gap is announced.
@@ -224,12 +246,12 @@ func (s *Streams) Kept() (out []Criterion) {
 			out = append(out, Criterion{
 				Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
 				Reasons: s.Sentences(ledger.KindCut),
-			})
+			}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 		}
 		out = append(out, Criterion{
 			Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
 			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
-		}.inDoubtIf(s.overdueByGenerator()))
+		}.inDoubtIf(s.overdueByGenerator()).notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
 	if n := s.Messages.Strayed; n > 0 {
 		out = append(out, Criterion{
@@ -246,6 +268,23 @@ func (s *Streams) Kept() (out []Criterion) {
 			Name: "gaps that the service announced", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "the service says itself that messages are missing",
 			Reasons: s.Sentences(ledger.KindAnnounced),
 		})
+	}
+	return append(out, s.withoutID()...)
+}
+
+// withoutID returns the criteria for clients that could not resume, although the description says that streams resume. The
+// service had reset their ids, or had sent none.
+func (s *Streams) withoutID() (out []Criterion) {
+	const why = "a client without an id loses all messages of an outage"
+	if n := s.Total(ledger.KindIDReset); n > 0 {
+		out = append(out, Criterion{
+			Name: "reconnects whose id the service had reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
+		})
+	}
+	if n := s.Total(ledger.KindNoID); n > 0 {
+		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
+		none := Criterion{Name: "reconnects without an id", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: append(s.Sentences(ledger.KindNoID), remedy)}
+		out = append(out, none.InDoubt())
 	}
 	return out
 }

@@ -3,23 +3,67 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // A weight is how much a criterion that is not met weighs: the heaviest one decides the verdict.
 type weight int
 
 const (
-	nothing    weight = iota // it is met or advisory; as a field: proven, or incomplete if the criterion is invalid
-	doubt                    // invalid: takes a pass back, excuses no failure
+	nothing    weight = iota // the criterion is met or advisory; in Criterion.weight: the default, proven or incomplete
+	doubt                    // invalid: turns a pass into invalid, never a fail
 	byClock                  // fail: rests on the planned interval alone
 	noInterval               // invalid: the planned interval is not the service's, so what rests on it means nothing
 	proven                   // fail: a fault by itself
 	incomplete               // invalid: not all was observed
 )
 
+// A State is the result of a criterion.
+type State string
+
+// The states of a criterion. Met and NotJudged never change the outcome, nor does Warned.
+const (
+	Met       State = "met"
+	Broken    State = "broken"  // fails the run
+	Undecided State = "invalid" // makes the run invalid
+	Warned    State = "warning"
+	NotJudged State = "not judged"
+)
+
+// State returns the result of the criterion.
+func (c *Criterion) State() State {
+	switch {
+	case c.Unjudged:
+		return NotJudged
+	case c.Pass:
+		return Met
+	case c.Advisory:
+		return Warned
+	case c.Invalid:
+		return Undecided
+	}
+	return Broken
+}
+
+// notJudgedIf returns NotJudged(why) if there was nothing to compare with the limit, unless the criterion is broken.
+func (c Criterion) notJudgedIf(nothing bool, why string) Criterion {
+	if !nothing || !c.Pass {
+		return c
+	}
+	return c.NotJudged(why)
+}
+
+// NotJudged returns a copy of the criterion that is not judged; why names what was missing.
+func (c Criterion) NotJudged(why string) Criterion {
+	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+why, nil
+	return c
+}
+
 func (c *Criterion) weighs() weight {
 	switch {
-	case c.Pass || c.Advisory:
+	case c.Pass || c.Advisory || c.Unjudged:
 		return nothing
 	case c.weight != nothing:
 		return c.weight
@@ -29,13 +73,13 @@ func (c *Criterion) weighs() weight {
 	return proven
 }
 
-// InDoubt is the criterion as one that takes a pass back where it is not met, and excuses no fault.
+// InDoubt returns a copy of the criterion that, if it is not met, turns a pass into invalid, and leaves a fail a fail.
 func (c Criterion) InDoubt() Criterion {
 	c.Invalid, c.weight = true, doubt
 	return c
 }
 
-// inDoubtIf is InDoubt where something else than the service may explain what was measured.
+// inDoubtIf returns InDoubt if something other than the service may explain the measured value.
 func (c Criterion) inDoubtIf(explained bool) Criterion {
 	if explained {
 		return c.InDoubt()
@@ -43,7 +87,7 @@ func (c Criterion) inDoubtIf(explained bool) Criterion {
 	return c
 }
 
-// restsOn is proven if there is proof that does not need the interval, else byClock.
+// restsOn returns proven if there is proof that does not depend on the interval, otherwise byClock.
 func restsOn(proof bool) weight {
 	if proof {
 		return proven
@@ -51,8 +95,8 @@ func restsOn(proof bool) weight {
 	return byClock
 }
 
-// decide chooses pass, fail or invalid by the heaviest criterion that is not met, and lists the sentences
-// of all. Those of an invalid criterion that gives way become warnings.
+// decide sets the verdict by the heaviest criterion that is not met, and collects the reasons. The reasons of lighter
+// invalid criteria become warnings.
 func (v *Verdict) decide(all []Criterion) {
 	heaviest := nothing
 	for i := range all {
@@ -66,32 +110,100 @@ func (v *Verdict) decide(all []Criterion) {
 	case doubt, noInterval, incomplete:
 		v.Verdict = Invalid
 	}
+	var broken [][]string // the sentences of each criterion
 	for _, c := range all {
 		if w := c.weighs(); c.Invalid && w < heaviest && (w == doubt || v.Verdict == Fail) {
 			c.Advisory = true
 		}
-		switch {
-		case c.Pass:
-		case c.Advisory:
+		switch c.State() {
+		case Met, NotJudged:
+		case Warned:
 			v.Warnings = append(v.Warnings, c.Sentences()...)
-		default:
-			v.Reasons = append(v.Reasons, c.Sentences()...)
+		case Broken, Undecided:
+			broken = append(broken, c.Sentences())
 		}
 		v.Criteria = append(v.Criteria, c)
 	}
+	v.Reasons, v.headline = append(v.Reasons, slices.Concat(broken...)...), headline(broken)
 }
 
-// Sentences say why a criterion is not met, the first of many.
+// mostHeadline is the maximum number of reasons in a headline.
+const mostHeadline = 5
+
+// headline chooses mostHeadline sentences: the first of each criterion, then the second of each, and so on. It returns them
+// in the order of the criteria.
+func headline(broken [][]string) (out []string) {
+	lines, left := make([]int, len(broken)), mostHeadline
+	for again := true; again && left > 0; {
+		again = false
+		for i := range broken {
+			if left > 0 && lines[i] < len(broken[i]) {
+				lines[i]++
+				left--
+				again = true
+			}
+		}
+	}
+	for i, all := range broken {
+		out = append(out, all[:lines[i]]...)
+	}
+	return out
+}
+
+// Headline returns at most mostHeadline of the reasons, some of each criterion, causes first. A further line counts the rest.
+func (v *Verdict) Headline() []string {
+	if len(v.Reasons) <= mostHeadline {
+		return v.Reasons
+	}
+	out := v.headline
+	if out == nil { // the verdict was read from a file
+		out = v.Reasons[:mostHeadline]
+	}
+	more := fmt.Sprintf("… and %s", format.Plural(len(v.Reasons)-len(out), "more reason", "more reasons"))
+	if total := v.totals(); total != "" {
+		more += "; in total " + total
+	}
+	return append(slices.Clip(out), more+": see All reasons")
+}
+
+// AllReasons returns all reasons if the headline leaves some out, otherwise nil.
+func (v *Verdict) AllReasons() []string {
+	if len(v.Reasons) <= mostHeadline {
+		return nil
+	}
+	return v.Reasons
+}
+
+// totals returns the numbers of faulty connections and messages.
+func (v *Verdict) totals() string {
+	var out []string
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{v.Connections.Refused, "refused"}, {v.Connections.Dropped, "dropped"}} {
+		if of.n > 0 {
+			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(of.n), format.Plural(v.Connections.Planned, "connection", "connections"), of.what))
+		}
+	}
+	for _, t := range v.Noops.Each() {
+		if t.Fault && t.Count > 0 {
+			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(t.Count), format.Count(v.Noops.Expected, v.Plan.Noun()), t.Name))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Sentences returns the reasons why a criterion is not met, at most the first ten.
 func (c *Criterion) Sentences() []string {
 	const most = 10
 	switch n := len(c.Reasons); {
 	case n == 0:
 		return []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
 	case n > most:
-		return append(slices.Clone(c.Reasons[:most]), fmt.Sprintf("… and %d more of this kind (%s: %s)", n-most, c.Name, c.Actual))
+		return append(slices.Clone(c.Reasons[:most]), fmt.Sprintf("… and %d more; %s: %s", n-most, c.Name, c.Actual))
 	}
 	return c.Reasons
 }
 
-// proofs say which counts hold whatever the interval is.
+// proofs holds which counts are valid whatever the interval is.
 type proofs struct{ unheld, missed, duplicated, reordered bool }

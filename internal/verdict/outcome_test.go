@@ -100,7 +100,7 @@ func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
 			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
 		}, Fail},
 		{"the server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
-		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []string{"it died"} }, Fail},
+		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []Failure{{Text: "it died"}} }, Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

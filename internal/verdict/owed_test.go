@@ -55,7 +55,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		{"the first that is owed is missing", one(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
 		{"the first two are missing", one(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
 		{"all are missing", one(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
-		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 to 10 of topic s-topic-0"},
+		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
 		{"one comes twice", one(func(n uint64) []uint64 {
 			if n == at {
 				return []uint64{n, n}
@@ -76,7 +76,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 				return []uint64{n, n + 1}
 			}
 			return []uint64{n}
-		}), ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "nobody published it"},
+		}), ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "it was never published"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,13 +190,13 @@ func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
 			l.Closed(10500*time.Millisecond, "server", true, true)
 			if c.again > 0 {
 				l.Connecting(c.again)
+				l.IDReceived()
 				l.Opened(c.again)
-				l.Resumed()
 				l.Closed(c.again+300*time.Millisecond, "server", true, true)
 			}
 			l.Connecting(c.back)
+			l.IDReceived()
 			l.Opened(c.back)
-			l.Resumed()
 		}
 		p.deliver = func(stream int, number uint64) []uint64 {
 			if stream == 0 && number > 10 {
@@ -277,4 +277,109 @@ func TestAMessageOfAnotherTopicFails(t *testing.T) {
 	require.Equal(t, []string{"s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
 	require.EqualValues(t, 1, v.Messages.Strayed)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
+}
+
+// What is published during an outage is expected if the description says that streams resume: a client without an id cannot, and
+// the action that ended its stream shows what was lost.
+func TestAClientWithoutAnIDCannotResume(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		resumes    bool
+		ids        func(l *ledger.Ledger) // before the stream ends
+		want       Outcome
+		reason     string
+		missed     uint64
+		notResumed uint64
+	}{
+		"the service resets the id": {true, func(l *ledger.Ledger) { l.IDReceived(); l.IDReset(9500*time.Millisecond, `heartbeat "ping"`) }, Fail,
+			`s-0 had no id to resume from: the service reset it at 22:13:29.500 UTC with an empty id field in the heartbeat "ping", after message 9 of topic s-topic-0`, 3, 0},
+		"no message has an id": {true, func(*ledger.Ledger) {}, Invalid,
+			"s-0 had no id to resume from at 22:13:33.000 UTC: the service had sent none write resume: { by: 'none' } in the description if the service does not resume streams", 0, 3},
+		"it resumes nothing": {false, func(*ledger.Ledger) {}, Pass, "; 3 more did not arrive and were not expected", 0, 3},
+	} {
+		p := newPublishedRun()
+		p.cfg.Resumes, p.plan.Reconnect, p.shapeAt = c.resumes, true, 10
+		p.shape = func(stream int, l *ledger.Ledger) {
+			if stream == 0 {
+				c.ids(l)
+				l.Closed(9900*time.Millisecond, "server", true, true)
+				l.Connecting(12 * time.Second)
+				l.Opened(13 * time.Second)
+			}
+		}
+		p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 12 })
+		p.actions = []Acted{acted("deploy", 9.8, .1)}
+		v := p.judge(t)
+		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.reason, name)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.Equal(t, [2]uint64{c.missed, c.notResumed}, [2]uint64{v.Actions[0].Effect.Missed, v.Actions[0].Effect.NotResumed}, name)
+	}
+}
+
+// A service that delivers everything, but 6 s late, has not lost the last messages.
+func TestMessagesThatMayBeOnTheirWayAtTheEndAreNoLoss(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost    func(number uint64) bool // to stream 0
+		missed  uint64
+		pending uint64 // 19 and 20 to each stream, unless nothing shows the delay
+		want    Outcome
+	}{
+		"none lost":            {func(uint64) bool { return false }, 0, 8, Invalid},
+		"one in the middle":    {func(n uint64) bool { return n == 12 }, 1, 8, Fail},
+		"all behind the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // sent over 9 s before the end
+		"all":                  {func(uint64) bool { return true }, 19, 6, Fail},
+	} {
+		p := newPublishedRun()
+		p.delay = 6 * time.Second
+		p.loses(func(stream int, number uint64) bool { return stream == 0 && c.lost(number) })
+		p.change = func(shards []*shard.Shard) { shards[1].Runner.Host = shards[0].Runner.Host }
+		v := p.judge(t)
+		require.Equal(t, c.want, v.Verdict, name)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.Equal(t, c.pending, v.Evidence.CouldHide, name)
+		require.Contains(t, v.Evidence.Why[0], "may still have been on their way at the end of the run: messages took up to 6 s to arrive", name)
+	}
+}
+
+// A corrupted message stands for a missing one of its time at most: an extra copy stands for none.
+func TestACorruptedMessageHidesNoOtherLoss(t *testing.T) {
+	t.Parallel()
+	const stream, at, lost = 0, 5, 12
+	for name, c := range map[string]struct {
+		anyOrder  bool
+		corrupted []uint64 // what comes in place of the message at
+		at        uint64
+		missed    uint64
+	}{
+		"an extra copy":                   {false, []uint64{at, 0}, at, 1},
+		"in any order":                    {true, []uint64{at, 0}, at, 1},
+		"in place of another":             {false, []uint64{0}, at, 1},
+		"in place of another, any order":  {true, []uint64{0}, at, 1},
+		"the lost one itself":             {false, []uint64{0}, lost, 0},
+		"the lost one itself, any order":  {true, []uint64{0}, lost, 0},
+		"the first":                       {false, []uint64{0}, 1, 1},
+		"an extra one right after a loss": {false, []uint64{0, at}, at, 1},
+	} {
+		p := newPublishedRun()
+		p.cfg.AnyOrder = c.anyOrder
+		p.deliver = func(s int, number uint64) []uint64 {
+			switch {
+			case s == stream && number == c.at:
+				return c.corrupted
+			case s == stream && number == lost:
+				return nil
+			}
+			return []uint64{number}
+		}
+		p.change = func(shards []*shard.Shard) {
+			for _, s := range shards {
+				s.Service.AnyOrder = c.anyOrder
+			}
+		}
+		v := p.judge(t)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.EqualValues(t, 1, v.Messages.Corrupted, name)
+	}
 }

@@ -18,12 +18,14 @@ type publishedRun struct {
 	log  *shard.PublishLog
 	plan plan.Plan
 
+	delay   time.Duration // until a message comes
 	answer  func(number uint64) time.Duration
 	outcome func(topic int, number uint64) shard.MessageState
-	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing.
+	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing, 0 is a corrupted one.
 	deliver func(stream int, number uint64) []uint64
-	shape   func(stream int, l *ledger.Ledger) // in place of one span from 0.5 s to 25 s; nil
-	shapeAt uint64                             // before this number comes; 0: before all
+	shape   func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
+	shapeAt uint64                                            // before this number comes; 0: before all
+	before  func(stream int, number uint64, l *ledger.Ledger) // what happens before that message; nil: nothing
 	change  func(shards []*shard.Shard)
 	actions []Acted
 }
@@ -40,6 +42,7 @@ func newPublishedRun() *publishedRun {
 		at:      [2]time.Time{start, start},
 		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
 		plan:    p,
+		delay:   2 * time.Millisecond,
 		answer:  func(uint64) time.Duration { return 3 * time.Millisecond },
 		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
 		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
@@ -65,8 +68,8 @@ func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
 		if stream == 0 {
 			l.Closed(at, "server", true, true)
 			l.Connecting(back - time.Second)
+			l.IDReceived()
 			l.Opened(back)
-			l.Resumed()
 		}
 	}
 	p.loses(func(stream int, number uint64) bool { return stream == 0 && number == lost })
@@ -114,10 +117,18 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 			if number == p.shapeAt {
 				p.shape(stream, l)
 			}
+			if p.before != nil {
+				p.before(stream, number, l)
+			}
 			for _, n := range p.deliver(stream, number) {
-				at := sent(topic, number).Sub(start) + 2*time.Millisecond
-				l.Delivered(&ledger.Delivery{At: at, Number: n, Timed: true, Lateness: 2 * time.Millisecond})
-				fastest = min(fastest, 2*time.Millisecond+skew)
+				d := ledger.Delivery{At: sent(topic, number).Sub(start) + p.delay, Number: n, Timed: true, Lateness: p.delay}
+				if n == 0 {
+					d.Broken = "no JSON"
+				}
+				if d.At < 25*time.Second {
+					l.Delivered(&d)
+				}
+				fastest = min(fastest, p.delay+skew)
 			}
 		}
 		l.CloseRequested(25 * time.Second)

@@ -81,7 +81,36 @@ func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
 		if want == Invalid {
-			require.Contains(t, v.Reasons[0], "how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is 0 (MAX_LATE)")
+			require.Contains(t, v.Reasons[0], "the lateness of messages is not known, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)")
 		}
 	}
+}
+
+// RFC 9112, 9.5: a server may close an idle connection at any time, and only itself knows whether it had the message.
+func TestAConnectionThatWasClosedAsIdleIsNoFault(t *testing.T) {
+	t.Parallel()
+	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
+		p := newPublishedRun()
+		p.outcome = func(topic int, number uint64) shard.MessageState {
+			if topic == 1 && number == 5 {
+				return shard.Open
+			}
+			return shard.Confirmed
+		}
+		p.change = func(shards []*shard.Shard) { shards[0].Published.Failed[0].Idle = idle }
+		v := p.judge(t)
+		require.Equal(t, want, v.Verdict, v.Reasons)
+		require.Contains(t, v.Reasons[0], "not answered, the first was number 5")
+	}
+}
+
+func TestAResponseBodyThatEndsLateIsTheReasonForTheLag(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic)
+	p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = 3_000_000 }
+	v := p.judge(t)
+	require.Equal(t, Invalid, v.Verdict)
+	require.Contains(t, v.Reasons[0], "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)")
+	require.NotContains(t, v.Reasons[0], "slow to answer")
 }

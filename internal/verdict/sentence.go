@@ -23,17 +23,18 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	which := w.which(r)
 	switch f.Kind {
 	case ledger.KindLost:
-		switch {
-		case f.Note == published:
-			return fmt.Sprintf("%s missed %s: sent at %s, %s", r.ID, which(f.From, f.To), when, f.Note)
-		case f.Note != "":
-			return fmt.Sprintf("%s missed %s: %s, but nothing came before the stream ended at %s", r.ID, which(f.From, f.To), f.Note, when)
+		switch f.Source {
+		case ledger.SourcePublisher:
+			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, which(f.From, f.To), when)
+		case ledger.SourceServer:
+			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
+				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
 		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, which(f.From, f.To), when)
 	case ledger.KindUnsent:
 		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s%s", r.ID, f.Count, when, instead(r.Record, f))
 	case ledger.KindTail:
-		return fmt.Sprintf("%s missed %d: the stream was silent from %s %d to its end at %s%s", r.ID, f.Count, noun, f.From, when, instead(r.Record, f))
+		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + when + listedAsSent(f) + instead(r.Record, f)
 	case ledger.KindDuplicated:
 		return fmt.Sprintf("%s received %s twice, again at %s", r.ID, which(f.From, f.From), when)
 	case ledger.KindReordered:
@@ -43,11 +44,11 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindLate:
 		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), when)
 	case ledger.KindDropped:
-		return fmt.Sprintf("%s was dropped at %s (%s) after %d %ss", r.ID, when, f.Note, r.Received, noun)
+		return fmt.Sprintf("%s was dropped at %s (%s) after %d %ss%s", r.ID, when, f.Note, r.Received, noun, disconnectedFor(r.Record, f))
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r.Record, f))
 	case ledger.KindRestarted:
-		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
+		return fmt.Sprintf("%s restarted its numbers at 1 after noop %d, at %s", r.ID, f.From, when)
 	case ledger.KindCut:
 		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
@@ -60,15 +61,29 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 			by = w.m.Service.Gap
 		}
 		return fmt.Sprintf("%s was told at %s that messages are missing (%s)", r.ID, when, by)
+	case ledger.KindIDReset:
+		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, when, f.Note)
+		if f.From > 0 {
+			text += ", after " + which(f.From, f.From)
+		}
+		return text
+	case ledger.KindNoID:
+		return fmt.Sprintf("%s had no id to resume from at %s: the service had sent none", r.ID, when)
 	}
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
 }
 
 // which names messages by their numbers, and by their topic where there is one.
 func (w Words) which(r *shard.Connection) func(from, to uint64) string {
-	noun, topic := w.m.Plan.Noun(), ""
-	if name, _, ok := w.m.Topic(r); ok {
-		topic = " of topic " + name
+	topic, _, _ := w.m.Topic(r)
+	return w.named(topic)
+}
+
+// named returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
+func (w Words) named(topic string) func(from, to uint64) string {
+	noun := w.m.Plan.Noun()
+	if topic != "" {
+		topic = " of topic " + topic
 	}
 	return func(from, to uint64) string {
 		switch {
@@ -76,9 +91,36 @@ func (w Words) which(r *shard.Connection) func(from, to uint64) string {
 			return "a " + noun + topic
 		case from == to:
 			return fmt.Sprintf("%s %d%s", noun, from, topic)
+		case from+1 == to:
+			return fmt.Sprintf("%ss %d and %d%s", noun, from, to, topic)
 		}
 		return fmt.Sprintf("%ss %d to %d%s", noun, from, to, topic)
 	}
+}
+
+// tail names the messages that are missing at the end of a stream, and the last one that arrived.
+func (w Words) tail(r *shard.Connection, f ledger.Finding) string {
+	noun := w.m.Plan.Noun()
+	switch {
+	case r.Arrived() == 0:
+		return w.which(r)(f.From, f.To) + ": nothing arrived"
+	case r.Numbered:
+		return fmt.Sprintf("%s: nothing arrived after %s %d", w.which(r)(f.From, f.To), noun, r.Last)
+	}
+	return fmt.Sprintf("%s: nothing arrived after the first %d", format.Plural(f.Count, noun, noun+"s"), r.Arrived())
+}
+
+// listedAsSent states how many of the missing messages the server's own ledger lists as sent; "" if none.
+func listedAsSent(f ledger.Finding) string {
+	switch {
+	case f.Sent == 0:
+		return ""
+	case f.Count == 1:
+		return "; the server's ledger lists it as sent"
+	case f.Sent == f.Count:
+		return "; the server's ledger lists them as sent"
+	}
+	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
 // instead says what a corrupted message was.
@@ -101,6 +143,15 @@ func instead(r ledger.Record, f ledger.Finding) string {
 		return ""
 	}
 	return fmt.Sprintf("; other events came: %s (a noop is an event without a name and with the data 0)", strings.Join(names, ", "))
+}
+
+// disconnectedFor returns the part of a sentence that states how long a client had been disconnected when the run ended;
+// "" if it was not.
+func disconnectedFor(r ledger.Record, f ledger.Finding) string {
+	if f.Lateness == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and was still disconnected when the run ended, %s later%s", format.Duration(f.Lateness), refusals("; it was refused ", r.LastOutage.Refusals))
 }
 
 // taken is the reason of a refusal because the id has a stream already.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -22,6 +23,8 @@ type Counts struct {
 
 	// Codings are those of streams that came compressed.
 	Codings []shard.Coding `json:"codings,omitempty"`
+	// Redirects are those of streams that other origins than the target served.
+	Redirects []shard.Redirect `json:"redirects,omitempty"`
 	// Shared are the streams over HTTP/2, and their connections; nil without any.
 	Shared *shard.Shared `json:"http2,omitempty"`
 
@@ -51,28 +54,34 @@ func (c *Counts) Counting() shard.Counts {
 type Streams struct {
 	Counts
 	OpenTime
-	Findings []Finding // the first of each kind
-	Runners  []Runner  // what each counted
+	Found
+	Runners  []Runner // the counts of each
 	Warnings []string
 
 	m       *shard.Merged
 	server  ServerLedger
 	oneHost bool
 
-	concluded map[int]*shard.Connection // what Records has instead of the runner's record
-	counts    []ledger.Counts           // of each runner
-	listed    map[ledger.Kind]int
-	measured  int // streams whose interval could be measured
-	topics    map[string]*Topic
-	cut       uint64   // streams that ended before their lifetime
-	overdue   uint64   // streams that were open for longer than it
-	early     []string // sentences: streams that had messages before these were published
-	unclaimed []string // sentences: streams that were not owed most of what did not come
-	unreplied int      // connections that had no answer to their attempt to go on when the run ended
-	short     []string // ids that received fewer than floor(held / interval)
-	disagree  []string // sentences: the server counts otherwise
+	concluded  map[int]*shard.Connection // what Records has instead of the runner's record
+	counts     []ledger.Counts           // of each runner
+	listed     map[ledger.Kind]int
+	measured   int // streams whose interval could be measured
+	topics     map[string]*Topic
+	unnumbered uint64   // corrupted messages without a number
+	cut        uint64   // streams that ended before their lifetime
+	overdue    uint64   // streams that were open for longer than it
+	early      []string // sentences about clients that received messages before they were published
+	coverage   coverage // of the confirmed messages
+	uneven     uint64   // gaps between messages that the assumed jitter does not explain
+	atEnd      lastOutages
+	pending    int           // connections to which messages may have been on their way at the end of the run
+	delay      time.Duration // the longest delay of messages on these connections
+	floors     int           // streams whose count was compared with floor(open time / interval)
+	short      []string      // ids of clients whose count was below it
+	differ     []difference  // those of the connection being counted
+	disagree   differences   // those of all connections
 
-	unexplained []string // those of disagree on streams without any other fault
+	unexplained differences // those of connections without any other fault
 	proofs      proofs
 	cuts        cutAccount
 }
@@ -87,7 +96,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned, s.Service, s.Codings, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Shared
+	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.Shared
 	s.Server.Known = server != nil
 	s.listTopics()
 	for i, c := range m.Connections.All() {
@@ -102,10 +111,12 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Noops.Totals = all.Totals()
 	s.messages(all)
 	s.addCuts()
-	s.cut, s.overdue = all.Cut, all.Overdue
-	s.Noops.Floor = uint64(m.Plan.Connections) * uint64(m.Plan.NoopsPerConnection())
-	s.Server.Agrees = len(s.disagree) == 0
-	s.Server.Confirms = len(s.disagree) > 0 && len(s.unexplained) == 0
+	s.cut, s.overdue, s.uneven = all.Cut, all.Overdue, all.Uneven
+	s.group()
+	s.countKinds(all)
+	s.Noops.Floor = clamp.Uint64(m.Plan.Connections) * clamp.Uint64(m.Plan.NoopsPerConnection())
+	s.Server.Agrees = s.disagree.total() == 0
+	s.Server.Confirms = s.disagree.total() > 0 && s.unexplained.total() == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
 	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
 		s.Warnings = append(s.Warnings, p.behind())
@@ -165,27 +176,30 @@ func (s *Streams) own(i int, r *shard.Connection) *shard.Connection {
 
 // count adds the ith connection.
 func (s *Streams) count(i int, r *shard.Connection) {
-	r = s.owed(i, r)
+	r = s.comparePublished(i, r)
 	switch {
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
 	case r.State == ledger.Waiting:
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
+		f := ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason}
+		if o := r.LastOutage; o != nil {
+			f.Lateness = o.To - o.From
+		} else { // the end of the stream was never requested
+			f.Note += ", and it did not reconnect"
+		}
+		r = s.conclude(i, r, f)
 		r.State = ledger.Dropped
 	}
 	s.countState(r)
-	agreed, entry := len(s.disagree), s.server.of(r.ID)
-	if lost := s.compare(r, entry); lost > 0 {
-		r = s.conclude(i, r, ledger.Finding{
-			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lost, Count: lost, At: r.ClosedAt, Note: "sent, by the server's ledger",
-		})
-		r.Tail += lost
-	}
+	entry := s.server.of(r.ID)
+	r = s.addTail(i, r, entry)
 	s.prove(r, entry)
+	s.disagree.add(s.differ)
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
-		s.unexplained = append(s.unexplained, s.disagree[agreed:]...)
+		s.unexplained.add(s.differ)
 	}
+	s.differ = s.differ[:0]
 	s.counts[r.Runner].Add(r.Counts)
 	s.Runners[r.Runner].Connections++
 	s.checkFloor(r)
@@ -199,22 +213,17 @@ func (s *Streams) list(r *shard.Connection) {
 			continue
 		}
 		at := s.m.Runners[r.Runner].At(f.At)
-		text := WordsOf(s.m).Sentence(r, f, at)
-		if laptop := s.m.Laptop(r.Runner); laptop != "" {
-			text += " (" + laptop + ")"
-		}
-		s.Findings = append(s.Findings, Finding{Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: text})
+		s.Findings = append(s.Findings, Finding{Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: s.sentence(r, f, at)})
 	}
 }
 
-// Sentences are the listed findings of some kinds in words.
-func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
-	for _, f := range s.Findings {
-		if slices.Contains(kinds, ledger.Kind(f.Kind)) {
-			out = append(out, f.Text)
-		}
+// sentence returns the sentence for a finding. It names the laptop if several took part.
+func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
+	text := WordsOf(s.m).Sentence(r, f, at)
+	if laptop := s.m.Laptop(r.Runner); laptop != "" {
+		text += " (" + laptop + ")"
 	}
-	return out
+	return text
 }
 
 // prove notes which faults of a connection are certain even if the service keeps another interval than planned. A drop
@@ -255,11 +264,12 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.byInterval() {
 		return
 	}
+	s.floors++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
 	held := min(r.OpenFor(), s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
-	if r.Expected() < uint64(owed) {
+	if r.Expected() < clamp.Uint64(int64(owed)) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
 			r.ID, format.Duration(r.OpenFor()), r.Expected(), owed))
 	}

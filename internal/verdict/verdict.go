@@ -35,33 +35,39 @@ func (o Outcome) ExitCode() int {
 
 // Verdict is verdict.json. Fields are only ever added within a schema.
 type Verdict struct {
-	Schema      int         `json:"schema"`
-	TestID      string      `json:"testid"`
-	Verdict     Outcome     `json:"verdict"`
-	Reasons     []string    `json:"reasons"`
-	Plan        plan.Plan   `json:"plan"`
-	Suite       *Suite      `json:"suite,omitempty"` // what the script declared, where Layout says so
-	Facts       []Fact      `json:"facts,omitempty"`
-	Tables      []Table     `json:"tables,omitempty"`
-	Metrics     []Metric    `json:"figures,omitempty"`
-	Counts                  // of the event streams
-	Generator   Generator   `json:"generator"`
-	Resources   Resources   `json:"resources"`
-	Cost        *Cost       `json:"cost,omitempty"` // where the machines have a price
-	Criteria    []Criterion `json:"criteria"`
-	Actions     []Action    `json:"actions,omitempty"`  // of --at, in their order
-	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
-	Checks      []Check     `json:"checks"`
-	Runners     []Runner    `json:"runners"`
-	Machines    []Machine   `json:"machines,omitempty"`
-	StartedUnix float64     `json:"started_unix_s"`
-	EndedUnix   float64     `json:"ended_unix_s"`
-	Warnings    []string    `json:"warnings,omitempty"`
-	Ran         *Ran        `json:"ran,omitempty"`
-	OpenTime                // of streams that were to be open for the whole run
+	Schema  int     `json:"schema"`
+	TestID  string  `json:"testid"`
+	Verdict Outcome `json:"verdict"`
+	// MessagesChecked reports whether any message was checked; nil for a run without event streams.
+	MessagesChecked *bool `json:"messages_checked,omitempty"`
+	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
+	Expect    int         `json:"expect,omitempty"`
+	Reasons   []string    `json:"reasons"`
+	Plan      plan.Plan   `json:"plan"`
+	Suite     *Suite      `json:"suite,omitempty"` // what the script declared, where Layout says so
+	Facts     []Fact      `json:"facts,omitempty"`
+	Tables    []Table     `json:"tables,omitempty"`
+	Metrics   []Metric    `json:"figures,omitempty"`
+	Counts                // of the event streams
+	Generator Generator   `json:"generator"`
+	Resources Resources   `json:"resources"`
+	Cost      *Cost       `json:"cost,omitempty"` // where the machines have a price
+	Criteria  []Criterion `json:"criteria"`
+	Actions   []Action    `json:"actions,omitempty"` // of --at, in their order
+	Failures  []Failure   `json:"target_failures,omitempty"`
+	Found
+	Checks      []Check   `json:"checks"`
+	Runners     []Runner  `json:"runners"`
+	Machines    []Machine `json:"machines,omitempty"`
+	StartedUnix float64   `json:"started_unix_s"`
+	EndedUnix   float64   `json:"ended_unix_s"`
+	Warnings    []string  `json:"warnings,omitempty"`
+	Ran         *Ran      `json:"ran,omitempty"`
+	OpenTime              // of streams that were to be open for the whole run
 
-	Layout  Layout   `json:"-"`
-	streams *Streams // see Records
+	Layout   Layout   `json:"-"`
+	streams  *Streams // see Records
+	headline []string // see Headline
 }
 
 // Connections counts device ids, not streams: a connection that came back counts once.
@@ -134,7 +140,7 @@ type Generator struct {
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
-	Agrees bool   `json:"agrees"` // every noop it says it sent arrived, and none it does not know of
+	Agrees bool   `json:"agrees"` // every noop in the server's ledger arrived, and no others
 	// Confirms says that it does not agree, but only on streams on which faults were found.
 	Confirms bool `json:"confirms_faults,omitempty"`
 }
@@ -144,7 +150,7 @@ func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < rece
 
 // Says is its count in a sentence, beside the number of noops that arrived.
 func (s Server) Says(received uint64) string {
-	text := "says it sent " + format.Thousands(s.Sent)
+	text := "counted " + format.Thousands(s.Sent) + " as sent"
 	switch {
 	case s.Confirms:
 		return text + ", which is NOT what arrived, but only where faults were found"
@@ -175,7 +181,10 @@ type Criterion struct {
 	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
 	// Advisory: when not met, it is a warning and does not change the outcome. With Invalid: it gave way
 	// to a criterion that weighs more.
-	Advisory bool   `json:"advisory,omitempty"`
+	Advisory bool `json:"advisory,omitempty"`
+	// Unjudged: the run had nothing to compare with the limit. The criterion is neither met nor broken, and does not change
+	// the outcome.
+	Unjudged bool   `json:"not_judged,omitempty"`
 	Why      string `json:"why"` // what it means for whoever runs the service
 
 	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it

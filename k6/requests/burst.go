@@ -57,7 +57,6 @@ func (s *stage) burst() {
 		}
 		working.Go(func() {
 			l, x := lanes[i], &exchanges[i]
-			defer l.close()
 			ready.Done()
 			<-release
 			if errs[i] != nil {

@@ -28,7 +28,6 @@ func (s *stage) closed() {
 	for range n {
 		working.Go(func() {
 			l := s.newLane()
-			defer l.close()
 			for s.ctx.Err() == nil && (s.length == 0 || time.Since(s.began) < s.length) {
 				i := turns.Add(1)
 				if s.requests > 0 && i > requests || !s.allowed(end) {

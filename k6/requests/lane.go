@@ -7,9 +7,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -39,6 +42,7 @@ type lane struct {
 	filled []byte // a request with a text of its own
 	text   []byte // that text, in filled
 	used   time.Time
+	last   *operation // the last one on the connection
 
 	mu   sync.Mutex // of what interrupt may close
 	open net.Conn
@@ -76,6 +80,26 @@ func (s *stage) newLane() *lane {
 	return l
 }
 
+// settling is the time for which connections stay open after the last answer of a stage, so that unrequested bytes can arrive.
+const settling = 50 * time.Millisecond
+
+// closeLanes checks the connections of the stage for unrequested bytes, then closes them.
+func (s *stage) closeLanes() {
+	select {
+	case <-time.After(settling):
+	case <-s.ctx.Done():
+	}
+	s.lanes.mu.Lock()
+	all := slices.Collect(maps.Keys(s.lanes.all))
+	s.lanes.mu.Unlock()
+	for _, l := range all {
+		if l.conn != nil && s.ctx.Err() == nil {
+			l.ended()
+		}
+		l.close()
+	}
+}
+
 // close ends the lane.
 func (l *lane) close() {
 	l.hangUp()
@@ -109,6 +133,7 @@ type exchange struct {
 	code     string // "": it was interrupted, and is not counted
 	server   string
 	inFlight string
+	waited   time.Duration // until a lane was free
 }
 
 // do makes a request, whose time counts from an instant and may last until another.
@@ -126,7 +151,7 @@ func (l *lane) do(op *operation, from, deadline time.Time) exchange {
 // finish says how an exchange ended.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
-	l.used = x.end
+	l.used, l.last = x.end, x.op
 	if err == nil {
 		return
 	}
@@ -139,12 +164,17 @@ func (l *lane) finish(x *exchange, err error) {
 		err = context.DeadlineExceeded
 	}
 	x.code = codeOf(err)
+	if cut := (truncatedError{}); errors.As(err, &cut) && !isTimeout(err) {
+		x.code = shard.CodeTruncated
+	}
 	l.s.tell(x, err)
 }
 
 // connect makes sure that there is a connection to the target of an exchange.
 func (l *lane) connect(x *exchange) error {
-	if l.conn != nil && (l.target != x.op.target || l.ended()) {
+	// Within a millisecond after an answer the lane does not check: it would cost a system call, and bytes on their way would not be
+	// found yet.
+	if l.conn != nil && (l.target != x.op.target || time.Since(l.used) >= time.Millisecond && l.ended()) {
 		l.hangUp()
 	}
 	if l.conn != nil {
@@ -190,25 +220,36 @@ func (l *lane) arm(deadline time.Time) error {
 	return l.s.ctx.Err()            //nolint:wrapcheck // after it: interrupt may have come before
 }
 
-// ended says that the server has hung up on the connection since the last answer. Right after that answer nobody looks: it
-// costs a system call, and what is on its way could not be seen anyway.
+// ended reports whether the connection cannot be reused: since the last answer the server has closed it, or sent unrequested bytes,
+// which ended counts as a fault of the service.
 func (l *lane) ended() bool {
-	if time.Since(l.used) < time.Millisecond {
-		return false
-	}
 	pending, ended := peek(l.raw)
 	if ended || !pending {
 		return ended
 	}
-	if l.conn == l.raw {
-		return true // bytes that nobody asked for
-	}
-	// Of TLS it may be a session ticket, or the end.
 	_ = l.raw.SetDeadline(time.Now().Add(time.Millisecond))
-	_, err := l.reader.Peek(1)
-	var timeout net.Error
-	return !errors.As(err, &timeout) || !timeout.Timeout()
+	begin, err := l.reader.Peek(len("HTTP/1.1 408"))
+	if len(begin) == 0 { // over TLS: the end of the connection, or a session ticket
+		return !isTimeout(err)
+	}
+	if !requestTimeout.Match(begin) {
+		l.s.unrequested(l.last, begin)
+	}
+	return true
 }
+
+// requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110, 15.5.9).
+var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// A truncatedError is the reason why the body of an answer with the right status could not be read to its end.
+type truncatedError struct{ error }
+
+func (t truncatedError) Unwrap() error { return t.error }
 
 // send writes the request.
 func (l *lane) send(x *exchange) error {
@@ -291,11 +332,14 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	switched := resp.StatusCode == http.StatusSwitchingProtocols // unasked; no HTTP follows
 	if looks {
 		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, w.most())); err != nil {
-			return err //nolint:wrapcheck // codeOf looks at it
+			return truncatedError{err}
 		}
 	}
 	rest, err := io.Copy(io.Discard, resp.Body)
-	if err != nil {
+	switch {
+	case err != nil && resp.StatusCode == w.status:
+		return truncatedError{err}
+	case err != nil:
 		return err //nolint:wrapcheck // codeOf looks at it
 	}
 	beyond := l.reader.Buffered() > 0 // the server's answer is longer than it says, or is one that nobody asked for

@@ -36,7 +36,7 @@ type (
 
 	// requestMetrics are the metrics of the module. requests.d.ts documents them for users.
 	requestMetrics struct {
-		duration, first, waited, sentAfter, inFlight *metrics.Metric
+		duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
 	}
 )
 
@@ -55,8 +55,12 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
 		first:     r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
 		waited:    r.MustNewMetric(shard.Waited, metrics.Trend, metrics.Time),
+		connected: r.MustNewMetric(shard.Connected, metrics.Trend, metrics.Time),
+		late:      r.MustNewMetric(shard.AnsweredLate, metrics.Trend, metrics.Time),
 		sentAfter: r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
 		inFlight:  r.MustNewMetric("server_in_flight", metrics.Trend),
+
+		unrequested: r.MustNewMetric(shard.Unrequested, metrics.Counter),
 	}}
 	m.exports = modules.Exports{Named: map[string]any{
 		"closed": rt.ToValue(m.call("closed", (*stage).closed)),
@@ -115,10 +119,16 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 		s.flushEvery(over)
 	}()
 	model(s)
+	s.closeLanes()
 	stop()
 	end()
 	<-flushed
 	s.finish()
+}
+
+// end returns when a stage with a fixed length ends; ok is false for a stage that lasts as long as its requests.
+func (s *stage) end() (end time.Time, ok bool) {
+	return s.began.Add(s.length), s.length > 0 && s.requests == 0
 }
 
 // share is the part of this runner's segment of so many at a time: that number, and the tuple that shares out the rest

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/metrics"
 )
 
 // open makes requests at a constant rate, whether the service keeps up or not. The time of each counts from its intended
@@ -170,17 +169,13 @@ func (s *stage) allowedBy(end time.Time) bool {
 // work makes requests until there are none.
 func (a *arrivals) work(t ticket) {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
-	defer l.close()
 	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.take(wake) {
 		if !s.allowedBy(t.due.Add(s.timeout)) {
 			s.drop(1)
 			continue
 		}
 		x := l.do(s.operations[t.n%int64(len(s.operations))], t.due, time.Now().Add(s.timeout))
-		var more []metrics.Sample
-		if t.waited > 0 {
-			more = append(more, s.sample(s.m.metrics.waited, x.end, metrics.D(t.waited)))
-		}
-		s.note(&x, more...)
+		x.waited = t.waited
+		s.note(&x)
 	}
 }

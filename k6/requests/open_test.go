@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +61,42 @@ func TestWhatCannotBeBegunWasNeverMade(t *testing.T) {
 	require.GreaterOrEqual(t, c.Made, int64(2))
 	require.Greater(t, c.Dropped, c.Made, "two at a time, each for up to 100 ms")
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
+}
+
+// A service with exactly 100 answers/s answers 50 in half a second, however many are asked. The others are late.
+func TestAnswersAfterTheEndAreLate(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]string{
+		"open":   `open({rate: 200, seconds: 0.5, concurrency: 100, operations: [{url: %q}]})`,
+		"closed": `closed({seconds: 0.5, concurrency: 50, operations: [{url: %q}]})`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var first time.Time
+			var mu sync.Mutex
+			var inTime int64
+			s := serve(t, func(http.ResponseWriter, *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if first.IsZero() {
+					first = time.Now()
+				}
+				time.Sleep(10 * time.Millisecond)
+				if time.Since(first) <= 500*time.Millisecond {
+					inTime++
+				}
+			})
+			v := newVU(t)
+			c := v.await(call, s.URL)
+			sums := v.sums()
+			require.InEpsilon(t, inTime, c.Made-int64(sums["request_late ok"].n), .25)
+			require.Greater(t, sums["request_late ok"].n, 20)
+		})
+	}
+	v := newVU(t)
+	s := serve(t, func(http.ResponseWriter, *http.Request) {})
+	v.await(`closed({concurrency: 2, requests: 10, seconds: 60, operations: [{url: %q}]})`, s.URL)
+	require.Zero(t, v.sums()["request_late ok"].n, "it lasts as long as its requests")
 }
 
 func TestABurstIsOnTheWireBeforeAnyAnswerIsRead(t *testing.T) {
@@ -171,5 +208,8 @@ func TestTheWaitForAConnectionIsTold(t *testing.T) {
 		served := sums["request_duration ok"].total - sums["request_waited"].total
 		require.GreaterOrEqual(t, served, 490.0)
 		require.Less(t, served, 1500.0)
+		require.Equal(t, waiting, sums["request_connected ok"].n)
+		require.Less(t, sums["request_connected ok"].total, served+1)
+		require.GreaterOrEqual(t, sums["request_connected ok"].total, 49.0*float64(waiting))
 	}
 }

@@ -34,6 +34,7 @@ type record struct {
 type series struct {
 	op           *operation
 	server, code string
+	waited       bool
 }
 
 func (r *record) init(s *stage) {
@@ -57,6 +58,13 @@ func (r *record) note(x *exchange, more ...metrics.Sample) {
 	if !x.first.IsZero() {
 		r.add(r.stage.m.metrics.first, r.codeOnly(x.code), x.end, metrics.D(x.first.Sub(x.from)))
 	}
+	if x.waited > 0 {
+		r.add(r.stage.m.metrics.waited, r.stage.tags.Tags, x.end, metrics.D(x.waited))
+		r.add(r.stage.m.metrics.connected, r.codeOnly(x.code), x.end, metrics.D(x.end.Sub(x.from)-x.waited))
+	}
+	if end, fixed := r.stage.end(); fixed && x.code == shard.CodeOK && x.end.After(end) {
+		r.add(r.stage.m.metrics.late, tags, x.end, metrics.D(x.end.Sub(end)))
+	}
 	r.batch = append(r.batch, more...)
 	if len(r.batch) >= batchSize {
 		r.push()
@@ -64,7 +72,7 @@ func (r *record) note(x *exchange, more ...metrics.Sample) {
 }
 
 func (r *record) tagsOf(x *exchange) *metrics.TagSet {
-	key := series{x.op, x.server, x.code}
+	key := series{x.op, x.server, x.code, x.waited > 0}
 	if tags := r.series[key]; tags != nil {
 		return tags
 	}
@@ -77,6 +85,9 @@ func (r *record) tagsOf(x *exchange) *metrics.TagSet {
 	tags := r.stage.tags.Tags.With(shard.TagEndpoint, x.op.name).With(shard.TagCode, x.code)
 	if key.server != "" {
 		tags = tags.With(shard.TagServer, key.server)
+	}
+	if key.waited {
+		tags = tags.With(shard.TagWaited, "yes")
 	}
 	r.series[key] = tags
 	return tags
@@ -106,6 +117,17 @@ func (r *record) tell(x *exchange, err error) {
 	r.mu.Unlock()
 	if !told {
 		r.stage.state.Logger.Warnf("%s: a request got no answer (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
+	}
+}
+
+// unrequested counts a connection with unrequested bytes after the answer to an operation, and logs the first one of the stage.
+func (r *record) unrequested(op *operation, begin []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(r.stage.m.metrics.unrequested, r.stage.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
+	if !r.told[shard.Unrequested] {
+		r.told[shard.Unrequested] = true
+		r.stage.state.Logger.Warnf("%s: the server sent unrequested bytes after its answer, starting with %q (further cases of this stage are not logged)", op.name, begin)
 	}
 }
 

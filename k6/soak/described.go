@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -42,14 +43,6 @@ func (d *described) Head(header http.Header) {
 	d.streams++
 }
 
-// Opened begins a stream, and says whether the client asked to go on where the last one ended.
-func (d *described) Opened(at time.Time) {
-	d.jsLedger.Opened(at)
-	if len(d.last) > 0 {
-		d.ledger.Resumed()
-	}
-}
-
 // Answered begins the time in which messages are owed, where the headers of the stream do not.
 func (d *described) Answered(at time.Time, _ int) { d.ledger.Joined(d.recorder.instant(at)) }
 
@@ -78,12 +71,40 @@ func (d *described) Event(time.Time, *eventstream.Event) {}
 
 // Block counts a block as what it is.
 func (d *described) Block(at time.Time, b *eventstream.Block) {
-	if b.HasID && d.service.Resume.Resumes() {
-		d.last = append(d.last[:0], b.ID...)
-	}
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
+	if b.HasID && d.service.Resume.Resumes() {
+		d.keepID(at, b, &reading)
+	}
 	d.count(at, b, &block, &reading)
+}
+
+// keepID keeps the id of a block; an empty one leaves the client without an id to resume from.
+func (d *described) keepID(at time.Time, b *eventstream.Block, reading *service.Reading) {
+	switch had := len(d.last) > 0; {
+	case !had && len(b.ID) > 0:
+		d.ledger.IDReceived()
+	case had && len(b.ID) == 0:
+		d.ledger.IDReset(d.recorder.instant(at), d.eventName(b, reading))
+	}
+	d.last = append(d.last[:0], b.ID...)
+}
+
+// eventName describes a block as findings name it.
+//
+//go:noinline
+func (d *described) eventName(b *eventstream.Block, reading *service.Reading) string {
+	noun := "event"
+	switch {
+	case reading.Kind == service.Delivery && reading.Err == nil:
+		return fmt.Sprintf("message %d", reading.Seq)
+	case reading.Kind == service.Heartbeat:
+		noun = "heartbeat"
+	}
+	if len(b.Name) == 0 {
+		return noun + " without a name"
+	}
+	return fmt.Sprintf("%s %q", noun, d.credentials.excerpt(b.Name))
 }
 
 func (d *described) count(at time.Time, b *eventstream.Block, block *service.Block, reading *service.Reading) {
@@ -107,20 +128,22 @@ func (d *described) count(at time.Time, b *eventstream.Block, block *service.Blo
 	case service.Foreign:
 		d.ledger.Heard(d.recorder.instant(at), ledger.AForeigner)
 	case service.Stray:
-		d.ledger.Strayed(d.recorder.instant(at), d.excerpt(block.Data))
+		d.ledger.Strayed(d.recorder.instant(at), d.credentials.excerpt(block.Data))
+	case service.Unmarked:
+		d.other(at, b, ledger.AnUncheckedEvent)
 	case service.Other:
-		d.other(at, b)
+		d.other(at, b, ledger.ABlock)
 	case service.Heartbeat:
 	}
 }
 
-// other counts a block of which the description says nothing; its name helps to find out what it is.
+// other counts a block that is no message of the run; its name helps to find out what it is.
 //
 //go:noinline
-func (d *described) other(at time.Time, b *eventstream.Block) {
-	d.ledger.Heard(d.recorder.instant(at), ledger.ABlock)
+func (d *described) other(at time.Time, b *eventstream.Block, what ledger.Heard) {
+	d.ledger.Heard(d.recorder.instant(at), what)
 	if b.HasData && len(b.Name) > 0 {
-		d.named(b.Name)
+		d.named(b.Name, d.credentials)
 	}
 }
 
@@ -141,22 +164,22 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 	first := d.firstAfter(at)
 	if d.service.Message.Interval > 0 {
 		d.ledger.Heard(instant, ledger.ASign)
-		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing}
+		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} //nolint:gosec // G115: a negative number fits no sequence
 		if !n.Intact {
-			n.Data = d.excerpt(b.Data)
+			n.Data = d.credentials.excerpt(b.Data)
 		}
 		arrival := d.ledger.Noop(n)
 		d.recorder.noop(arrival, d.aside, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
 		return
 	}
 	if d.ledger.Counting() == ledger.Nothing {
-		d.ledger.Heard(instant, ledger.ABlock)
+		d.ledger.Heard(instant, ledger.AnUncheckedEvent)
 		d.recorder.noop(ledger.Arrival{}, d.aside, false, first, latency, r.HasSentAt)
 		return
 	}
-	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Timed: r.HasSentAt, Lateness: d.recorder.sinceSent(latency)}
+	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: d.recorder.sinceSent(latency)} //nolint:gosec // G115: a negative number fits no sequence
 	if r.Err != nil {
-		m.Broken = r.Err.Error() + ": " + d.excerpt(b.Data)
+		m.Broken = r.Err.Error() + ": " + d.credentials.excerpt(b.Data)
 	}
 	arrival := d.ledger.Delivered(&m)
 	ours := arrival.Counted && m.Broken == ""
@@ -164,14 +187,6 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 		d.recorder.reached(d.topic, m.Number, m.Lateness)
 	}
 	d.recorder.noop(arrival, d.aside, !ours, first, latency, r.HasSentAt && m.Broken == "")
-}
-
-// excerpt is what a finding shows of data. A service may say back what it was sent.
-//
-//go:noinline
-func (d *described) excerpt(data []byte) string {
-	const enough = 1 << 16
-	return excerpt([]byte(d.credentials.hide(string(data[:min(len(data), enough)]))))
 }
 
 // Closed ends what is open with the stream.
@@ -190,6 +205,9 @@ func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
 	if len(reading.ID) > 0 {
+		if len(d.last) == 0 {
+			d.ledger.IDReceived()
+		}
 		d.last = append(d.last[:0], reading.ID...)
 	}
 	d.count(at, b, &block, &reading)

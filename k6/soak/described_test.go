@@ -101,7 +101,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	require.EqualValues(t, 4, got.First)
 	require.EqualValues(t, 9, got.Last)
 	require.Equal(t, ledger.Completed, got.State)
-	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second}}, got.Spans)
+	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second, First: 4, Last: 9}}, got.Spans)
 	require.Equal(t, "other", got.Others[0].Name)
 	require.Equal(t, 2*time.Second, got.MaxSilence.Round(time.Second)+time.Second)
 	s := filled(r)
@@ -147,6 +147,41 @@ func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
 	}
 }
 
+// The finding names the event whose empty id field left the client without an id.
+func TestAResetIDNamesItsEvent(t *testing.T) {
+	t.Parallel()
+	const message = "event: news\nid: 5\ndata: {\"n\":7}\n\n"
+	for reset, want := range map[string]string{
+		"event: ping\nid:\n\n":                       `heartbeat "ping"`,
+		"event: hello\nid\ndata: x\n\n":              `event "hello"`,
+		"id:\n\n":                                    "event without a name",
+		"event: news\nid:\ndata: {\"n\":8}\n\n":      "message 8",
+		"event: ping\nid:\n\nevent: ping\nid: 9\n\n": "", // the client has an id again
+		"event: ping\nid: a\x00\n\n":                 "", // the standard ignores it
+	} {
+		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
+		js(t, rt, `var l = new Ledger("d-0")`)
+		o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+		require.True(t, ok)
+		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
+		o.Connecting(second(0))
+		o.Opened(second(1))
+		feed(t, o, second(2), message)
+		feed(t, o, second(3), reset)
+		o.Closed(second(4), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+		o.Connecting(second(5))
+		o.Opened(second(6))
+		got := filled(r).Connections[0]
+		require.True(t, got.Spans[1].Resumed, "the service promises to resume")
+		if want == "" {
+			require.Zero(t, got.IDResets, reset)
+			continue
+		}
+		require.EqualValues(t, 1, got.IDResets, reset)
+		require.Contains(t, got.Findings, ledger.Finding{Kind: ledger.KindIDReset, From: 7, At: 3 * time.Second, Note: want})
+	}
+}
+
 func TestRequestsOfADescription(t *testing.T) {
 	t.Parallel()
 	rt, _ := ofService(t, descriptionJS)
@@ -172,14 +207,14 @@ func TestADescriptionIsTheSameEachTime(t *testing.T) {
 	other := vuOf(t, r)
 	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
 	require.ErrorContains(t, err, "not the same each time")
-	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: {}})`)
+	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: "unchecked"})`)
 	require.ErrorContains(t, err, "connect.url: nothing fills {bas}")
 }
 
 // An event stream of which nothing is counted is held, and its silences are seen.
 func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: {}})`)
+	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	js(t, rt, `var l = new Ledger("d-0")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
 	require.True(t, ok)
@@ -189,7 +224,7 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 	o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
 	got := filled(r).Connections[0]
-	require.Equal(t, ledger.Counts{Heartbeats: 1, Uncounted: 2}, got.Counts)
+	require.Equal(t, ledger.Counts{Heartbeats: 1, Unchecked: 2}, got.Counts)
 	require.Empty(t, got.Findings)
 	require.Equal(t, 18*time.Second, got.MaxSilence)
 	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
@@ -264,7 +299,7 @@ func TestFunctionsOfADescriptionReturnText(t *testing.T) {
 		`Promise.resolve("x")`: "it returned a promise: it must return a text, so it cannot be async",
 		`5`:                    "it returned 5: it must return a text",
 	} {
-		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: {}})`)
+		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
 		_, err := rt.VU.Runtime().RunString(`described.connect(0, "d-0")`)
 		require.ErrorContains(t, err, "token() of the service any: "+want)
 	}
@@ -295,6 +330,6 @@ func TestAFindingDoesNotShowAToken(t *testing.T) {
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
 	require.True(t, ok)
-	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
-	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
+	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.credentials.excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
+	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.credentials.excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
 }

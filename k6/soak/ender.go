@@ -10,7 +10,9 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/netext/httpext"
 	"go.k6.io/k6/v2/metrics"
+	"gopkg.in/guregu/null.v3"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
@@ -76,18 +78,23 @@ func (e *ender) run(streams []*held) {
 	all.Wait()
 }
 
-// end asks for the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. Where
-// the service takes no such request the client ends the stream.
+// end requests the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. So is
+// a client that is reconnecting: the service has no stream to end. Where the service takes no such request the client ends
+// the stream.
 func (e *ender) end(s *held) {
 	if e.h.ctx.Err() != nil {
 		return // the streams are being interrupted
 	}
-	s.stream.EndsByServer() // from here on endTimeout decides
-	s.ledger().CloseRequested(s.observer.now())
-	if s.ledger().Sums().Streams == 0 || !e.byRequest() {
+	open := s.ledger().CloseRequested(s.observer.now()) // first: a stream that ends between the two is not to count as dropped
+	s.stream.EndsByServer()                             // from here on endTimeout decides
+	switch {
+	case !open && e.h.Reconnect && s.ledger().Sums().Streams > 0:
+		s.status = notSent
 		s.stream.Close()
-	} else {
-		s.status = int16(e.send(s))
+	case !e.byRequest() || s.ledger().Sums().Streams == 0:
+		s.stream.Close()
+	default:
+		s.status = int16(e.send(s)) //nolint:gosec // G115: a status, or one of our codes
 	}
 	h := e.h
 	h.mu.Lock()
@@ -149,7 +156,8 @@ func (e *ender) request(s *held) (r sse.Request, err error) {
 	}
 }
 
-// parsed is a request as k6/http has it, with the defaults of that.
+// parsed is a request as k6/http has it, with the defaults of that, except that no redirect is followed: it is the answer, as
+// it is for the publisher.
 func (e *ender) parsed(r *sse.Request) (*httpext.ParsedHTTPRequest, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
@@ -166,7 +174,7 @@ func (e *ender) parsed(r *sse.Request) (*httpext.ParsedHTTPRequest, error) {
 	}
 	out := &httpext.ParsedHTTPRequest{
 		URL: &u, Req: req, Timeout: endAnswer, Throw: state.Options.Throw.Bool, ResponseType: httpext.ResponseTypeNone,
-		Redirects: state.Options.MaxRedirects, ActiveJar: state.CookieJar, Cookies: map[string]*httpext.HTTPRequestCookie{},
+		Redirects: null.IntFrom(0), ActiveJar: state.CookieJar, Cookies: map[string]*httpext.HTTPRequestCookie{},
 		ResponseCallback: func(status int) bool { return status >= 200 && status <= 399 }, TagsAndMeta: e.tags.Clone(),
 	}
 	if r.Body != "" {
@@ -199,7 +207,7 @@ func (s *held) finish() {
 	}
 	check("Get status was 200", sums.Streams > 0)
 	if e.byRequest() {
-		check("Delete status was 200", e.accepts(int(s.status)))
+		check("Delete status was 200", e.ended(s, sums.State))
 	}
 	check("Received all messages", s.observer.faultless(&sums))
 	h.mu.Lock()
@@ -208,10 +216,20 @@ func (s *held) finish() {
 	h.settle()
 }
 
-// accepts says whether a status is what the request should have.
+// notSent is the status of an end that needed no request: the client was disconnected.
+const notSent = -1
+
+// accepts reports whether a status is what the request for the end of a stream should have.
 func (e *ender) accepts(status int) bool {
 	if e.h.service == nil {
 		return status == http.StatusOK
 	}
 	return e.h.service.End.Request.Accepts(status)
+}
+
+// ended reports whether the request for the end of a stream was accepted, or there was no stream to end: where clients
+// reconnect, it may have ended a moment before.
+func (e *ender) ended(s *held, state ledger.State) bool {
+	gone := s.status == http.StatusNotFound || s.status == http.StatusGone
+	return s.status == notSent || e.accepts(int(s.status)) || e.h.Reconnect && gone && state == ledger.Completed
 }

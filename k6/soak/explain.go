@@ -12,9 +12,9 @@ import (
 // maxExplanation is how many bytes are kept of a text from outside.
 const maxExplanation = 200
 
-// explanation is what an error says beyond its reason: the error of a handshake, or the sentence in the
-// answer that refused the client. Some reasons need no explanation.
-func explanation(c sse.Close) string {
+// explanation returns the error of a handshake, or the text of the response that refused the client, without the secrets of
+// known. It returns "" for a reason that needs no explanation.
+func explanation(c sse.Close, known *credentials) string {
 	if c.Err == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func explanation(c sse.Close) string {
 	case sse.ReasonIdle, sse.ReasonServer, sse.ReasonTruncated, sse.ReasonReset, sse.ReasonClient, sse.ReasonInterrupted:
 		return ""
 	}
-	text := c.Err.Error()
+	text := known.hide(c.Err.Error())
 	if c.Reason == sse.ReasonStatus {
 		text = withoutStatus(text, c.Status)
 	}
@@ -50,21 +50,21 @@ func printable(text string, most int) string {
 // maxEventNames bounds how many names of events a runner remembers.
 const maxEventNames = 64
 
-// eventName is the one copy of a name that all ledgers share.
-func (r *recorder) eventName(name []byte) string {
+// eventName returns the copy of a name that all ledgers share, without the secrets of known.
+func (r *recorder) eventName(name []byte, known *credentials) string {
 	const longest = 64
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known, ok := r.names[string(name)]; ok {
-		return known
+	if shown, ok := r.names[string(name)]; ok {
+		return shown
 	}
+	shown := printable(known.hide(string(name)), longest)
 	if len(r.names) >= maxEventNames {
-		return printable(string(name), longest)
+		return shown
 	}
 	if r.names == nil {
 		r.names = map[string]string{}
 	}
-	shown := printable(string(name), longest)
 	r.names[string(name)] = shown
 	return shown
 }

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,9 +39,25 @@ func TestTheTextOfARefusalIsKept(t *testing.T) {
 		b.Closed(time.Now(), c.end)
 		require.Equal(t, c.note, b.ledger.Record().Findings[0].Note)
 	}
-	long := explanation(sse.Close{Reason: sse.ReasonError, Err: errors.New(strings.Repeat("é", 300))})
+	long := explanation(sse.Close{Reason: sse.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
 	require.LessOrEqual(t, len(long), maxExplanation)
 	require.True(t, utf8.ValidString(long))
+}
+
+// A service may repeat the token that it received.
+func TestNoopRunsHideTokens(t *testing.T) {
+	t.Parallel()
+	b := testObserver()
+	b.recorder.known.Store(&credentials{secrets: []string{"", "s3cret-token"}})
+	b.Connecting(time.Now())
+	b.Opened(time.Now())
+	b.Event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
+	b.Event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
+	b.Closed(time.Now(), sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
+	record, err := json.Marshal(b.ledger.Record())
+	require.NoError(t, err)
+	require.NotContains(t, string(record), "s3cret-token")
+	require.Equal(t, 3, strings.Count(string(record), "{token}"), "%s", record)
 }
 
 func TestEventsWithANameAreCounted(t *testing.T) {
@@ -56,7 +73,7 @@ func TestEventsWithANameAreCounted(t *testing.T) {
 	require.EqualValues(t, 1, b.ledger.Record().Received)
 
 	for n := range 2 * maxEventNames {
-		b.recorder.eventName(fmt.Append(nil, n))
+		b.recorder.eventName(fmt.Append(nil, n), nil)
 	}
 	require.Len(t, b.recorder.names, maxEventNames, "a service that names every event differently takes no memory")
 }

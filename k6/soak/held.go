@@ -18,7 +18,7 @@ type held struct {
 	own      *ownRequest // nil: its number tells all
 	timer    *time.Timer // closes it where it does not end in time
 	n        int32
-	status   int16 // of the request that ends it, 0 before it was answered
+	status   int16 // of the request that ends it, 0 before it was answered, or notSent
 	asked    bool  // its end was asked for; guarded by the holding's mu, as over
 	over     bool
 }
@@ -39,7 +39,7 @@ func (h *holding) add(n int) error {
 		return err
 	}
 	seen, own := h.m.watch(l)
-	s := &held{of: h, n: int32(n), observer: own}
+	s := &held{of: h, n: int32(n), observer: own} //nolint:gosec // G115: an index of connections
 	var then sse.SecondRequester
 	if service := h.service; service != nil && (service.hasFunctions() || service.Then != nil) {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {

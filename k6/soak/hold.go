@@ -18,18 +18,19 @@ import (
 
 // holdOptions are the second argument of hold; soak.d.ts documents them.
 type holdOptions struct {
-	From        int               `js:"from"`
-	To          int               `js:"to"`
-	OpenFor     float64           `js:"openFor"`     // ms
-	IdleTimeout float64           `js:"idleTimeout"` // ms
-	EndTimeout  float64           `js:"endTimeout"`  // s
-	Reconnect   bool              `js:"reconnect"`
-	Prefix      string            `js:"prefix"`
-	BackendURL  string            `js:"backendUrl"`
-	Headers     map[string]string `js:"headers"`
-	Accept      string            `js:"acceptEncoding"`
-	HTTPVersion string            `js:"httpVersion"`
-	Per         uint16            `js:"streamsPerConnection"`
+	From            int               `js:"from"`
+	To              int               `js:"to"`
+	OpenFor         float64           `js:"openFor"`     // ms
+	IdleTimeout     float64           `js:"idleTimeout"` // ms
+	EndTimeout      float64           `js:"endTimeout"`  // s
+	Reconnect       bool              `js:"reconnect"`
+	Prefix          string            `js:"prefix"`
+	BackendURL      string            `js:"backendUrl"`
+	Headers         map[string]string `js:"headers"`
+	Accept          string            `js:"acceptEncoding"`
+	HTTPVersion     string            `js:"httpVersion"`
+	Per             uint16            `js:"streamsPerConnection"`
+	FollowRedirects bool              `js:"followRedirects"`
 }
 
 // A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
@@ -120,9 +121,9 @@ func (h *holding) begin() error {
 }
 
 func (h *holding) streamsOptions() sse.StreamsOptions {
-	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per}
+	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per, FollowRedirects: h.FollowRedirects}
 	if s := h.service; s != nil {
-		o.Name, o.Method = "stream of "+s.Name, s.Connect.Method
+		o.Name, o.Method, o.MaxEventSize = "stream of "+s.Name, s.Connect.Method, s.MaxEventSize
 		o.NoResume, o.ResumeQuery = !s.Resume.Resumes(), s.Resume.Query
 		if s.hasFunctions() {
 			o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others

@@ -258,6 +258,35 @@ func TestEndsThatNobodyAnswers(t *testing.T) {
 	require.EqualValues(t, 10, ends.Of(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
 }
 
+// A redirect to another origin would take the load and the tokens there.
+func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
+	t.Parallel()
+	other := &noopService{}
+	origin := other.serve(t)
+	var ended atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			ended.Add(1)
+		}
+		http.Redirect(w, r, origin+r.URL.String(), http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	described := strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" } }`, 1)
+	h := holderOf(t, server.URL, described)
+	require.True(t, h.run(t, strings.Replace(heldDescribed, "reconnect: true", "reconnect: false", 1)))
+	require.Equal(t, map[ledger.State]int{ledger.Refused: 3}, h.states())
+	require.Empty(t, other.connects)
+	require.Empty(t, filled(h.r).Redirects)
+
+	h = holderOf(t, server.URL, described)
+	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 0.2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(heldDescribed)))
+	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, filled(h.r).Redirects)
+	require.Equal(t, []string{"", "", ""}, other.connects, "no token")
+	require.EqualValues(t, 3, ended.Load())
+	require.Zero(t, other.deletes, "no end of a stream is asked for elsewhere")
+	require.Equal(t, map[string]int64{"status-307": 3}, filled(h.r).Ends.Codes())
+}
+
 // A request that the service refuses leaves the stream open: it is closed here after endTimeout.
 func TestHoldClosesWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
@@ -289,6 +318,11 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.Equal(t, map[string][2]float64{"end of a stream of mine": {3, 3}}, h.told("http_reqs", "name"))
 	require.EqualValues(t, 3, filled(h.r).Ends.Outcomes[0].Took.Count())
 	require.Equal(t, map[string][2]float64{"stream of mine": {3, 3}}, h.told("sse_connection_opened", "name"))
+
+	s = &noopService{}
+	h = holderOf(t, s.serve(t), strings.NewReplacer("END", `end: { by: "client" }`, "connect: {", "connect: { maxEventSize: 3,").Replace(noopJS))
+	h.run(t, strings.Replace(heldDescribed, "reconnect: true", "reconnect: false", 1))
+	require.Equal(t, "too_long", filled(h.r).Connections[0].Reason, "data: 0 is longer")
 
 	s = &noopService{}
 	h = holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))

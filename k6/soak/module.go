@@ -133,6 +133,7 @@ func (m *module) watch(l *ledger.Ledger) (sse.Observer, *observer) {
 		seen := m.observe(l, false)
 		return seen, seen.own()
 	}
+	m.known() // which the recorder hides in findings
 	o := &observer{ledger: l, recorder: m.recorder, sink: m.sink}
 	return o, o
 }
@@ -150,14 +151,15 @@ func heldOf(rt *sobek.Runtime, options sobek.Value) bool {
 func (m *module) known() *credentials {
 	if m.credentials == nil {
 		m.credentials = &credentials{secrets: m.tokens()}
+		m.recorder.known.CompareAndSwap(nil, m.credentials)
 	}
 	return m.credentials
 }
 
-// tokens are the secrets of a described service.
+// tokens returns the secrets of the environment that a runner sends.
 func (m *module) tokens() []string {
 	if m.secrets == nil {
-		m.secrets = []string{m.environment("SUBSCRIBE_TOKEN"), m.environment("PUBLISH_TOKEN")}
+		m.secrets = []string{m.environment("BACKEND_TOKEN"), m.environment("SUBSCRIBE_TOKEN"), m.environment("PUBLISH_TOKEN")}
 	}
 	return m.secrets
 }

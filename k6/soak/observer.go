@@ -53,16 +53,19 @@ func (o *observer) own() *observer { return o }
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
 
-// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks
-// whether it was held and brought anything.
+// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks only
+// whether it was held. Where no message of a stream had a number, the verdict tells a wrong description from wrong messages.
 func (o *observer) faultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
-		return r.Unbroken()
+		return r.State == ledger.Completed
 	case ledger.Numbered: // only the publisher's account says what was owed
-		sound := *r
-		if o.recorder.thePlan().AllowGaps { // and which gaps the service announced
+		sound, p := *r, o.recorder.thePlan()
+		if p.AllowGaps { // and which gaps the service announced
 			sound.Lost = 0
+		}
+		if !p.Published() && r.Received == 0 {
+			sound.Corrupted -= sound.Unnumbered
 		}
 		return sound.Sound()
 	case ledger.Noops:
@@ -92,12 +95,12 @@ func (o *observer) Event(at time.Time, e *eventstream.Event) {
 	}
 	if len(e.Name) > 0 && string(e.Name) != "message" {
 		o.ledger.Message(instant, number)
-		o.named(e.Name)
+		o.named(e.Name, o.recorder.known.Load())
 		return
 	}
 	n := ledger.Noop{At: instant, Number: number, OtherID: otherID, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
 	if !n.Intact {
-		n.Data = excerpt(e.Data)
+		n.Data = o.recorder.known.Load().excerpt(e.Data)
 	}
 	arrival := o.ledger.Noop(n)
 	latency, ok := sinceSent(e.Comment, o.recorder.wall(at))
@@ -118,13 +121,13 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	return after
 }
 
-// named counts an event that is no noop.
+// named counts an event that is not a noop. Its name is recorded without the secrets of known.
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
-func (o *observer) named(name []byte) {
+func (o *observer) named(name []byte, known *credentials) {
 	rare := o.rarely()
 	if string(name) != rare.other { // which is empty before the first: no such name is empty
-		rare.other = o.recorder.eventName(name)
+		rare.other = o.recorder.eventName(name, known)
 	}
 	o.ledger.Named(rare.other)
 }
@@ -145,7 +148,7 @@ func (o *observer) Closed(at time.Time, c sse.Close) {
 		reason += " " + strconv.Itoa(c.Status)
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
-	o.ledger.Explain(explanation(c))
+	o.ledger.Explain(explanation(c, o.recorder.known.Load()))
 	if o.sink != nil {
 		o.recorder.telemetry.ended(o.sink)
 	}
@@ -179,5 +182,5 @@ func sinceSent(comment []byte, received time.Time) (time.Duration, bool) {
 	if us == 0 {
 		return 0, false
 	}
-	return time.Duration(received.UnixMicro()-int64(us)) * time.Microsecond, true
+	return time.Duration(received.UnixMicro()-int64(us)) * time.Microsecond, true //nolint:gosec // G115: decimal reads at most 18 digits
 }

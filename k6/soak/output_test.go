@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -96,7 +97,7 @@ func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, s.Runner.State)
 			require.Equal(t, c.reason, s.Runner.Error)
-			require.Len(t, s.Connections, 1)
+			require.Len(t, slices.Collect(s.Records()), 1)
 			require.Len(t, s.Series, 1)
 			require.NotZero(t, s.Runner.RSSMax)
 			require.NotNil(t, s.Machine.Series(machine.Overflows), "of Linux")

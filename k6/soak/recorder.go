@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/publish"
@@ -43,6 +44,7 @@ type recorder struct {
 	firstNoop        *shard.Histogram
 	latency          *shard.Latency
 	codings          []shard.Coding     // of streams that came compressed
+	redirects        []shard.Redirect   // of streams to other origins
 	shared           *shard.Shared      // of streams over HTTP/2; nil: there were none
 	ends             *shard.Ends        // requests that end streams; nil: there were none
 	reach            *shard.Reach       // nil where nothing is published
@@ -55,7 +57,8 @@ type recorder struct {
 	fastest  atomic.Int64 // the shortest latency, in nanoseconds
 	oneClock atomic.Bool  // this process publishes
 
-	names map[string]string // of events that are no noops
+	names map[string]string           // of events that are no noops
+	known atomic.Pointer[credentials] // of the environment; nil before the first stream
 
 	telemetry *telemetry
 	control   *controlGroup // nil: there is none; it has a lock of its own
@@ -108,7 +111,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
-	c.Interval, c.Late, c.Cuts = p.Interval(), p.Late(), p.Cuts()
+	c.Interval, c.Late, c.Cuts, c.MaxOutage = p.Interval(), p.Late(), p.Cuts(), p.MaxLastOutage()
 	s := r.service
 	if s == nil || !r.planned {
 		return
@@ -118,6 +121,7 @@ func (r *recorder) configure() {
 		r.readers[k] = s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1])
 	}
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
+	c.Resumes = s.Resume.Resumes()
 	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	if p.TokenTTL > 0 {
 		c.Lifetime = time.Nanosecond // a service may end a stream before its token is over: Mercure does
@@ -132,7 +136,7 @@ func (r *recorder) configure() {
 	}
 	if p.Published() && r.reach == nil {
 		most := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
-		c.Most, r.reach = uint64(most), shard.NewReach(p.Topics, most)
+		c.Most, r.reach = clamp.Uint64(most), shard.NewReach(p.Topics, most)
 	}
 }
 
@@ -344,7 +348,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Service, s.Reach, s.Published, s.Control = r.serviceInShard(), r.reach.Copy(), r.published(), r.control.seen()
-	s.Codings = slices.Clone(r.codings)
+	s.Codings, s.Redirects = slices.Clone(r.codings), slices.Clone(r.redirects)
 	if r.shared != nil {
 		shared := *r.shared
 		s.Shared = &shared

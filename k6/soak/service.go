@@ -12,6 +12,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
@@ -167,6 +168,9 @@ func (s *jsService) connect(n int, id string, ledger sobek.Value) map[string]any
 	case !r.Header:
 		out["resume"] = "none"
 	}
+	if s.MaxEventSize > 0 {
+		out["maxEventSize"] = s.MaxEventSize
+	}
 	if s.Then != nil {
 		out["then"] = &secondRequest{service: s.Service, values: own.values}
 	}
@@ -254,7 +258,7 @@ func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest,
 	client, ok := r.service.Client(&block)
 	if !ok {
 		if string(e.Name) == then.Event {
-			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(service.Hide(string(e.Data), r.values.Token))))
+			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
 		}
 		return nil, nil //nolint:nilnil // as SecondRequester says
 	}

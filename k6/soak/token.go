@@ -10,7 +10,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 
-	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -30,9 +30,20 @@ func (c *credentials) learn(token string, now time.Time) {
 	}
 }
 
-// hide replaces the secrets in a text.
+// hide replaces the secrets in a text. Nil credentials have none.
 func (c *credentials) hide(text string) string {
-	return service.Hide(text, append([]string{c.token, c.was}, c.secrets...)...)
+	if c == nil {
+		return text
+	}
+	return secret.Hide(text, append([]string{c.token, c.was}, c.secrets...)...)
+}
+
+// excerpt returns what a finding shows of data, without secrets: a service may repeat what it received.
+//
+//go:noinline
+func (c *credentials) excerpt(data []byte) string {
+	const enough = 1 << 16
+	return excerpt([]byte(c.hide(string(data[:min(len(data), enough)]))))
 }
 
 // gave says which token the service refused, and not what it is.

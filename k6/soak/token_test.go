@@ -40,9 +40,9 @@ func TestEachAttemptAsksForItsToken(t *testing.T) {
 	js(t, rt, `request.renew()`)
 	require.Equal(t, "30,30,undefined", js(t, rt, `asked.join()`))
 
-	rt, _ = ofService(t, `var described = service({name: "any", url: (n) => "http://h/" + n + "/" + Date.now(), connect: {}, message: {}})`)
+	rt, _ = ofService(t, `var described = service({name: "any", url: (n) => "http://h/" + n + "/" + Date.now(), connect: {}, message: "unchecked"})`)
 	require.Equal(t, "url", js(t, rt, `Object.keys(described.connect(1, "d-1").renew()).filter((k) => k !== "headers").join()`))
-	rt, _ = ofService(t, `var described = service({name: "any", connect: {url: "{base}"}, message: {}})`)
+	rt, _ = ofService(t, `var described = service({name: "any", connect: {url: "{base}"}, message: "unchecked"})`)
 	require.Equal(t, "undefined", js(t, rt, `String(described.connect(1, "d-1").renew)`))
 }
 
@@ -78,7 +78,7 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 		found := filled(r).Connections[0].Findings
 		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
 		require.Equal(t, c.want, found[len(found)-1].Note)
-		require.Equal(t, "{token}", o.excerpt([]byte(o.credentials.token)))
+		require.Equal(t, "{token}", o.credentials.excerpt([]byte(o.credentials.token)))
 	}
 }
 

@@ -58,19 +58,3 @@ func inASCII(host string) (string, error) {
 	}
 	return name, nil
 }
-
-// origin is the URL's ASCII origin, section 7.1.1 of the HTML standard.
-func origin(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if u.Port() == defaultPort(u.Scheme) {
-		host = strings.TrimSuffix(host, ":"+u.Port())
-	}
-	return u.Scheme + "://" + host
-}
-
-func defaultPort(scheme string) string {
-	if scheme == "https" {
-		return "443"
-	}
-	return "80"
-}

@@ -101,6 +101,6 @@ func (c *polled) vanish(how Cut) {
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()
-	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), how)
+	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), how) //nolint:gosec // G115: a descriptor
 	c.fd = -1
 }

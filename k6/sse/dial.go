@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/redirect"
 )
 
 const (
@@ -25,17 +26,19 @@ const (
 
 // answer is a response whose head is complete.
 type answer struct {
-	conn   net.Conn // to read from: the TLS or the dialed connection
-	status int
-	proto  string
-	header http.Header
-	url    *url.URL // after redirects
-	at     time.Time
-	remote net.Addr
-	proxy  *proxy.Proxy // that it came through
-	tls    *tls.ConnectionState
-	frame  framing
-	left   []byte // bytes of the body that came with the head
+	conn        net.Conn // to read from: the TLS or the dialed connection
+	status      int
+	proto       string
+	header      http.Header
+	asked       *url.URL // before redirects
+	url         *url.URL // after redirects
+	otherOrigin bool     // url is of another origin than asked
+	at          time.Time
+	remote      net.Addr
+	proxy       *proxy.Proxy // that it came through
+	tls         *tls.ConnectionState
+	frame       framing
+	left        []byte // bytes of the body that came with the head
 }
 
 // dialer opens event streams with the VU's network settings.
@@ -66,6 +69,7 @@ func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 // exchange dials, sends the request, follows redirects and reads the response head,
 // until ctx ends. A redirect that leads nowhere is a *failure beside its answer.
 func (d *dialer) exchange(ctx context.Context, req *request) (*answer, *failure) {
+	asked := req.url
 	for hops := 0; ; hops++ {
 		a, fail := d.roundTrip(ctx, req)
 		if fail != nil {
@@ -86,6 +90,7 @@ func (d *dialer) exchange(ctx context.Context, req *request) (*answer, *failure)
 			req = next
 			continue
 		}
+		a.asked, a.otherOrigin = asked, redirect.Origin(req.url) != redirect.Origin(asked)
 		return a, nil
 	}
 }

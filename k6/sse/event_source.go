@@ -10,6 +10,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/k6/network"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -57,7 +58,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	}
 	s := &eventSource{url: call.Argument(0).String()}
 	s.client, s.opts = s, &s.given
-	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
+	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state)) //nolint:gosec // G115: k6 bounds the option
 	if err := parseOptions(rt, call.Argument(1), s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
@@ -89,12 +90,12 @@ func (s *eventSource) request() Request {
 }
 
 func (s *eventSource) hasOpened(begun time.Time, a *answer) {
-	status, from, openedAt := a.status, origin(a.url), a.at
+	status, from, openedAt := a.status, redirect.Origin(a.url), a.at
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
 		}
-		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), from, metrics.D(openedAt.Sub(begun))
+		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), from, metrics.D(openedAt.Sub(begun)) //nolint:gosec // G115: three digits
 		return s.fire(plainEvent, "open", openedAt, nil)
 	})
 }

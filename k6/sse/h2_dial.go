@@ -58,7 +58,7 @@ func (o *sharing) set(name string, v sobek.Value) error {
 		if err == nil && n > math.MaxUint16 {
 			err = fmt.Errorf("%d is over %d", n, math.MaxUint16)
 		}
-		o.perConnection = uint16(n)
+		o.perConnection = uint16(n) //nolint:gosec // G115: checked above
 		return err
 	}
 	return o.speak(v.String())

@@ -72,7 +72,7 @@ func (h *hub) add(s *source) {
 // know has a source be interrupted with the others. From any goroutine, while a source is open.
 func (h *hub) know(s *source) {
 	h.mu.Lock()
-	s.place = int32(len(h.sources))
+	s.place = int32(len(h.sources)) //nolint:gosec // G115: streams of one process
 	h.sources = append(h.sources, s)
 	h.mu.Unlock()
 	if h.interrupted.Load() {

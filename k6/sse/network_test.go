@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
+
+	"github.com/sse-soak/sse-soak/internal/redirect"
 )
 
 // stream answers with the given events and ends.
@@ -114,7 +116,8 @@ func TestRedirects(t *testing.T) {
 		{"/loop", "", "status 302"},
 		{"/nowhere", "", "status 302"},
 		{"/broken", "", "status 303"},
-		{"/foreign", "", "foreign/kept server"},
+		{"/foreign", "", "status 301"},
+		{"/foreign", "followRedirects: true,", "foreign/ server"},
 	} {
 		t.Run(tt.path+" "+tt.options, func(t *testing.T) {
 			t.Parallel()
@@ -338,6 +341,6 @@ func TestOrigin(t *testing.T) {
 	} {
 		u, err := parseURL(in)
 		require.NoError(t, err)
-		assert.Equal(t, want, origin(u))
+		assert.Equal(t, want, redirect.Origin(u))
 	}
 }

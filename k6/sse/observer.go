@@ -75,6 +75,13 @@ type SharedObserver interface {
 	Shared(first bool)
 }
 
+// RedirectObserver is an Observer that is told which streams another origin than that of their URL serves.
+type RedirectObserver interface {
+	Observer
+	// Redirected comes right before Opened, of the same goroutine, of a stream that redirects led to another origin.
+	Redirected(origin string)
+}
+
 // ResumeObserver is an Observer that knows better than the id fields where a stream is to
 // go on, as where a service has the id in its data.
 type ResumeObserver interface {

@@ -21,10 +21,11 @@ import (
 
 // streamOptions are those that EventSource and open share.
 type streamOptions struct {
-	header         http.Header
-	tags           metrics.TagsAndMeta
-	connectTimeout time.Duration // 0: none
-	idleTimeout    time.Duration // 0: none
+	header          http.Header
+	tags            metrics.TagsAndMeta
+	connectTimeout  time.Duration // 0: none
+	idleTimeout     time.Duration // 0: none
+	followRedirects bool          // follow redirects to other origins
 }
 
 // set reads one option, and returns false where it is none of these.
@@ -38,6 +39,8 @@ func (o *streamOptions) set(rt *sobek.Runtime, name string, v sobek.Value) (know
 		o.connectTimeout, err = parseDuration(v)
 	case "idleTimeout":
 		o.idleTimeout, err = parseDuration(v)
+	case "followRedirects":
+		o.followRedirects, err = parseBool(v)
 	default:
 		return false, nil
 	}
@@ -49,6 +52,7 @@ func (o *streamOptions) request(state *lib.State, u *url.URL) *request {
 	return &request{
 		url: u, method: http.MethodGet, header: o.header, jar: state.CookieJar,
 		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
+		followRedirects: o.followRedirects,
 	}
 }
 
@@ -211,7 +215,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
+			"reconnect, reconnectDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)
@@ -251,11 +255,19 @@ func parseDuration(v sobek.Value) (time.Duration, error) {
 	return d, nil
 }
 
-func parseReconnect(v sobek.Value) (reconnectMode, error) {
+func parseBool(v sobek.Value) (bool, error) {
 	on, ok := v.Export().(bool)
+	if !ok {
+		return false, fmt.Errorf("%s is neither true nor false", v)
+	}
+	return on, nil
+}
+
+func parseReconnect(v sobek.Value) (reconnectMode, error) {
+	on, err := parseBool(v)
 	switch {
-	case !ok:
-		return 0, fmt.Errorf("%s is neither true nor false", v)
+	case err != nil:
+		return 0, err
 	case on:
 		return reconnectStubborn, nil
 	default:
@@ -268,7 +280,7 @@ func parseInt(v sobek.Value, least int64) (int32, error) {
 	if !ok || n < least || n > math.MaxInt32 {
 		return 0, fmt.Errorf("%s is not a whole number of at least %d", v, least)
 	}
-	return int32(n), nil
+	return int32(n), nil //nolint:gosec // G115: checked above
 }
 
 func parseLedger(v sobek.Value) (Observer, error) {

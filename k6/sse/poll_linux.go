@@ -97,7 +97,7 @@ func pollTCP(conn net.Conn, s turner, received *int64) *polled {
 		return nil // no descriptor left, or closed meanwhile: the read says so
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: received}
+	return &polled{source: s, fd: int32(fd), received: received} //nolint:gosec // G115: a descriptor
 }
 
 // duplicate makes a descriptor of the same connection that Go's poller does not know.
@@ -153,7 +153,7 @@ func (p *poller) open() (err error) {
 		_ = unix.Close(p.epoll)
 		return os.NewSyscallError("eventfd", err)
 	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} //nolint:gosec // G115: a descriptor
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
 		p.close()
 		return os.NewSyscallError("epoll_ctl", err)
@@ -311,7 +311,7 @@ func (c *polled) take(p []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			c.drained = n < len(p) && !c.ending
-			c.left -= int32(n)
+			c.left -= int32(n) //nolint:gosec // G115: at most one read
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
 		}

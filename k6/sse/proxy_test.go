@@ -265,7 +265,7 @@ func TestARedirectOutOfAProxy(t *testing.T) {
 	proxy := somewhere(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
 	v := newVU(t)
 	v.through(proxy.URL)
-	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false }).onmessage = (e) => log.push(e.data)`))
+	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false, followRedirects: true }).onmessage = (e) => log.push(e.data)`))
 	require.Len(t, proxy.Went(), 1)
 }
 

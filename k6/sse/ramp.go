@@ -90,7 +90,7 @@ func (t *thrift) count(count *int, by int) {
 }
 
 // heldGCPercent is GOGC while streams are held and so many bytes live.
-func heldGCPercent(live uint64) int { return max(int(100*heldGarbage/max(live, 1)), thriftyGCPercent) }
+func heldGCPercent(live uint64) int { return max(int(100*heldGarbage/max(live, 1)), thriftyGCPercent) } //nolint:gosec // G115: below 1<<63
 
 // liveHeap is what the last collection left, in bytes.
 func liveHeap() uint64 {

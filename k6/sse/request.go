@@ -13,21 +13,23 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/redirect"
 )
 
 // request is what is asked of the server, once per dial.
 type request struct {
-	url          *url.URL
-	method       string
-	header       http.Header // the user's; not changed
-	body         string
-	jar          *cookiejar.Jar // may be nil
-	userAgent    string
-	lastEventID  string
-	maxRedirects int
-	accept       string // what is said in Accept-Encoding; "": nothing
-	plain        bool   // its answer is no stream: any type will do, and the connection is not used on
-	anyType      bool   // its answer is a stream of any type
+	url             *url.URL
+	method          string
+	header          http.Header // the user's; not changed
+	body            string
+	jar             *cookiejar.Jar // may be nil
+	userAgent       string
+	lastEventID     string
+	maxRedirects    int
+	followRedirects bool   // to other origins
+	accept          string // what is said in Accept-Encoding; "": nothing
+	plain           bool   // its answer is no stream: any type will do, and the connection is not used on
+	anyType         bool   // its answer is a stream of any type
 
 	sharing
 }
@@ -132,7 +134,7 @@ func (readCloser) Close() error { return nil }
 
 // redirect returns the request that follows a redirect to location (RFC 9110,
 // section 15.4): 301, 302 and 303 turn a POST into a GET, 307 and 308 do not.
-// Credentials are not carried to another host.
+// Another origin, which is refused unless followRedirects is set, gets neither the user's headers nor a body.
 func (r *request) redirect(status int, location string) (*request, error) {
 	to, err := r.url.Parse(location)
 	if err == nil {
@@ -142,22 +144,23 @@ func (r *request) redirect(status int, location string) (*request, error) {
 		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
 	}
 	next := *r
-	next.url = to
+	next.url, next.header = to, r.header.Clone()
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect &&
 		r.method != http.MethodHead && r.method != http.MethodGet {
 		next.method, next.body = http.MethodGet, ""
 	}
-	next.header = r.header.Clone()
 	next.header.Del("Host")
 	if next.method != r.method { // section 4.4 of the Fetch standard: these say what the body was
 		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
 			next.header.Del(name)
 		}
 	}
-	if !strings.EqualFold(to.Hostname(), r.url.Hostname()) {
-		for _, secret := range []string{"Authorization", "Cookie", "Www-Authenticate"} {
-			next.header.Del(secret)
-		}
+	crosses, err := redirect.Check(r.url, to, r.followRedirects, next.body != "")
+	if err != nil {
+		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
+	}
+	if crosses {
+		next.header = nil
 	}
 	return &next, nil
 }
@@ -165,7 +168,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 // checkHeader refuses what would not be a header field (RFC 9110, section 5.1): a
 // CR or LF in it could inject further ones (CWE-93).
 func checkHeader(name, value string) error {
-	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" //nolint:gosec // G101: the characters of a token in RFC 9110
 	if name == "" || strings.Trim(name, token) != "" {
 		return fmt.Errorf("invalid header name %q", name)
 	}

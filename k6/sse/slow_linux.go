@@ -38,8 +38,8 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 		return true
 	}
 	c.until = now.Add(slowTick)
-	time.AfterFunc(slowTick, s.body.wire.interrupt) // gives it a turn
-	wire.limited, wire.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1))
+	time.AfterFunc(slowTick, s.body.wire.interrupt)                                                 // gives it a turn
+	wire.limited, wire.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) //nolint:gosec // G115: the rate is an int32, times a fraction of a second
 	if s.bring(buf, b) {
 		s.body.heard(now.Add(stays))
 	}

@@ -83,7 +83,7 @@ func TestAStreamThatIsReadSlowly(t *testing.T) {
 		require.Equal(t, "true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		let got = 0, began;
-		s.onopen = () => { log.push(s.slow(1800)); began = now(); isSlow(); };
+		s.onopen = () => { began = now(); log.push(s.slow(1800)); isSlow(); };
 		s.onmessage = () => {
 			if (++got === 150) {
 				const seconds = now() - began;

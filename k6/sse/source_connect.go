@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -105,6 +106,13 @@ func (s *source) dial(ctx context.Context, t *turn, what *Request) (*answer, *fa
 	return d.open(ctx, r)
 }
 
+// tellRedirected tells an observer that wants to know.
+func tellRedirected(o Observer, origin string) {
+	if o, ok := o.(RedirectObserver); ok {
+		o.Redirected(origin)
+	}
+}
+
 // begin takes the source over from its timer. ctx ends with the attempt, and when the source is
 // stopped, even before; end forgets it.
 func (s *source) begin() (ctx context.Context, end func()) {
@@ -140,6 +148,9 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 		head.Head(a.header)
 	}
 	tellCoded(s.observer, a.coding())
+	if a.otherOrigin {
+		tellRedirected(s.observer, redirect.Origin(a.url))
+	}
 	if st, ok := w.(*h2Stream); ok {
 		tellShared(s.observer, st.conn.firstOpened())
 	}

@@ -97,7 +97,7 @@ func (s *eventSource) hasClosed(at time.Time, c Close, f *failure) {
 			s.ready = stateClosed
 		}
 		if f.status != 0 {
-			s.status = int16(f.status)
+			s.status = int16(f.status) //nolint:gosec // G115: three digits
 		}
 		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("reason", string(c.Reason)))

@@ -220,6 +220,7 @@ func TestEventSourceArguments(t *testing.T) {
 		`new EventSource("http://h/", {connectTimeout: "soon"})`:       `option connectTimeout: soon is neither`,
 		`new EventSource("http://h/", {reconnect: 1})`:                 "option reconnect: 1 is neither true nor false",
 		`new EventSource("http://h/", {maxRedirects: -1})`:             "option maxRedirects: -1 is not a whole number",
+		`new EventSource("http://h/", {followRedirects: "false"})`:     "option followRedirects: false is neither true nor false",
 		`new EventSource("http://h/", {maxEventSize: 0})`:              "option maxEventSize: 0",
 		`new EventSource("http://h/", {ledger: {}})`:                   "option ledger: [object Object] is no ledger",
 		`new EventSource("http://h/", {ledger: notALedger})`:           "is no ledger",

@@ -20,7 +20,8 @@ import (
 // The reader starts it and a goroutine sends it. Where the stream ends meanwhile that
 // goroutine takes the source over from the reader, so that one of them tells the end.
 type followUp struct {
-	base *url.URL // of the stream, after redirects
+	stream *url.URL // before redirects
+	base   *url.URL // of the stream, after redirects
 
 	// Guarded by the source's mu.
 	timer   *time.Timer // until the event that it waits for
@@ -38,7 +39,7 @@ var (
 
 // awaitFirst begins to wait for the event that the second request is made from.
 func (s *source) awaitFirst(a *answer) {
-	f := &followUp{base: a.url}
+	f := &followUp{stream: a.asked, base: a.url}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.momentToSet().follow, s.awaits = f, true
@@ -113,11 +114,12 @@ func (s *source) waitsFor(f *followUp) bool {
 // startFollow has a goroutine send the request, unless the stream has ended. From the
 // reader or the event loop.
 func (s *source) startFollow(f *followUp, then *secondRequest, first *firstEvent) {
-	r, err := then.request(s.hub.state, f.base, first)
+	r, err := then.request(s.hub.state, f.stream, f.base, first, s.opts.followRedirects)
 	if err != nil {
 		s.failFollow(f, thenFailure(err, 0))
 		return
 	}
+	r.followRedirects = s.opts.followRedirects
 	r.share(s.opts.sharing, s.hub.state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,6 +268,9 @@ type (
 
 // Coded is one with that of the observer, if it is a CodingObserver.
 func (o lockedObserver) Coded(coding string) { tellCoded(o.Observer, coding) }
+
+// Redirected is the same for a RedirectObserver.
+func (o lockedObserver) Redirected(origin string) { tellRedirected(o.Observer, origin) }
 
 // Shared is the same for a SharedObserver.
 func (o lockedObserver) Shared(first bool) { tellShared(o.Observer, first) }

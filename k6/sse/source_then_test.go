@@ -344,3 +344,56 @@ func TestThenArguments(t *testing.T) {
 		require.ErrorContains(t, err, want, script)
 	}
 }
+
+// A service that names another origin for the second request, by its event or by a redirect of the stream, gets nothing there
+// that is meant for itself.
+func TestSecondRequestKeepsTheOriginOfTheStream(t *testing.T) {
+	t.Parallel()
+	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`
+	for name, tt := range map[string]struct{ path, then, want, got string }{
+		"named by the event":                {"/names", `{ url: "{first.data}", headers: { "X-Api-Key": "secret" } }`, refused, ""},
+		"named by the event, allowed":       {"/names", `{ url: "{first.data}", headers: { "X-Api-Key": "secret" } }, followRedirects: true`, "202", "POST /second"},
+		"named by the event, with a body":   {"/names", `{ url: "{first.data}", body: "secret" }, followRedirects: true`, toBody, ""},
+		"relative, redirected":              {"/redirects", `{ url: "/second", headers: { "X-Api-Key": "secret" } }, followRedirects: true`, "202", "POST /second"},
+		"relative, redirected, with a body": {"/redirects", `{ url: "/second", body: "secret" }, followRedirects: true`, toBody, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stream := func(w http.ResponseWriter, r *http.Request, data string) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: "+data+"\n\n")
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+			got := make(chan string, 1)
+			other := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					stream(w, r, "x")
+					return
+				}
+				got <- strings.TrimSpace(fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("X-Api-Key")))
+				w.WriteHeader(http.StatusAccepted)
+			})
+			srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/redirects" {
+					http.Redirect(w, r, other.URL+"/stream", http.StatusFound)
+					return
+				}
+				stream(w, r, other.URL+"/second")
+			})
+			v := newVU(t)
+			v.set("url", srv.URL+tt.path)
+			require.Contains(t, v.log(`
+			const s = new EventSource(url, { reconnect: false, then: `+tt.then+` });
+			s.addEventListener("then", (e) => { log.push(e.status); s.close(); });
+			s.onerror = (e) => log.push(e.message);
+			`), tt.want)
+			select {
+			case request := <-got:
+				require.Equal(t, tt.got, request)
+			default:
+				require.Empty(t, tt.got)
+			}
+		})
+	}
+}

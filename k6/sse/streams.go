@@ -3,6 +3,7 @@ package sse
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -30,13 +31,17 @@ type StreamsOptions struct {
 	Method      string // their tag `method`; "" for GET
 	IdleTimeout time.Duration
 	Reconnect   bool
+	// MaxEventSize is as the option of an EventSource; 0 for its default.
+	MaxEventSize int
 	// AcceptEncoding is as the option of an EventSource: none, gzip or browser; "" for none.
 	AcceptEncoding string
 	// HTTP is as the option http of an EventSource: auto, 1.1 or 2; "" for auto.
 	HTTP          string
 	PerConnection uint16 // streams that may share a connection over HTTP/2; 0: as many as the server allows
-	NoResume      bool   // the last event ID is not sent
-	ResumeQuery   string // it is sent as this parameter; "" for the header
+	// FollowRedirects is as the option of an EventSource.
+	FollowRedirects bool
+	NoResume        bool   // the last event ID is not sent
+	ResumeQuery     string // it is sent as this parameter; "" for the header
 	// Renew is called on the event loop before each attempt but the first, so that it may call JS; nil where there is nothing
 	// to renew. An error ends the stream with ReasonRenew.
 	Renew func(Keeper) error
@@ -63,9 +68,12 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 	g := &Streams{hub: o.m.currentHub(), usual: processThrift.hold()}
 	g.hub.open++
 	g.opts.setDefaults()
-	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
+	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state)) //nolint:gosec // G115: k6 bounds the option
 	g.opts.idleTimeout, g.opts.reconnect = options.IdleTimeout, reconnectOff
-	g.opts.sharing = sharing
+	g.opts.sharing, g.opts.followRedirects = sharing, options.FollowRedirects
+	if options.MaxEventSize > 0 {
+		g.opts.maxEventSize = int32(min(options.MaxEventSize, math.MaxInt32))
+	}
 	if options.Reconnect {
 		g.opts.reconnect = reconnectStubborn
 	}

@@ -14,6 +14,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -231,9 +232,12 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 	return &done, err
 }
 
-// request fills the templates in. base is the URL of the stream, to which a relative one is resolved.
-func (o *secondRequest) request(state *lib.State, base *url.URL, e *firstEvent) (*request, error) {
+// request fills the templates in. stream is the URL of the stream as asked for. base is the one that answered, after redirects;
+// a relative URL is resolved to it. If the service chose the origin, by its event or a redirect, request applies the rule of
+// redirects: another origin gets nothing, or with follow no header.
+func (o *secondRequest) request(state *lib.State, stream, base *url.URL, e *firstEvent, follow bool) (*request, error) {
 	escape := inURL
+	crosses := false
 	if o.url.template.bare() {
 		escape = asIs // the service says where to
 	}
@@ -248,7 +252,15 @@ func (o *secondRequest) request(state *lib.State, base *url.URL, e *firstEvent) 
 		url: to, method: o.method, header: make(http.Header), jar: state.CookieJar, plain: true,
 		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
 	}
+	if o.url.template.bare() || redirect.Origin(base) != redirect.Origin(stream) {
+		if crosses, err = redirect.Check(stream, to, follow, o.body != nil); err != nil {
+			return nil, fmt.Errorf("url: %w", err)
+		}
+	}
 	for _, h := range o.header {
+		if crosses {
+			break
+		}
 		value := h.value.template.fill(e, asIs)
 		if err := checkHeader(h.name, value); err != nil {
 			return nil, err

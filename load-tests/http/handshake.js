@@ -25,6 +25,8 @@ const full = {
   TIMEOUT_SECONDS: 10,
   MAX_SECONDS: 3600,
   MAX_FAILED_PERCENT: 1,
+  MIN_RATE: 0,
+  MAX_MEAN_MS: 0,
 };
 
 const { name, values, parameters } = profile({
@@ -49,7 +51,13 @@ if (!(values.TIMEOUT_SECONDS > 0)) {
 const runners = Number(__ENV.RUNNERS || 1);
 const certs = __ENV.CERTS || '../../certs';
 const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));
-const stranger = pair('stranger');
+
+/** Clients that the server must refuse, and the certificate that each one presents. */
+const strangers = [
+  { how: 'without a certificate', certificate: null },
+  { how: 'with a foreign certificate', certificate: pair('stranger') },
+  { how: 'with a certificate of another authority of the same name', certificate: pair('impostor') },
+];
 
 const held = values.HOLD_SECONDS > 0;
 if (held && values.CONNECTIONS.length > 1) {
@@ -110,33 +118,40 @@ function hostOf(address) {
 const path = `${backend}/healthz`;
 const timeout = values.TIMEOUT_SECONDS * 1000;
 
-/** So often a stranger tries where it is not told: a refusal may be lost in the reset that follows it. */
+/** Maximum attempts of a stranger before the load: the reset after a refusal may hide the refusal. */
 const STRANGERS_TRIES = 5;
+
+/** During the load strangers make this many attempts per scale, and at least one per STRANGERS_EVERY connections. */
+const STRANGERS_ROUNDS = 10;
+const STRANGERS_EVERY = 1000;
 
 /** Seconds of quiet before connections that are held: what processes take without them is sampled once a second. */
 const QUIET = 3;
 
-/** Before the load: who has no certificate of the authority must not get in. */
+/** Before the load: checks that strangers are refused, and measures the bytes of single connections. */
 export function setup() {
-  knock('without a certificate', null);
-  knock('with a foreign certificate', stranger);
+  for (const certificate of clients) {
+    connect(path, { certificate, timeout, tags: { scenario: 'alone' } });
+  }
+  knock(STRANGERS_TRIES);
   if (held) {
     sleep(QUIET);
   }
 }
 
 /**
- * Connects as a stranger, and checks what came of it as soon as the server tells.
+ * Connects as each stranger, until the server shows whether it refuses the stranger, and checks that it does.
  *
- * @param {string} how
- * @param {{cert: string, key: string} | null} certificate
+ * @param {number} tries at most
  */
-function knock(how, certificate) {
-  for (let n = 0; n < STRANGERS_TRIES; n++) {
-    const tells = told(connect(path, { certificate, timeout, tags: { scenario: `stranger ${how}` } }));
-    if (tells !== '') {
-      check(tells, { [`refused ${how}`]: (what) => what === 'refused' });
-      return;
+function knock(tries) {
+  for (const { how, certificate } of strangers) {
+    for (let n = 0; n < tries; n++) {
+      const tells = told(connect(path, { certificate, timeout, tags: { scenario: `stranger ${how}` } }));
+      if (tells !== '') {
+        check(tells, { [`refused ${how}`]: (what) => what === 'refused' });
+        break;
+      }
     }
   }
 }
@@ -163,10 +178,16 @@ export default function () {
     return;
   }
   let scale = 0;
-  for (let n = exec.scenario.iterationInTest - values.CONNECTIONS[0]; n >= 0; n -= values.CONNECTIONS[scale]) {
+  let n = exec.scenario.iterationInTest;
+  while (n >= values.CONNECTIONS[scale]) {
+    n -= values.CONNECTIONS[scale];
     scale++;
   }
   dial(stages[scale].name, false);
+  const every = Math.min(Math.max(Math.floor(values.CONNECTIONS[scale] / STRANGERS_ROUNDS), 1), STRANGERS_EVERY);
+  if ((n + 1) % every === 0) {
+    knock(1);
+  }
 }
 
 /**
@@ -193,6 +214,9 @@ function hold() {
     sleep(Math.min(values.ASK_SECONDS, Math.max(end - Date.now(), 0) / 1000));
     for (const connection of connections) {
       connection.ask();
+    }
+    if (exec.scenario.iterationInTest === 0) {
+      knock(1);
     }
   }
   if (connections.some(({ ok }) => ok)) {

@@ -41,6 +41,7 @@ export const SETTINGS = Object.freeze({
   acceptEncoding: { name: 'ACCEPT_ENCODING', type: 'string', otherwise: "none" },
   httpVersion: { name: 'HTTP_VERSION', type: 'string', otherwise: "auto" },
   streamsPerConnection: { name: 'STREAMS_PER_CONNECTION', type: 'int', otherwise: 0, min: 0, max: 65535, must: "it must be a whole number, up to 65535, or 0 for as many as the server allows" },
+  followRedirects: { name: 'FOLLOW_REDIRECTS', type: 'bool', otherwise: false },
 });
 
 /** The modules of load-tests/services, by name. */

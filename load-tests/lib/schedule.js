@@ -13,7 +13,7 @@ import { suite } from 'k6/x/soak';
  *   times in seconds; operations that are large are made when the stage begins */
 
 /** The tags by which metrics are kept apart; the stage is k6's scenario. */
-const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code'];
+const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code', 'waited'];
 
 /** Tags of k6 that suites have a use for; each of the others costs time on every sample. */
 const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario']);

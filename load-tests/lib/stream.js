@@ -17,6 +17,9 @@ const DISCONNECTS_OF_RUNNER = 500;
 /** How long a stream on which a noop is due is left alone, in ms, before its ledger is asked again. */
 const RECHECK = 100;
 
+/** The statuses with which a service answers if it has no such stream. */
+const NO_STREAM = [404, 410];
+
 /** How often a ledger is asked whether the reader has seen that its stream was closed here, in ms. */
 const RECHECK_CLOSED = 5;
 
@@ -43,6 +46,8 @@ export class Stream {
     this.over = false;
     /** Of the request that ends the stream, 0 before it was answered. */
     this.deleteStatus = 0;
+    /** Whether the client was disconnected when its end was to be requested, so there was no stream to end. */
+    this.disconnected = false;
     /** @type {() => void} called when the stream has opened */
     this.onopen = ignore;
     /** @type {() => void} called when the stream is over, and will not come back */
@@ -55,6 +60,7 @@ export class Stream {
       acceptEncoding: /** @type {import('k6/x/sse').AcceptEncoding} */ (config.acceptEncoding),
       http: /** @type {import('k6/x/sse').HttpVersion} */ (config.httpVersion),
       streamsPerConnection: config.held === false ? 1 : config.streamsPerConnection,
+      followRedirects: config.followRedirects,
       idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
       tags: { name: config.service ? `stream of ${config.service.name}` : 'GET /event/connect' },
@@ -76,22 +82,24 @@ export class Stream {
 
   /**
    * Requests that the server closes the stream, and returns when it has answered. A stream that never
-   * opened is given up: if its id has a stream, that is another client's. Where the service takes no such request the
-   * client ends the stream.
+   * opened is given up: if its id has a stream, that is another client's. So is a client that is reconnecting. Where the
+   * service takes no such request the client ends the stream.
    */
   async requestClose() {
     this.onover = ignore;
+    this.ledger.askToEnd(); // before the request, so that a stream that ends in between does not count as dropped
     this.source.reconnect = false;
     this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
-    this.ledger.askToEnd();
     const { service } = this.config;
-    if (!this.opened || (service && service.endBy !== 'request')) {
+    this.disconnected = this.opened && this.config.reconnect === true && this.ledger.state !== 'open';
+    if (!this.opened || this.disconnected || (service && service.endBy !== 'request')) {
       this.source.close();
       return;
     }
     const { url, method, body, headers } = service ? service.end(this.n, this.id) : noopEnd(this.config, this.id);
     const { status } = await http.asyncRequest(method, url, body ?? null, {
       headers,
+      redirects: 0, // to another origin it would take the token along
       tags: { name: service ? `end of a stream of ${service.name}` : 'DELETE /event/forcedisconnect' },
       timeout: DELETE_TIMEOUT,
     });
@@ -245,16 +253,27 @@ async function ended(stream, each) {
 }
 
 /**
+ * Reports whether the request for the end got the expected status, or there was no stream to end. If clients reconnect, the
+ * stream may have ended a moment before.
+ *
+ * @param {Stream} stream
+ */
+function endAccepted({ deleteStatus, disconnected, ledger, config: { service, reconnect } }) {
+  const accepted = service ? service.accepts(deleteStatus) : deleteStatus === 200;
+  return accepted || disconnected || (reconnect === true && NO_STREAM.includes(deleteStatus) && ledger.state === 'completed');
+}
+
+/**
  * The three checks of every connection, of a stream that has ended; two where no request ends it.
  *
  * @param {Stream} stream
  * @param {boolean} [received] whether all messages came; without, the ledger tells
  */
 export function checkStream(stream, received = stream.ledger.faultless) {
-  const { deleteStatus, config: { service } } = stream;
+  const { service } = stream.config;
   check(null, {
     'Get status was 200': () => stream.opened,
-    ...((!service || service.endBy === 'request') && { 'Delete status was 200': () => (service ? service.accepts(deleteStatus) : deleteStatus === 200) }),
+    ...((!service || service.endBy === 'request') && { 'Delete status was 200': () => endAccepted(stream) }),
     'Received all messages': () => received,
   });
 }

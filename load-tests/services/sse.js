@@ -1,6 +1,6 @@
 // @ts-check
-// Any event stream: BACKEND_URL is its whole URL. Streams are held, and their ends and silences are seen;
-// nothing is counted, since nothing says what a message is. To count, copy this file and add to it:
+// Any event stream: BACKEND_URL is its complete URL. A run checks that streams open, stay open and are not silent for too
+// long. It does not check messages. To check them, copy this file and set message to one of these:
 // docs/services.md.
 //
 // From the HTML standard, 9.2.6 and 9.2.7: a comment keeps a stream alive, `Last-Event-ID` resumes it.
@@ -14,7 +14,7 @@ export default {
     headers: { Authorization: 'Bearer {token}' }, // left out without a token
   },
   heartbeat: { comment: true },
-  message: {},
+  message: 'unchecked',
   end: { by: 'client' },
   resume: { by: 'header' },
 };

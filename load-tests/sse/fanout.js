@@ -49,6 +49,8 @@ export const options = {
 /** The server's timestamp to the read here: of each delivery, and of the last of each broadcast. */
 const latency = new Trend('fanout_latency', true);
 const last = new Trend('fanout_last', true);
+/** From the start of the POST to the read of each delivery. It does not depend on the server's clock. */
+const sinceRequest = new Trend('fanout_since_request', true);
 /** The POST, until the server has answered it. */
 const post = new Trend('fanout_post', true);
 const due = new Counter('fanout_due');
@@ -81,6 +83,8 @@ class Broadcast {
     this.has = new Uint8Array(wanted);
     this.left = wanted;
     this.latest = 0;
+    /** When its POST started, in ms. */
+    this.asked = Date.now();
     /** Its time is up. */
     this.over = false;
     this.complete = () => {};
@@ -88,9 +92,10 @@ class Broadcast {
 
   /**
    * @param {number} subscriber
+   * @param {number} at when it was read, in ms
    * @param {number} took milliseconds; NaN where it does not say when it was sent
    */
-  arrive(subscriber, took) {
+  arrive(subscriber, at, took) {
     if (this.has[subscriber]) {
       twice.add(1, this.tags);
       return;
@@ -100,6 +105,7 @@ class Broadcast {
       overdue.add(1, this.tags);
       return;
     }
+    sinceRequest.add(Math.max(at - this.asked, 0), this.tags);
     if (took >= 0) {
       latency.add(took, this.tags);
       this.latest = Math.max(this.latest, took);
@@ -135,7 +141,7 @@ class Subscriber extends Stream {
       return;
     }
     const at = /sent=([0-9]+)/.exec(event.comment);
-    sent.arrive(this.number, at ? event.receivedAt - Number(at[1]) / 1000 : NaN);
+    sent.arrive(this.number, event.receivedAt, at ? event.receivedAt - Number(at[1]) / 1000 : NaN);
   }
 }
 
@@ -169,7 +175,7 @@ async function broadcast(stage, text, wanted) {
     sent.complete = () => { clearTimeout(timer); resolve(undefined); };
   });
   due.add(wanted, sent.tags);
-  const answer = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, sent.text, { headers: config.headers });
+  const answer = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, sent.text, { headers: config.headers, redirects: 0 });
   post.add(answer.timings.duration, sent.tags);
   if (answer.status !== 200 || answer.json('delivered') !== wanted) {
     short.add(1, sent.tags);

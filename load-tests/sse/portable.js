@@ -64,6 +64,7 @@ export function hold() {
 export function disconnect() {
   const response = http.del(`${config.backendUrl}/event/forcedisconnect?id=${device()}`, null, {
     headers: config.headers,
+    redirects: 0,
     tags: { name: 'DELETE /event/forcedisconnect' },
   });
   check(response, { 'Delete status was 200': (r) => r.status === 200 });

@@ -221,7 +221,7 @@ async function broadcast(began) {
     if (Date.now() - began > (SLOW + 1) * 1000) {
       break; // the service takes them too slowly
     }
-    const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${PADDING}`, { headers: config.headers, timeout: POST_TIMEOUT });
+    const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${PADDING}`, { headers: config.headers, redirects: 0, timeout: POST_TIMEOUT });
     if (status === 200) {
       sent++;
       taken.add(1, tags);

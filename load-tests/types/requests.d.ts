@@ -20,13 +20,17 @@
  * | `request_duration` | trend, ms | to the last byte of the answer, or to the failure; connecting is part of it where it was necessary |
  * | `request_first_byte` | trend, ms | to the first byte of the answer, where one came |
  * | `request_waited` | trend, ms | of an open loop: how long a request waited because no connection was free, where it did |
+ * | `request_connected` | trend, ms | of the same requests: `request_duration` without that wait |
+ * | `request_late` | trend, ms | of a stage with a fixed length: how long after its end a good answer arrived |
+ * | `unrequested_bytes` | counter | connections on which a server sent bytes after its answer that no request asked for |
  * | `dropped_iterations` | counter | requests that were never made (k6's own metric) |
  * | `sent_after` | trend, ms | of a burst: from its start until the request was on the wire |
  * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
  *
+ * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`.
  * Tags of the first, and but for `endpoint` and `server` of the second: those of the virtual user, the stage's `tags`, `endpoint`
  * (the operation), `server` (what the answer's `X-Server` says; none without) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says);
- * `status-503`; or `net-1220` for an error of the network by
+ * `truncated` (the connection ended before the body of the answer did); `status-503`; or `net-1220` for an error of the network by
  * [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {

@@ -39,8 +39,11 @@ export interface ServiceDescription {
     /** So many seconds apart at most. Left out: a silence is judged by the interval of messages, or by NOOP_INTERVAL. */
     every?: number;
   };
-  /** What a message is. `{}`: any event, and nothing is counted. */
-  message: Message;
+  /**
+   * What a message is, and how messages are checked: by number (`seq`), by interval (`every`), or by the run's publisher
+   * (`publish`, which needs `seq`). `'unchecked'`: messages are not checked, and a run checks connections only.
+   */
+  message: (Message & ({ seq: Source } | { every: number })) | 'unchecked';
   /** Who ends a stream. Left out: the client. */
   end?: { by: 'client' } | ({ by: 'request' } & Request) | {
     by: 'server';
@@ -103,6 +106,8 @@ export interface Request {
 
 export interface Connect extends Omit<Request, 'url' | 'ok'> {
   url?: string;
+  /** Maximum event size in bytes: a stream ends at a longer line, or at an event with more data. Default: 1048576 (1 MiB). */
+  maxEventSize?: number;
   /** A second request, sent when the first event of this name comes. Each connection sends it anew. */
   then?: Request & {
     event: string;

@@ -93,6 +93,8 @@ declare module 'k6/x/soak' {
     httpVersion?: string;
     /** `STREAMS_PER_CONNECTION`: streams that may share a connection over HTTP/2, 0 for as many as the server allows. */
     streamsPerConnection?: number;
+    /** `FOLLOW_REDIRECTS`: whether streams follow redirects to another origin. */
+    followRedirects?: boolean;
   }
 
   /**
@@ -216,6 +218,8 @@ declare module 'k6/x/soak' {
     httpVersion?: string;
     /** How many of them may share a connection over HTTP/2; 0: as many as the server allows. */
     streamsPerConnection?: number;
+    /** Whether they follow redirects to another origin, as the option of `EventSource`. */
+    followRedirects?: boolean;
     /** Of the device ids: stream 7 has the id `PREFIX7`. */
     prefix: string;
     /** Of noops, where to connect to, and with what. */

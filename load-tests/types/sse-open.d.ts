@@ -22,6 +22,8 @@ declare module "k6/x/sse" {
     http?: HttpVersion;
     /** As in {@link EventSourceOptions.streamsPerConnection}. */
     streamsPerConnection?: number;
+    /** As in {@link EventSourceOptions.followRedirects}. */
+    followRedirects?: boolean;
     /** As in {@link EventSourceOptions.maxEventSize}. */
     maxEventSize?: number;
     /**

@@ -203,6 +203,11 @@ declare module "k6/x/sse" {
      * body and its `Content-Type`. Default: k6's `maxRedirects`, 10.
      */
     maxRedirects?: number;
+    /**
+     * Whether redirects to another origin (scheme, host and port) are followed. Default false: such a redirect ends the
+     * attempt with reason `status`. The other origin gets none of `headers`, and no request with a body. Not in the standard.
+     */
+    followRedirects?: boolean;
     /** Bytes of one line, and of the data of one event. Default 1048576. Longer comments are skipped. */
     maxEventSize?: number;
     /**

@@ -93,7 +93,7 @@ func config(env func(string) string) (nginx.Config, error) {
 	c := nginx.Config{
 		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Sockets: []string{socket(1)},
 		Connections: connections, Silence: silence,
-		Site: &nginx.Site{
+		Site: &nginx.Site{ //nolint:gosec // G101: names of files, and the variable's own value
 			AccessLog: "/dev/stdout", Token: env("BACKEND_TOKEN"), OpenDisconnect: open == "on",
 			Internal: internal, Grafana: grafana, Prometheus: prometheus, PasswordFile: "/etc/nginx-conf/htpasswd",
 			TLSListen: env("HTTPS_PORT"), Certificate: "/etc/nginx-certs/server.pem", Key: "/etc/nginx-certs/server-key.pem",

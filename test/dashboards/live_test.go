@@ -6,8 +6,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/tools/dashboards"
-	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
@@ -37,9 +34,6 @@ func TestEveryQueryReturnsData(t *testing.T) {
 		t.Run(board.Name, func(t *testing.T) { a.board(t, board) })
 	}
 	t.Run("figures", a.figures)
-	if folder := os.Getenv("DASHBOARDS_DRAW"); folder != "" {
-		require.NoError(t, draw.Files(context.Background(), filepath.Join(root, folder), query.View(a)))
-	}
 }
 
 // What a clean soak leaves empty must show when there is something to show.

@@ -55,9 +55,9 @@ var (
 	expression  = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
 	inputOf     = regexp.MustCompile(`inputs\.([a-z]+)`)
 	outputOf    = regexp.MustCompile(`steps\.([a-z]+)\.outputs\.([a-z-]+)`)
-	pinned      = regexp.MustCompile(`^[a-z-]+/[a-z-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})$`)
+	pinned      = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	ciFlag      = regexp.MustCompile(`(?m)(?:^| )--([a-z-]+)`)
-	ownAction   = "sse-soak/sse-soak@main"
+	ownAction   = "sse-soak/sse-soak@COMMIT"
 	helpOfRun   = "cmd/soak/testdata/help/run.txt"
 	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
 )

@@ -1,15 +1,18 @@
-// Package docs checks what the Markdown of this repository names: files, headings, make targets,
-// tests, environment variables and flags.
+// Package docs checks what the Markdown of this repository and the texts of its programs name: files, headings, make
+// targets, tests, environment variables and flags.
 package docs
 
 import (
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,7 +34,7 @@ const root = "../.."
 var made = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
 
 // foreign are names that look like ours: k6's modules, the operator's, and what the reader writes.
-var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars)$`)
+var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars|grafana/grafana|nginx/nginx-prometheus-exporter)$`)
 
 var (
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
@@ -89,6 +92,8 @@ var (
 	target    = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
 	variable  = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b`)
 	flag      = regexp.MustCompile(` --([a-z][a-z0-9-]+)`)
+	pageName  = regexp.MustCompile(`(?:^|[\s(\x60"])([\w.][\w./-]*\.md)\b`)
+	quoted    = regexp.MustCompile("`[^`\n]+`|^make [a-z0-9-]+$")
 )
 
 // slug is the anchor that GitHub gives a heading.
@@ -118,31 +123,48 @@ func (r tree) wrong(t *testing.T, page string) (out []string) {
 		}
 	}
 	for _, span := range code.FindAllString(text, -1) {
-		for _, w := range word.FindAllString(span, -1) {
-			if w = strings.TrimRight(w, "/."); !r.has(path.Dir(page), w) {
-				missing("file", w)
-			}
+		out = append(out, r.wrongIn(page, span)...)
+	}
+	return append(out, r.wrongPages(page, text)...)
+}
+
+// wrongPages lists the pages of Markdown that a text names and the repository does not have.
+func (r tree) wrongPages(from, text string) (out []string) {
+	for _, found := range pageName.FindAllStringSubmatch(text, -1) {
+		if name := found[1]; !r.ends[strings.TrimPrefix(name, "./")] && !r.files[path.Join(path.Dir(from), name)] {
+			out = append(out, fmt.Sprintf("%s: no page %s", from, name))
 		}
-		for _, name := range testName.FindAllString(span, -1) {
-			if r.tests[name] == nil && !foreign.MatchString(name) {
-				missing("test", name)
-			}
+	}
+	return out
+}
+
+// wrongIn lists what a span of code names and the repository does not have.
+func (r tree) wrongIn(page, span string) (out []string) {
+	missing := func(kind, name string) { out = append(out, fmt.Sprintf("%s: no %s %s", page, kind, name)) }
+	for _, w := range word.FindAllString(span, -1) {
+		if w = strings.TrimRight(w, "/."); !r.has(path.Dir(page), w) {
+			missing("file", w)
 		}
-		for _, name := range variable.FindAllString(span, -1) {
-			if !r.words[name] {
-				missing("variable", name)
-			}
+	}
+	for _, name := range testName.FindAllString(span, -1) {
+		if r.tests[name] == nil && !foreign.MatchString(name) {
+			missing("test", name)
 		}
-		for _, name := range flag.FindAllStringSubmatch(span, -1) {
-			setting := strings.ToUpper(strings.ReplaceAll(name[1], "-", "_"))
-			if strings.Contains(span, "soak ") && !r.words[name[1]] && !r.words[setting] && !r.words[strings.ToLower(setting)] {
-				missing("flag", name[0])
-			}
+	}
+	for _, name := range variable.FindAllString(span, -1) {
+		if !r.words[name] {
+			missing("variable", name)
 		}
-		for _, name := range target.FindAllStringSubmatch(span, -1) {
-			if !r.targets[name[1]] {
-				missing("make target", name[1])
-			}
+	}
+	for _, name := range flag.FindAllStringSubmatch(span, -1) {
+		setting := strings.ToUpper(strings.ReplaceAll(name[1], "-", "_"))
+		if strings.Contains(span, "soak ") && !r.words[name[1]] && !r.words[setting] && !r.words[strings.ToLower(setting)] {
+			missing("flag", name[0])
+		}
+	}
+	for _, name := range target.FindAllStringSubmatch(span, -1) {
+		if !r.targets[name[1]] {
+			missing("make target", name[1])
 		}
 	}
 	return out
@@ -178,6 +200,45 @@ func TestMarkdownNamesWhatIsThere(t *testing.T) {
 	require.Empty(t, strings.Join(wrong, "\n"))
 }
 
+// What programs print has names in it, too: `make up`, docs/aws.md.
+func TestTextsOfProgramsNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	all := readTree(t)
+	var wrong []string
+	for name := range all.files {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		for _, text := range literals(t, name) {
+			for _, span := range quoted.FindAllString(text, -1) {
+				wrong = append(wrong, all.wrongIn(name, span)...)
+			}
+			wrong = append(wrong, all.wrongPages(name, text)...)
+		}
+	}
+	slices.Sort(wrong)
+	require.Empty(t, strings.Join(wrong, "\n"))
+}
+
+// literals returns the string literals of a Go file.
+func literals(t *testing.T, name string) (out []string) {
+	t.Helper()
+	source := []byte(read(t, name))
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile(name, -1, len(source)), source, nil, 0)
+	for {
+		_, kind, text := s.Scan()
+		switch kind { //nolint:exhaustive // nothing else has a text that is shown
+		case token.EOF:
+			return out
+		case token.STRING:
+			value, err := strconv.Unquote(text)
+			require.NoError(t, err, name)
+			out = append(out, value)
+		}
+	}
+}
+
 func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "one-test", slug("One test"))
@@ -195,4 +256,12 @@ func TestWhatIsMissingIsFound(t *testing.T) {
 	} {
 		require.Equal(t, there, all.has("docs", word), word)
 	}
+	all.ends["b.md"] = true
+	require.Equal(t, []string{"docs/a.md: no page DESIGN.md", "docs/a.md: no page c.md"}, all.wrongPages("docs/a.md", "See DESIGN.md, ./b.md, a.md, (c.md) and https://host/d.md."))
+	require.Equal(t, []string{"x.go: no variable NO_SUCH", "x.go: no make target stack"}, all.wrongIn("x.go", "`NO_SUCH=1 make stack`"))
+}
+
+func TestLiteralsAreThoseOfTheSource(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, literals(t, "test/docs/docs_test.go"), "../..")
 }

@@ -114,7 +114,7 @@ func TestAKilledSoakLeavesNothingOfItsActions(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1",
-		"--at", "0s both: sleep 300 & sleep 300; true", "--at", "0s left: sleep 300 &")
+		"--at", "0s both: sleep 300 & sleep 300; true", "--at", "0s left: sleep 300 &", "--at-env", "SOAK_E2E_MARK")
 	sleeping := func() (n int) {
 		for _, pid := range processes(m) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

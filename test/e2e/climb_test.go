@@ -48,7 +48,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 		{"good", always(func(int) string { return goodNoop }), verdict.Pass, "not reached: 150 connections were sustained", ""},
 		{"silent beyond 50", after50(silence), verdict.Pass, "between 50 and 100 connections", ""},
 		{"every other noop lost beyond 50", after50(half), verdict.Pass, "between 50 and 100 connections", ""},
-		{"silent", always(silence), verdict.Fail, "below 50 connections", "the stream was silent"},
+		{"silent", always(silence), verdict.Fail, "below 50 connections", "nothing more arrived"},
 		{"every other noop lost", always(half), verdict.Fail, "below 50 connections", "missed 1"},
 		{"corrupted", always(corrupted), verdict.Fail, "below 50 connections", "corrupted"},
 		{"corrupted beyond 50", after50(corrupted), verdict.Fail, "between 50 and 100 connections", "corrupted"},
@@ -75,7 +75,7 @@ func TestChurnAndFanoutOfBadServices(t *testing.T) {
 			say  func(id string, n int) string
 			says string
 		}{
-			"silent":    {always(func(int) string { return "" }), "the stream was silent"},
+			"silent":    {always(func(int) string { return "" }), "nothing more arrived"},
 			"corrupted": {always(func(int) string { return "data: 1\n\n" }), "corrupted"},
 			"doubled":   {always(func(int) string { return goodNoop + goodNoop }), "twice"},
 		} {

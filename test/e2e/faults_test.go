@@ -3,13 +3,18 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -72,13 +77,58 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 	}
 }
 
-func TestADyingBackendFails(t *testing.T) {
+// The clock finds one or both of the noops that are missing at the end, the server's ledger lists both: each is named once.
+func TestEachLostNoopIsNamedOnce(t *testing.T) {
 	t.Parallel()
-	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	r := begin(t, []string{"BACKEND_FAULT=drop:noop=5,count=3"}, "--connections", "6", "--seconds", "20", "--noop-interval", "1")
 	v := r.judged()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Equal(t, 20, v.Connections.Dropped)
-	require.Contains(t, reasons(v), "the backend died at")
+	named := map[string]uint64{} // of each connection
+	for _, f := range v.Findings {
+		if missed := regexp.MustCompile(`^(\S+) missed noops 5 (and|to) (\d+): nothing arrived after noop 4 `).FindStringSubmatch(f.Text); missed != nil {
+			last, err := strconv.ParseUint(missed[3], 10, 64)
+			require.NoError(t, err)
+			require.NotContains(t, named, f.ID)
+			named[f.ID] = last - 4
+		} else {
+			require.NotContains(t, f.Text, "missed", r.out.String())
+		}
+	}
+	require.Len(t, named, 1, r.out.String())
+	for _, n := range named {
+		require.Equal(t, n, v.Noops.Missed)
+		require.GreaterOrEqual(t, n, uint64(2))
+	}
+}
+
+// The cause comes first, equal findings are one line, and their number is exact, though 50 of them are listed.
+func TestADyingBackendFails(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "60", "--seconds", "12", "--noop-interval", "1", "--junit", filepath.Join(folder, "junit.xml"))
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Equal(t, 60, v.Connections.Dropped)
+	require.Regexp(t, `^the backend died at `, v.Reasons[0])
+	require.LessOrEqual(t, len(v.Headline()), 6, r.out.String())
+	require.Equal(t, "the target stayed up", v.Criteria[0].Name)
+	require.Equal(t, uint64(60), v.Total(ledger.KindDropped))
+	dropped := 0
+	for _, g := range v.Groups {
+		if g.Kind == string(ledger.KindDropped) {
+			dropped += g.Connections
+			require.Contains(t, v.Reasons, g.Text)
+		}
+	}
+	require.Equal(t, 60, dropped)
+	require.Regexp(t, `connections were dropped \((truncated|reset)\), (each after noop 2|after noops \d to \d), (at|from) `, reasons(v))
+	page, err := os.ReadFile(r.dir.Path(results.PageFile))
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)What happened.*the backend died at .*60 × dropped`, string(page))
+	require.Contains(t, string(page), "planned")
+	junit, err := os.ReadFile(filepath.Join(folder, "junit.xml"))
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)name="the target stayed up".*the backend died at`, string(junit))
 }
 
 func TestADyingBackendIsSurvivedByReconnecting(t *testing.T) {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,6 +64,9 @@ func TestHandshake(t *testing.T) {
 	scales := section(v, "Scales").Rows
 	require.Equal(t, []string{"100", "400"}, []string{scales[0][0], scales[1][0]})
 	phases := section(v, "Phases, ms").Rows
+	for _, row := range section(v, "Bytes").Rows {
+		require.Regexp(t, `^(99|100)\.`, row[4], "received of what was expected: %s", row)
+	}
 	require.Len(t, phases, 6, "TCP, TLS and answer of two scales")
 	require.Equal(t, "400", phases[5][2])
 }
@@ -71,6 +76,14 @@ func TestHandshakeKeepsToItsRate(t *testing.T) {
 	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.LessOrEqual(t, v.Metrics[0].Value, 21., "connections/s")
+}
+
+func TestHandshakeLimitsItsRateAndMean(t *testing.T) {
+	t.Parallel()
+	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20", "--min-rate", "30", "--max-mean-ms", "0.01").judged()
+	require.NotEqual(t, verdict.Pass, v.Verdict)
+	require.Regexp(t, `60 connections: (1?\d|20|21)(\.\d)?/s, the limit is at least 30`, reasons(v))
+	require.Contains(t, reasons(v), "the limit is at most 0.01 ms")
 }
 
 func TestHandshakeHoldsConnections(t *testing.T) {
@@ -114,25 +127,94 @@ func TestHandshakeFindsAServiceThatTakesStrangers(t *testing.T) {
 // strangers is a service that takes clients of its authority, and does something else with all others.
 func strangers(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
-	require.NoError(t, err)
-	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(ca))
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return secure(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
 			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
 				return
 			}
 		}
 		with(w, r)
-	}))
+	})
+}
+
+// secure is a TLS server that passes the pool of its authority to its handler.
+func secure(t *testing.T, certs string, auth tls.ClientAuthType, with func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
+	require.NoError(t, err)
+	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(ca))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { with(w, r, pool) }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: auth, ClientCAs: pool}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
+// A server that checks certificates for its first 50 connections only is found at the first scale or at a later one.
+func TestHandshakeFindsAServerThatFailsOpen(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int64{50, 300} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			t.Parallel()
+			certs := certificates(t)
+			var connections, accepted atomic.Int64
+			url := secure(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
+				checked := connections.Add(1) <= after
+				chain := r.TLS.PeerCertificates
+				trusted := len(chain) > 0
+				if trusted {
+					_, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+					trusted = err == nil
+				}
+				switch {
+				case trusted:
+				case checked:
+					w.WriteHeader(http.StatusForbidden)
+				default:
+					accepted.Add(1)
+				}
+			})
+			v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "100,400").judged()
+			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+			require.Positive(t, accepted.Load())
+			require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
+			require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
+		})
+	}
+}
+
+func TestHandshakeFindsAServerThatChecksTheIssuersNameOnly(t *testing.T) {
+	t.Parallel()
+	certs := certificates(t)
+	own, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
+	require.NoError(t, err)
+	url := secure(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, _ *x509.CertPool) {
+		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != own.Leaf.Issuer.String() {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name got an answer: ")
+}
+
+// A held run tries strangers while its connections are open.
+func TestHandshakeTriesStrangersWhileItHolds(t *testing.T) {
+	t.Parallel()
+	certs := certificates(t)
+	var connections atomic.Int64
+	url := strangers(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
+		if connections.Add(1) <= 3 { // those before the load
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
 }
 
 // To be let in is to get an answer. A connection that only ends tells nothing, and nginx refuses a

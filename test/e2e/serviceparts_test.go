@@ -104,7 +104,7 @@ func TestADescriptionWhoseTokenCannotBeHadFailsK6(t *testing.T) {
 		"async () => 'x'":                       "token() of the service mine: it returned a promise: it must return a text, so it cannot be async",
 	} {
 		file := filepath.Join(t.TempDir(), "mine.js")
-		require.NoError(t, os.WriteFile(file, []byte("export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: {} };"), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte("export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: 'unchecked' };"), 0o600))
 		cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 			"--env", "SERVICE="+file, "--env", "CONNECTIONS=2", "--env", "SECONDS=40", "--env", "BACKEND_URL=http://127.0.0.1:1")
 		out, err := cmd.CombinedOutput()

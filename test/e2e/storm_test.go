@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -72,9 +73,10 @@ func TestAStormThatIsTooShort(t *testing.T) {
 type stormy struct {
 	foreign
 	connects int
-	refuse   func(connects int) bool // whether it refuses the connect of that number, from 1
-	stalls   int                     // at the connect of this number it stalls
-	until    time.Time               // until then
+	refuse   func(connects int) bool          // whether it refuses the connect of that number, from 1
+	wait     func(connects int) time.Duration // for how long it delays that connect
+	stalls   int                              // at the connect of this number it stalls
+	until    time.Time                        // until then
 }
 
 func (s *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,8 +86,12 @@ func (s *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.connects == s.stalls {
 			s.until = time.Now().Add(2500 * time.Millisecond)
 		}
-		refused := s.refuse != nil && s.refuse(s.connects)
+		refused, delay := s.refuse != nil && s.refuse(s.connects), time.Duration(0)
+		if s.wait != nil {
+			delay = s.wait(s.connects)
+		}
 		s.mu.Unlock()
+		time.Sleep(delay)
 		if refused {
 			http.Error(w, "too many at once", http.StatusServiceUnavailable)
 			return
@@ -127,6 +133,71 @@ func TestAStormOfWhichSomeAreRefused(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
 	require.Contains(t, factOf(v, "reconnects at once"), "× status 503, the first after ")
 	require.Equal(t, "0", section(v, "Storms").Rows[0][11])
+}
+
+// A limiter admits ten connects per second, evenly, from the connect after the first ones on.
+type limiter struct {
+	after    int
+	admitted []time.Time
+}
+
+// turn returns for how long the connect has to wait for its turn.
+func (l *limiter) turn() time.Duration {
+	now := time.Now()
+	if n := len(l.admitted); n > 0 {
+		return max(l.admitted[n-1].Add(100*time.Millisecond).Sub(now), 0)
+	}
+	return 0
+}
+
+// refuse refuses a connect that is too early.
+func (l *limiter) refuse(connects int) bool {
+	if connects <= l.after {
+		return false
+	}
+	wait := l.turn()
+	if wait == 0 {
+		l.admitted = append(l.admitted, time.Now())
+	}
+	return wait > 0
+}
+
+// wait delays a connect that is too early.
+func (l *limiter) wait(connects int) time.Duration {
+	if connects <= l.after {
+		return 0
+	}
+	wait := l.turn()
+	l.admitted = append(l.admitted, time.Now().Add(wait))
+	return wait
+}
+
+// A refused client waits ever longer, so the rate at which streams come back is not the one that the service admits.
+func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
+	t.Parallel()
+	l := &limiter{after: 40 + 36}
+	v := storms(t, &stormy{refuse: l.refuse}, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
+	require.Len(t, l.admitted, 36)
+	require.Less(t, 36/l.admitted[35].Sub(l.admitted[0]).Seconds(), 8., "the clients waited, or this tests nothing")
+	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "whether the service admits 8 connects per second was not measured: 3")
+	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
+}
+
+// A service that makes clients wait is asked all the time, so its rate is measured.
+func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
+	t.Parallel()
+	for least, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
+		t.Run("MIN_RATE="+least, func(t *testing.T) {
+			t.Parallel()
+			l := &limiter{after: 40 + 36}
+			v := storms(t, &stormy{wait: l.wait}, "--connections", "40", "--seconds", "33", "--min-rate", least, "--late-ms", "20000")
+			require.Equal(t, want, v.Verdict, reasons(v))
+			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
+			require.NoError(t, err)
+			require.InEpsilon(t, 36/l.admitted[35].Sub(l.admitted[0]).Seconds(), rate, .1)
+		})
+	}
 }
 
 func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,39 @@ func TestChurnFindsTheConnectionThatLostANoop(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.EqualValues(t, 1, v.Noops.Missed, reasons(v))
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
+}
+
+// An endless service acknowledges the request to end a stream, and does not end it.
+type endless struct {
+	foreign
+	connects atomic.Int64
+}
+
+func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/event/forcedisconnect":
+		return // 200
+	case "/event/connect":
+		e.connects.Add(1)
+	}
+	e.foreign.ServeHTTP(w, r)
+}
+
+func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []string{"0", "1"} { // 0: the default, 15 s, which is longer than the run
+		t.Run("END_TIMEOUT="+timeout, func(t *testing.T) {
+			t.Parallel()
+			service := &endless{foreign: foreign{interval: time.Second, streams: map[string]chan struct{}{}}}
+			server := httptest.NewServer(service)
+			defer server.Close()
+			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", server.URL).judged()
+			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+			require.EqualValues(t, v.Connections.Planned, service.connects.Load(), "every planned stream was opened")
+			require.Equal(t, v.Connections.Planned, v.Connections.Unfinished)
+			require.Contains(t, reasons(v), "the server did not end the stream within")
+		})
+	}
 }
 
 // patient keeps a test beside many others from finding the limit of this machine.
@@ -86,4 +121,24 @@ func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
 	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
 	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
 	require.Equal(t, []uint64{0, 0}, []uint64{v.Noops.Missed, v.Noops.Duplicated}, reasons(v))
+}
+
+// A service that stamps a broadcast 300 ms after the request is fast by its stamp, and slow since the request.
+func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	service := &foreign{interval: time.Second, streams: map[string]chan struct{}{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/event/broadcast" {
+			time.Sleep(delay)
+		}
+		service.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	v := smoke(t, "fanout", "--levels", "20", "--late-ms", "20000", "--backend-url", server.URL).judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Len(t, v.Metrics, 2)
+	byStamp, sinceRequest := v.Metrics[0].Value, v.Metrics[1].Value
+	require.GreaterOrEqual(t, sinceRequest, float64(delay.Milliseconds()))
+	require.GreaterOrEqual(t, sinceRequest-byStamp, 0.9*float64(delay.Milliseconds()), "the stamp hides the delay")
 }

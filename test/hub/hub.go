@@ -50,6 +50,8 @@ type Hub struct {
 	Lose     func(topic string, payload string) bool
 	Then     bool
 
+	LateHeaders bool // the service sends the headers of a stream with its first event
+
 	mu      sync.Mutex
 	opened  int
 	open    int
@@ -237,7 +239,9 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	}
 	send(missed)
 	flush()
-	w.(http.Flusher).Flush()
+	if !h.LateHeaders {
+		w.(http.Flusher).Flush()
+	}
 	beat, beats := after(h.Beat)
 	_, own := after(h.OwnEvery)
 	_, end := after(h.Lifetime)
@@ -271,6 +275,9 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 func (h *Hub) writer(w http.ResponseWriter, r *http.Request) (send func(string), flush func()) {
 	if h.Gzip == 0 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		return func(text string) {
+			if text == "" {
+				return
+			}
 			_, _ = io.WriteString(w, text)
 			w.(http.Flusher).Flush()
 		}, func() {}

@@ -3,7 +3,6 @@
 package stack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -16,14 +15,11 @@ import (
 	"testing"
 	"time"
 
-	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/netns"
-	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
-	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
 // The shape of a soak on AWS, on one machine: the stack with everything that watches it, and two machines of runners, each
@@ -59,7 +55,7 @@ func TestTwoMachines(t *testing.T) {
 	parts.Wait()
 	dir := results.Dir(filepath.Join(out, "machines"))
 	if kept != "" {
-		defer s.keep(dir, kept, begun)
+		defer s.keep(dir, kept)
 	}
 	said := run(t, time.Minute, "bin/soak", "merge", string(dir))
 	t.Log(said)
@@ -128,13 +124,7 @@ func inMachine(t *testing.T, machine string, env []string, program string, args 
 	return string(text), err
 }
 
-// keep copies what a run leaves that a person reads, and draws the dashboards of its time.
-func (s *stack) keep(dir results.Dir, folder string, begun time.Time) {
+// keep copies the results of a run that a person reads.
+func (s *stack) keep(dir results.Dir, folder string) {
 	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
-	now := time.Now()
-	step := max(5*time.Second, now.Sub(begun).Round(time.Second)/500)
-	require.NoError(s.t, draw.Files(context.Background(), folder, query.View{
-		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"testid": "machines", "instance": ".*"},
-		Range: prometheus.Range{Start: now.Add(-now.Sub(begun).Truncate(step) - step), End: now, Step: step}, // its last point is now
-	}))
 }

@@ -74,6 +74,8 @@ func (s *stack) isClosedToStrangers() {
 		status, body := s.ask(http.MethodGet, path, s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, "%s: %s", path, body)
 	}
+	status, body := s.ask(http.MethodDelete, "/event/forcedisconnect?id=nobody", "")
+	require.Equal(s.t, http.StatusUnauthorized, status, "OPEN_DISCONNECT is off by default: %s", body)
 	host := ownAddress(s.t)
 	for _, port := range internalPorts {
 		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), time.Second)
@@ -216,9 +218,9 @@ func (s *stack) showsContainers() {
 	require.Positive(s.t, asked)
 }
 
-// keepsWhatK6Writes: k6, as from a laptop and without the token, with its metrics sent to Prometheus.
+// keepsWhatK6Writes: k6, as from a laptop, with its metrics sent to Prometheus.
 func (s *stack) keepsWhatK6Writes() {
-	runWith(s.t, 2*time.Minute, s.remoteWrite("K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
+	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
 		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
 	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
@@ -297,7 +299,7 @@ func (s *stack) becomesACluster() {
 		return s.value(`sum(backend_streams_open)`) == fmt.Sprint(streams) && s.value(`count(backend_streams_open > 0)`) == "3"
 	})
 	for n := range streams {
-		status, body := s.ask(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), "")
+		status, body := s.ask(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, body)
 	}
 }

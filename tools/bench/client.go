@@ -157,7 +157,7 @@ func (r *runner) end() (received, missed uint64) {
 	case <-time.After(time.Minute):
 		check(errors.New("the runner did not end within a minute of being asked to"))
 	}
-	for _, c := range r.shard().Connections {
+	for c := range r.shard().Records() {
 		received += c.Received
 		// By numbers alone: a saturated runner's clock may doubt a noop that then came late.
 		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted

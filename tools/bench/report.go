@@ -49,7 +49,7 @@ type Metric struct {
 	Interval   bool    `json:"confidence_interval,omitempty"` // or the 95 % confidence interval
 	Limit      float64 `json:"limit,omitempty"`               // 0: none
 	Verdict    Verdict `json:"verdict,omitempty"`
-	Peers      string  `json:"peers,omitempty"` // published in DESIGN.md and issue 2, same unit
+	Peers      string  `json:"peers,omitempty"` // measured before, on a machine of the same kind, same unit
 }
 
 // metric is the median of what was measured once or several times.
@@ -224,8 +224,8 @@ func (r *Report) write(w io.Writer) {
 	for _, f := range r.Figures {
 		fmt.Fprintf(w, "- **%s, %s**: %s\n", f.Section, f.Name, f.Definition)
 	}
-	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions, for slopes the 95 % confidence interval. Peers' figures are\n"+
-		"those that DESIGN.md and issue 2 publish, measured on a machine of the same kind. KB is 1024 bytes.")
+	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions, for slopes the 95 % confidence interval. Peers' figures\n"+
+		"were measured before, on a machine of the same kind. KB is 1024 bytes.")
 	_ = whatran.Write(w, r.Ran)
 }
 

@@ -28,6 +28,7 @@ func (sc *scenario) expectBreaks(e *expected) {
 	case "action":
 		set("action: streams lost", exactly(sc.Plan.Connections))
 		set("action: missed", e.Counts["missed"])
+		set("action: not resumed", e.Counts["not owed"])
 		set("action: duplicated", e.Counts["duplicated"])
 		set("action: streams not back", e.Counts["dropped"])
 	}

@@ -94,7 +94,7 @@ func goesOn(r *rand.Rand, sc *scenario) {
 	if h.Resume != "data" {
 		h.Resume = oneOf(r, "header", "query")
 	}
-	if h.Heartbeat == "after a line" { // it has an id
+	if h.Heartbeat == "after a line" { // it resets the id
 		h.Heartbeat = "event"
 	}
 	h.Strangers = slices.DeleteFunc(h.Strangers, func(what string) bool { return strings.HasPrefix(what, "run") || strings.HasSuffix(what, "marker") }) // so do these
@@ -137,6 +137,9 @@ func stormed(seam string) prepare {
 func turned(times int, how ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Wait = oneOf(r, how...), times, 1200*time.Millisecond
+		if times == 0 { // for longer than a client may be disconnected
+			sc.Plan.MaxOutage = 3
+		}
 		for n := 1; n < sc.Plan.Connections; n += 3 {
 			if n%10 != 0 { // which is held
 				sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(n))
@@ -183,6 +186,19 @@ var lifetimeKinds = []kind{
 
 var cleanLifetimes = []kind{{"clean", "clean", rotated("")}}
 
+// reconnectKinds are correct services whose streams end so late that clients have no time to reconnect.
+var reconnectKinds = []kind{
+	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.Plan.Connections, sc.Plan.Seconds, sc.Hub.Retry = 60, lead+10, 300
+		sc.HubFault.Lives = 30 * time.Second
+	}},
+	{"published reconnect", "refused once after a planned end", func(r *rand.Rand, sc *scenario) {
+		rotated("")(r, sc)
+		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Devices = "503", 1, []string{sc.Plan.id(0)}
+	}},
+}
+
 // rotated is a service that does so to what streams missed that it ended.
 func rotated(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
@@ -227,6 +243,8 @@ var actionKinds = []kind{
 	{"action", "the action fails", then(acted("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid("the action restart .* did not do what the run was to test: exit code 3; it said last: I could not")
 	})},
+	{"action", "ids reset before the restart", then(acted("", ""), resetsIDs)},
+	{"action", "no ids at the restart", then(acted("", ""), sendsNoIDs)},
 	{"action", "the action fails, and messages are lost", acted(seamNothing, "; exit 3")},
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -39,11 +40,12 @@ func (c counts) add(name string, s span) {
 
 // An expected is what a verdict has to say.
 type expected struct {
-	Outcomes []verdict.Outcome
-	Counts   counts
-	Any      bool            // counts are not compared
-	Devices  map[string]bool // that have to be named, or where false may be
-	Reason   string          // a regular expression that the reasons have to match
+	Outcomes        []verdict.Outcome
+	Counts          counts
+	ConnectionsOnly bool            // the pass must be one of connections only
+	Any             bool            // counts are not compared
+	Devices         map[string]bool // ids that must be named (true) or may be (false)
+	Reason          string          // a regular expression that the reasons must match
 	// Hidden is how many losses nobody could have noticed: a pass that says so is allowed.
 	Hidden int
 }
@@ -83,12 +85,15 @@ func countsOf(j *verdict.Verdict) map[string]int {
 			counts["action: streams not back"] += e.Never
 			counts["action: missed"] += int(e.Missed)
 			counts["action: duplicated"] += int(e.Doubled)
+			counts["action: not resumed"] += int(e.NotResumed)
 		}
 	}
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
 	counts["announced"], counts["strayed"], counts["not owed"] = int(m.Announced), int(m.Strayed), int(m.NotOwed)
+	counts["id resets"], counts["no ids"] = int(j.Total(ledger.KindIDReset)), int(j.Total(ledger.KindNoID))
+	counts["checked"] = int(m.Checked)
 	if p := m.Published; p != nil {
 		counts["messages confirmed"], counts["messages refused"], counts["messages open"] = int(p.Confirmed), int(p.Refused), int(p.Open)
 	}
@@ -109,6 +114,9 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	}
 	if said := append(slices.Clone(j.Reasons), j.Warnings...); e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(said, "\n")) {
 		differences = append(differences, fmt.Sprintf("no reason or warning matches %q", e.Reason))
+	}
+	if j.ConnectionsOnly() != e.ConnectionsOnly {
+		differences = append(differences, "the verdict is "+j.Word())
 	}
 	if e.Any {
 		return differences, false
@@ -239,10 +247,8 @@ func (sc *scenario) expectDevice(d *device) counts {
 	if sc.Strike.NeverEnd && sc.Strike.meant(d.id) {
 		c.add("unfinished", exactly(1))
 	}
-	if !d.endedAsAsked() {
-		c.add("dropped", exactly(1))
-	}
-	c.add("reconnected", exactly(d.streams-1))
+	c.add("dropped", sc.expectDrop(d))
+	c.add("reconnected", sc.expectReconnected(d))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.noops {
 		n := &d.noops[i]
@@ -257,6 +263,29 @@ func (sc *scenario) expectDevice(d *device) counts {
 		c.add("late", sc.expectLate(n))
 	}
 	return c
+}
+
+// expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at the end, and 0
+// for other clients.
+func (sc *scenario) expectDrop(d *device) span {
+	if d.endedAsAsked() {
+		return span{}
+	}
+	if !sc.Plan.Reconnect {
+		return exactly(1)
+	}
+	disconnected := d.openedAt.Add(sc.Plan.hold()).Sub(d.over())
+	return span{btoi(disconnected > sc.Plan.maxOutage()+2*hubSlack), btoi(disconnected > sc.Plan.maxOutage()-2*hubSlack)}
+}
+
+// expectReconnected returns how many streams followed the first one. The run may have ended before the headers of the last one
+// arrived at the client.
+func (sc *scenario) expectReconnected(d *device) span {
+	again := exactly(d.streams - 1)
+	if again.Max > 0 && d.over().Sub(d.lastOpen) < hubSlack {
+		again.Min--
+	}
+	return again
 }
 
 // slack is how far the times of client and service may differ.

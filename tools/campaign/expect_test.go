@@ -49,6 +49,14 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 	}
 }
 
+func TestAStreamThatOpensAtTheEndMayNotBeSeenByItsClient(t *testing.T) {
+	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
+		d := truth(time.Second, "00", time.Second)
+		d.streams, d.lastOpen = 3, d.over().Add(-age)
+		require.Equal(t, want, (&scenario{}).expectReconnected(d), age)
+	}
+}
+
 func TestAPassDespiteALossIsAMissedFault(t *testing.T) {
 	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
 	j := &verdict.Verdict{}

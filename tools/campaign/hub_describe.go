@@ -40,7 +40,10 @@ func (h *hubSpec) description() object {
 	if h.Then {
 		connect["then"] = object{"event": "hello", "client": "json:$.you.id", "url": "{base}/join/{client}", "body": `{"topic":"{topic}"}`, "ok": []int{202}}
 	}
-	out := object{"name": "campaign", "connect": connect, "message": h.messages(), "publish": h.publishing()}
+	out := object{"name": "campaign", "connect": connect, "message": h.Message}
+	if h.Message == nil {
+		out["message"], out["publish"] = h.messages(), h.publishing()
+	}
 	if h.Token != "" {
 		out["token"] = true // a function: see describe
 	}

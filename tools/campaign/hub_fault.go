@@ -39,6 +39,7 @@ type hubFault struct {
 	Devices []string      // none: all
 	From    int           // number of the first message of the topic
 	Count   int           // so many of them; 0: all from there on
+	Every   int           // only every nth of these; 0: each
 	By      int           // what is added to a number
 	Wait    time.Duration // of a delay
 
@@ -54,18 +55,20 @@ type hubFault struct {
 	Turn  string // how clients that come back are turned away, or kept waiting: a status, reset, slow
 	Turns int    // so often each time; 0: always
 
-	Answer  int  // to a stream's connect
-	Join    int  // to its second request
-	Beats   bool // no heartbeat comes
-	Early   bool // streams end before their lifetime
-	Overdue bool // they end long behind it
-	Stale   bool // a token is refused that is still good, once a stream has ended
-	Never   bool // streams do not end when they are asked to
+	Answer  int           // to a stream's connect
+	Join    int           // to its second request
+	Beats   bool          // no heartbeat comes
+	Lives   time.Duration // mean lifetime of a stream, which the service then ends; 0: until its end is requested
+	Early   bool          // streams end before their lifetime
+	Overdue bool          // they end long behind it
+	Stale   bool          // a token is refused that is still good, once a stream has ended
+	Never   bool          // streams do not end when they are asked to
 }
 
 // at says whether the fault is meant for that message, on a stream of that device.
 func (f *hubFault) at(id string, l *letter) bool {
-	return f.Act != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count)
+	return f.Act != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
+		(f.Every == 0 || (l.number-f.From)%f.Every == 0)
 }
 
 func (f *hubFault) meant(id string) bool {

@@ -101,8 +101,11 @@ var publishedKinds = []kind{
 		if sc.Hub.Resume == "none" {
 			sc.Hub.Resume = "header"
 		}
-		if sc.Hub.IDs == hubConstant {
+		if sc.Hub.Form != formID && (sc.Hub.IDs == hubConstant || sc.Hub.IDs == hubNone) {
 			sc.Hub.IDs = hubUUID
+		}
+		if sc.Hub.Heartbeat == "after a line" { // it resets the id
+			sc.Hub.Heartbeat = "event"
 		}
 		exact(hubGap)(r, sc)
 	}},
@@ -132,12 +135,16 @@ var publishedKinds = []kind{
 		sc.Plan.Seconds = lead + 9
 		sc.Hub.Heartbeat, sc.Hub.Beat, sc.Hub.Every = "comment", 500*time.Millisecond, 1
 		steady(sc)
-		sc.HubFault, sc.Fails, sc.Reason = hubFault{Beats: true}, true, "was silent for .* a heartbeat is due every 1s"
+		sc.HubFault, sc.Fails, sc.Reason = hubFault{Beats: true}, true, "was silent for .* a heartbeat is due every 1 s"
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
 		then(forSome(hubFault{Early: true}), failing(tooEarly))(r, sc)
 	}},
+	{publishedGroup, "heartbeats reset the id", then(rotated(""), resetsIDs)},
+	{publishedGroup, "no ids to resume from", then(rotated(""), sendsNoIDs)},
+	{publishedGroup, "streams too short", shortLived(hubFault{})},
+	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{Act: hubLose, From: 1, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
 		forSome(hubFault{Never: true})(r, sc)
@@ -153,6 +160,37 @@ var publishedKinds = []kind{
 	{publishedGroup, "shard of a publisher missing", tampered("left no shard|not observed|no readable shard", os.Remove)},
 	{publishedGroup, "shard of a publisher with a flipped bit", tampered("", changed(flip))},
 	{publishedGroup, "shard of a publisher, of another run", staleShard},
+}
+
+// resetsIDs makes heartbeats reset the ids of clients.
+func resetsIDs(_ *rand.Rand, sc *scenario) {
+	h := sc.Hub
+	if h.Resume == "data" {
+		h.Resume = "query"
+	}
+	h.Heartbeat, h.Beat = "after a line", 100*time.Millisecond
+}
+
+// sendsNoIDs makes a service send no ids, although its description says that streams resume.
+func sendsNoIDs(_ *rand.Rand, sc *scenario) {
+	h := sc.Hub
+	if h.Form == formID {
+		h.Form = formFlat
+	}
+	if h.Resume == "data" {
+		h.Resume = "query"
+	}
+	h.IDs = hubNone
+}
+
+// shortLived makes streams so short that most messages are published while a stream starts or ends.
+func shortLived(f hubFault) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		h, f := sc.Hub, f
+		h.Rate, sc.Plan.Interval = float64(h.Topics)/.8, .8
+		h.End, h.Lifetime, h.Retry, h.Resume, h.Gap = "server", 1.2+.4*r.Float64(), 50, "none", ""
+		sc.Plan.Reconnect, sc.HubFault, sc.Reason = true, f, "could have missed most messages unnoticed"
+	}
 }
 
 // byAnotherClock has the service write its own time into messages, by a clock that is wrong.

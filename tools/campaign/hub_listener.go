@@ -23,7 +23,8 @@ type listener struct {
 type openSpan struct {
 	from, to time.Time
 	how      string // it ended: one of the words below
-	resumed  bool   // it goes on behind the one before, as its client asked
+	resumed  bool   // it goes on behind the one before, as its client asked or would have, had the service not reset its id
+	withID   bool   // its client said behind what
 	known    bool   // the client said afterwards what it had read of it
 }
 

@@ -56,6 +56,7 @@ func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
 		reset(w)
 	default:
 		status, _ := strconv.Atoi(h.fault.Turn)
+		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(status)
 	}
 	return true
@@ -79,5 +80,40 @@ func restarted(down time.Duration) func(context.Context, *run, int) {
 				d.present.finish(endInOrder)
 			}
 		}
+	}
+}
+
+// resumesByID reports whether streams resume after the last value of the field id, by the description.
+func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume == "query" }
+
+// sendsIDs reports whether messages carry such ids.
+func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != hubNone || h.Form == formID) }
+
+// received reports whether the client received a message on an earlier stream.
+func (d *listener) received(before int) (came span) {
+	for _, f := range d.frames {
+		if f.kind == frameMessage && f.span < before {
+			came.Max = 1
+			came.Min = max(came.Min, btoi(d.spans[f.span].sure(f.at)))
+		}
+	}
+	return came
+}
+
+// expectIDs counts the reconnects of clients that had received messages but had no id to resume from.
+func (sc *scenario) expectIDs(d *listener, c counts) {
+	name := "no ids"
+	if sc.Hub.sendsIDs() {
+		name = "id resets"
+	}
+	for i, s := range d.spans {
+		if i == 0 || s.withID || !sc.Hub.resumesByID() {
+			continue
+		}
+		one := d.received(i)
+		if i == len(d.spans)-1 && s.to.Sub(s.from) < hubSlack { // its client may have left before it knew of it
+			one.Min = 0
+		}
+		c.add(name, one)
 	}
 }

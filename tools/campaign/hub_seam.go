@@ -99,6 +99,8 @@ func (t *hubTopic) last(f *feed, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
 		return 0
+	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // it had reset the id
+		return 0
 	case last == "":
 		return -1
 	}

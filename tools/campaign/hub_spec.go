@@ -22,6 +22,8 @@ type hubSpec struct {
 	HangsUp bool          // it ends the connection of a publisher behind each answer
 	Header  bool          // a stream says who it is in a header, otherwise in the query
 
+	Message any `json:",omitempty"` // message of the description of a service that is not published to; nil: it is
+
 	Form     string        // of the data
 	Time     string        // how the time is written
 	Marked   bool          // the description says where the marker is; likewise:
@@ -137,7 +139,12 @@ func drawHub(r *rand.Rand) *hubSpec {
 
 // anyOrder makes a service keep no order. Behind an id there would be messages that had come before it, and not all of the
 // others, so nothing goes on.
-func (h *hubSpec) anyOrder() { h.Order, h.Resume = "any", "none" }
+func (h *hubSpec) anyOrder() {
+	h.Order, h.Resume = "any", "none"
+	if h.End == "server" { // nothing is checked at the ends of a stream
+		h.Lifetime = 8
+	}
+}
 
 func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(4) == 0 {
@@ -176,12 +183,12 @@ func (h *hubSpec) drawStrangers(r *rand.Rand) {
 }
 
 // drawReturn draws how a stream goes on after it has ended. A client that says by an id where it was gets what it missed:
-// that is what the description promises, unless no id ever comes.
+// that is what the description promises.
 func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch {
-	case h.IDs == hubNone:
-		h.Resume = oneOf(r, "header", "none")
-	case h.IDs != hubConstant:
+	case h.Heartbeat == "after a line": // it resets the id
+		h.Resume = "none"
+	case h.IDs != hubNone && h.IDs != hubConstant:
 		h.Resume = oneOf(r, "header", "query", "none")
 	default:
 		h.Resume = "none"
@@ -193,6 +200,9 @@ func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch h.End {
 	case "server":
 		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
+		if h.Resume == "none" { // most messages come between two others
+			h.Lifetime = max(h.Lifetime, 8*h.interval().Seconds())
+		}
 	case "request":
 		h.Ends = oneOf(r, 0, 300*time.Millisecond)
 	}

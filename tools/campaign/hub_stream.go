@@ -279,7 +279,7 @@ func (f *feed) begin(last string) {
 	}
 	d.turned = 0
 	f.span = len(d.spans)
-	d.spans = append(d.spans, openSpan{from: time.Now(), resumed: f.span > 0 && last != ""})
+	d.spans = append(d.spans, openSpan{from: time.Now(), resumed: f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0), withID: last != ""})
 	if f.Resume != "none" {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
@@ -374,6 +374,11 @@ func (f *feed) beat() time.Duration {
 
 // lifetime is how long the stream will live, 0 for ever.
 func (f *feed) lifetime() time.Duration {
+	if f.fault.Lives > 0 && f.listener.n >= 0 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return time.Duration(f.random.ExpFloat64() * float64(f.fault.Lives))
+	}
 	if f.End != "server" || f.listener.n < 0 {
 		return 0
 	}

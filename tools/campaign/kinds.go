@@ -58,6 +58,27 @@ var soakKinds = []kind{
 	{"service", "named events", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actNamed, Devices: sc.Plan.some(r)} }},
 	{"service", "end early, and back", then(lengthened(8, 6), struck(actClose, 1), comesBack)},
 
+	{"reconnect", "clean random ends", then(reconnecting, lives)},
+	{"reconnect", "clean random ends, schedule anew", then(reconnecting, lives, anew)},
+	{"reconnect", "clean random ends, by the clock", then(reconnecting, lives, unnumbered)},
+	{"reconnect", "clean random ends, schedule anew, by the clock", then(reconnecting, lives, anew, unnumbered)},
+	{"reconnect", "in the last interval", then(reconnecting, endsLast)},
+	{"reconnect", "in the last interval, schedule anew", then(reconnecting, endsLast, anew)},
+	{"reconnect", "in the last interval, by the clock", then(reconnecting, endsLast, unnumbered)},
+	{"reconnect", "refused, within MAX_OUTAGE at the end", then(reconnecting, endsLast, refusedBack(0))},
+	{"reconnect", "refused for longer than MAX_OUTAGE at the end", then(reconnecting, refusedBack(2), func(r *rand.Rand, sc *scenario) {
+		sc.Strike.EndIn = sc.Plan.hold() - 4500*time.Millisecond
+		sc.Fails = true
+	})},
+	{"reconnect", "a loss, then in the last interval", then(reconnecting, func(r *rand.Rand, sc *scenario) {
+		sc.strike(r, actLose, 1, 3)
+		sc.Strike.EndIn, sc.Strike.Within = sc.Plan.hold()-2*sc.Plan.interval(), sc.Plan.interval()
+	})},
+	{"jitter", "30 % early or late", jittered(.6)},
+	{"jitter", "30 % early or late, one lost", then(jittered(.6), struck(actLose, 1), func(_ *rand.Rand, sc *scenario) {
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, Any: true}
+	})},
+
 	{"connect", "refuse 503", answered(http.StatusServiceUnavailable)},
 	{"connect", "refuse 409", answered(http.StatusConflict)},
 	{"connect", "refuse 500", answered(http.StatusInternalServerError)},
@@ -267,6 +288,56 @@ func comesBack(r *rand.Rand, sc *scenario) {
 	sc.Service.Resume = r.IntN(2) == 0
 	if sc.Service.IDs != idsNone {
 		numbered(r, sc)
+	}
+}
+
+// reconnecting makes clients reconnect to a service that replays missed noops.
+func reconnecting(r *rand.Rand, sc *scenario) {
+	sc.Plan.Connections, sc.Plan.Reconnect, sc.Plan.Seconds = 60+r.IntN(41), true, 20
+	sc.Plan.Interval = oneOf(r, 1, 1.5, 2.0)
+	s := sc.Service
+	s.Retry, s.Resume, s.EndsLate, s.Nginx, s.Framing = 300, true, false, false, "chunks"
+	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, phaseConnect, phaseRandom), 0
+	numbered(r, sc)
+}
+
+// lives makes the service end its streams at random.
+func lives(_ *rand.Rand, sc *scenario) {
+	sc.Service.Lives = 30 * time.Second
+	sc.Strike = strike{}
+}
+
+// endsLast makes the service end a few streams in the last intervals before the end of the run.
+func endsLast(r *rand.Rand, sc *scenario) {
+	sc.Strike = strike{Devices: sc.Plan.some(r), EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
+}
+
+// anew makes the service start a new schedule for each stream.
+func anew(_ *rand.Rand, sc *scenario) { sc.Service.Anew, sc.Service.Resume = true, false }
+
+// unnumbered sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter than an interval.
+func unnumbered(_ *rand.Rand, sc *scenario) {
+	sc.Service.IDs, sc.Plan.Interval = idsNone, 2
+	sc.Service.Schedule.Phase = phaseConnect
+}
+
+// refusedBack makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default.
+func refusedBack(maxOutage float64) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		if sc.Strike.Devices == nil {
+			sc.Strike.Devices = sc.Plan.some(r)
+		}
+		sc.Strike.Status, sc.Strike.Again, sc.Plan.MaxOutage = http.StatusServiceUnavailable, true, maxOutage
+	}
+}
+
+// jittered spreads noops around their schedule, over a share of the interval.
+func jittered(share float64) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
+		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, phaseConnect
+		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, idsNumbers, idsNone), false
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, Any: true}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -15,6 +16,7 @@ type plan struct {
 	Runners     int
 	PerVU       int // 0: as soak chooses
 	Reconnect   bool
+	MaxOutage   float64 `json:",omitempty"` // seconds; 0: the default
 	LateMS      int
 	MaxLate     int
 	Prefix      string
@@ -54,6 +56,14 @@ func (p *plan) lengthen(intervals, seconds float64) {
 	}
 }
 
+// maxOutage is for how long a client may be disconnected when the run ends.
+func (p *plan) maxOutage() time.Duration {
+	if !p.Reconnect {
+		return 0
+	}
+	return time.Duration(cmp.Or(p.MaxOutage, 30) * float64(time.Second))
+}
+
 func (p *plan) interval() time.Duration { return time.Duration(p.Interval * float64(time.Second)) }
 func (p *plan) late() time.Duration     { return time.Duration(p.LateMS) * time.Millisecond }
 
@@ -81,9 +91,13 @@ func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1))
 
 // flags are those of `soak run`.
 func (p *plan) flags() []string {
-	return []string{
+	flags := []string{
 		"--connections", fmt.Sprint(p.Connections), "--seconds", fmt.Sprint(p.Seconds), "--noop-interval", fmt.Sprint(p.Interval),
 		"--runners", fmt.Sprint(p.Runners), "--connections-per-vu", fmt.Sprint(p.PerVU), "--prefix", p.Prefix,
 		"--late-ms", fmt.Sprint(p.LateMS), "--max-late", fmt.Sprint(p.MaxLate), fmt.Sprintf("--reconnect=%t", p.Reconnect),
 	}
+	if p.MaxOutage > 0 {
+		flags = append(flags, "--max-outage", fmt.Sprint(p.MaxOutage))
+	}
+	return flags
 }

@@ -199,6 +199,9 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 func (r *run) described() ([]string, error) {
 	path := filepath.Join(r.dir, "service.js")
 	flags := []string{"--service", path, "--topics", fmt.Sprint(r.Hub.Topics), "--publish-rate", fmt.Sprint(r.Hub.Rate)}
+	if r.Hub.Message != nil {
+		return flags[:2], r.Hub.describe(path)
+	}
 	if !r.Hub.Marked { // or the run could be no pass
 		flags = append(flags, "--max-hidden", "1000000")
 	}

@@ -83,7 +83,7 @@ type family struct{ faulty, clean []kind }
 // families are all of them. Services that are published to are the first, and drawn as often as the others together.
 var families = []family{
 	{publishedKinds, cleanPublished}, {resumeKinds, cleanResumes}, {stormKinds, cleanStorms}, {lifetimeKinds, cleanLifetimes},
-	{tokenKinds, cleanTokens}, {actionKinds, cleanActions},
+	{tokenKinds, cleanTokens}, {actionKinds, cleanActions}, {uncheckedKinds, cleanUnchecked}, {reconnectKinds, reconnectKinds},
 }
 
 // breaking are all families but the first, as a name for a campaign of these.

@@ -32,6 +32,8 @@ type serviceSpec struct {
 	Framing  string        // chunks, split (each event in several chunks), close (ends with the connection)
 	EndsLate bool          // ends a stream at its next tick
 	Retry    int           // ms; 0: none
+	Lives    time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
+	Anew     bool          `json:",omitempty"` // the schedule of each stream begins anew, and nothing falls due between two
 	Nginx    bool          // in front of it
 	Slow     string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
 	Gauge    string        `json:",omitempty"` // what its gauge of open streams shows
@@ -165,13 +167,13 @@ func (s *service) since() time.Duration {
 func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	d := s.device(r.URL.Query().Get("id"))
 	d.mu.Lock()
-	taken := d.end != nil
+	taken, first := d.end != nil, d.streams == 0
 	d.mu.Unlock()
 	if taken {
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
-	if s.strike.answers(w, r, d.id, s.since()) {
+	if s.strike.answers(w, r, d.id, first, s.since()) {
 		return
 	}
 	s.open.Add(1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -62,6 +63,10 @@ func (s *stream) run(lastEventID string) {
 	}
 	for slot := s.where(lastEventID); ; slot++ {
 		due := s.Schedule.due(s.id, s.first, slot)
+		if over := s.over(slot, due); !over.IsZero() {
+			_, _ = s.wait(over, end)
+			return
+		}
 		ended, err := s.wait(due, end)
 		switch {
 		case err != nil:
@@ -85,11 +90,36 @@ func (s *stream) begin() <-chan struct{} {
 	now := time.Now()
 	s.streams++
 	s.end, s.ended = make(chan struct{}), false
-	s.lastOpen, s.closedAt = now, time.Time{}
+	s.lastOpen, s.closedAt, s.lives = now, time.Time{}, time.Time{}
 	if s.streams == 1 {
-		s.openedAt, s.first = now, s.Schedule.first(s.id, now)
+		s.openedAt = now
+	}
+	if s.streams == 1 || s.Anew {
+		s.first = s.Schedule.first(s.id, now)
+	}
+	chance := s.Schedule.chance(s.id, uint64(s.streams)+1<<40)
+	switch {
+	case s.strike.EndIn > 0 && s.strike.meant(s.id) && s.streams == 1:
+		s.lives = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
+	case s.Lives > 0:
+		s.lives = now.Add(time.Duration(-math.Log(1-chance) * float64(s.Lives)))
 	}
 	return s.end
+}
+
+// over returns when the service ends the stream, if that is before the noop of a slot; otherwise zero. If noops have no numbers the
+// stream ends right after a noop, so that a client that reconnects at once misses none.
+func (s *stream) over(slot int, due time.Time) time.Time {
+	switch last := s.Schedule.due(s.id, s.first, slot-1); {
+	case s.lives.IsZero() || !s.lives.Before(due):
+		return time.Time{}
+	case s.numbered():
+		return s.lives
+	case slot == 1:
+		return time.Time{}
+	default:
+		return last.Add(s.Schedule.Every / 10)
+	}
 }
 
 func (s *stream) finish() {
@@ -121,7 +151,7 @@ func (s *stream) head() error {
 
 // where is the slot to go on with. What came due while the client was away is replayed, or lost.
 func (s *stream) where(lastEventID string) int {
-	if s.streams == 1 {
+	if s.streams == 1 || s.Anew {
 		return 1
 	}
 	slot := s.Schedule.next(s.id, s.first, time.Now())

@@ -40,6 +40,9 @@ type strike struct {
 
 	Status   int           // answer to a connect; 200: of another content type
 	Until    time.Duration // after the start; 0: for ever
+	Again    bool          // the Status is for clients that reconnect
+	EndIn    time.Duration // the first stream ends then, or up to Within later
+	Within   time.Duration
 	Headers  time.Duration // how late the headers come
 	NeverEnd bool
 }
@@ -64,8 +67,8 @@ func (s *strike) at(d *device, schedule *schedule, slot int) string {
 }
 
 // answers gives another answer than a stream.
-func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, since time.Duration) bool {
-	if !s.meant(id) || s.Until > 0 && since > s.Until {
+func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
+	if !s.meant(id) || s.Until > 0 && since > s.Until || s.Again && first {
 		return false
 	}
 	select {

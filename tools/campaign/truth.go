@@ -40,6 +40,7 @@ type device struct {
 	numbers  uint64
 	end      chan struct{} // of the present stream; nil: there is none
 	ended    bool          // end is closed
+	lives    time.Time     // when the service ends the present stream; zero: never
 }
 
 // add records a noop, and gives it its number. With the lock.

@@ -83,12 +83,12 @@ func soak() Board {
 							"which any came, of the worst runner.",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1),
 					number("Sent, not received", count,
-						"Noops and messages that the backend says it sent minus events that k6 received, since the left edge of the dashboard. While noops flow it swings "+
+						"Noops and messages sent, by the backend's own count, minus events that k6 received, since the left edge of the dashboard. While noops flow it swings "+
 							"by up to one noop per stream, because the two counters are read at different times. What is left 10 s after the end is loss. Below 0: the backend "+
 							"was restarted, or another client received. "+onlyThisRun,
 						sentSince+` - `+receivedSince, "missing").badFrom(1),
 					number("Restarts of the backend", count,
-						"How often the start time of the backend's process changed since the left edge of the dashboard. A restart cuts every client off.",
+						"How often the start time of the backend's process changed since the left edge of the dashboard. A restart disconnects every client.",
 						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1),
 				},
 			}},

@@ -13,10 +13,11 @@ type verdict struct {
 	Verdict  string   `json:"verdict"`
 	Reasons  []string `json:"reasons"`
 	Criteria []struct {
-		Name   string `json:"name"`
-		Limit  string `json:"limit"`
-		Actual string `json:"actual"`
-		Pass   bool   `json:"pass"`
+		Name      string `json:"name"`
+		Limit     string `json:"limit"`
+		Actual    string `json:"actual"`
+		Pass      bool   `json:"pass"`
+		NotJudged bool   `json:"not_judged"`
 	} `json:"criteria"`
 	Tables      []table    `json:"tables"`
 	Started     float64    `json:"started_unix_s"`
@@ -92,7 +93,7 @@ func (v *verdict) findings() (out []string) {
 		out = append(out, v.Reasons[0])
 	}
 	for _, c := range v.Criteria {
-		if !c.Pass {
+		if !c.Pass && !c.NotJudged {
 			out = append(out, fmt.Sprintf("%s: %s (limit: %s)", c.Name, c.Actual, c.Limit))
 		}
 	}

@@ -1,13 +1,11 @@
 package html
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // account is the ledger of messages, per runner and in total, beside what the server says.
@@ -54,19 +52,24 @@ func (s *subject) account() Section {
 	case !s.v.Server.Known:
 		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Client()+" alone.")
 	}
-	if n := len(s.v.Findings); n > 0 {
-		const most = 100
-		findings := Table{Caption: "What was found", Columns: columns("when (UTC)", "kind", "what")}
-		if n > most {
-			findings.Caption = fmt.Sprintf("What was found: the first %d of %d listed; connections.csv has all", most, n)
-		}
-		byTime := slices.SortedStableFunc(slices.Values(s.v.Findings), func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
-		for _, f := range byTime[:min(n, most)] {
-			findings.Rows = append(findings.Rows, Row{{Text: clock(f.Unix), At: f.Unix}, {Text: f.Kind}, {Text: f.Text}})
-		}
-		out.Tables = append(out.Tables, findings)
+	if t, ok := s.findings(); ok {
+		out.Tables = append(out.Tables, t)
 	}
 	return out
+}
+
+// findings returns the table of finding groups, in order of time.
+func (s *subject) findings() (t Table, ok bool) {
+	const most = 100
+	n := len(s.v.Groups)
+	t = Table{Caption: "What was found", Columns: columns("when (UTC)", "kind", "#connections", "what")}
+	if n > most {
+		t.Caption = fmt.Sprintf("What was found: the first %d of %s; connections.csv has each finding", most, format.Count(n, "group"))
+	}
+	for _, g := range s.v.Groups[:min(n, most)] {
+		t.Rows = append(t.Rows, Row{{Text: clock(g.FirstUnix), At: g.FirstUnix}, {Text: g.Kind}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
+	}
+	return t, n > 0
 }
 
 // arithmetic is docs/math.md with this run's numbers, which is about noops.
@@ -84,7 +87,7 @@ func (s *subject) arithmetic() Section {
 	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
 	add("noops of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
 	add("noops that were owed", "what each stream owed while it was held, summed", format.Thousands(n.Expected))
-	difference := int(n.Expected) - int(product)
+	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("beyond the product", explain(difference, p.Connections), plus(format.Thousands(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))

@@ -1,21 +1,38 @@
 package html
 
 import (
-	"strings"
-
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func tone(v verdict.Outcome) Tone {
-	switch v {
+func tone(v *verdict.Verdict) Tone {
+	switch v.Verdict {
 	case verdict.Pass:
+		if v.ConnectionsOnly() {
+			return Doubt
+		}
 		return Good
 	case verdict.Fail:
 		return Bad
 	case verdict.Invalid:
 	}
 	return Doubt
+}
+
+// ofAll sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not judged.
+func ofAll(t Tile, all uint64, good bool) Tile {
+	switch {
+	case all == 0 && good:
+		t.Note = "not judged: none was expected"
+	case good:
+		t.Tone = Good
+	default:
+		t.Tone = Bad
+	}
+	return t
 }
 
 // zero is the tone of a count that should be 0.
@@ -27,7 +44,7 @@ func zero(n uint64) Tone {
 }
 
 func (s *subject) banner() Banner {
-	b := Banner{Word: strings.ToUpper(string(s.v.Verdict)), Tone: tone(s.v.Verdict), Name: s.v.TestID, Reasons: s.v.Reasons}
+	b := Banner{Word: s.v.Heading(), Tone: tone(s.v), Name: s.v.TestID, Reasons: s.v.Headline()}
 	if s.v.Layout.Declared {
 		b.Name, b.Tiles = s.v.Suite.Name+" "+s.v.TestID, s.metricTiles()
 		return b
@@ -39,24 +56,19 @@ func (s *subject) banner() Banner {
 // countTiles are what became of connections and messages.
 func (s *subject) countTiles() []Tile {
 	v, c, n := s.v, s.v.Connections, s.v.Noops
-	whole := func(part, all uint64) Tone {
-		if part == all {
-			return Good
-		}
-		return Bad
-	}
 	open := ""
 	if v.Held != nil {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
-	held := Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))}
+	held := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	if s.described() {
 		return append([]Tile{held}, s.messageTiles()...)
 	}
 	tiles := []Tile{
 		held,
-		{Name: "noops received", Value: format.Thousands(n.Received), Note: "of " + format.Thousands(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
-		{Name: "noops missed", Value: format.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
+		s.received(n.Totals),
+		ofAll(Tile{Name: "noops missed", Value: format.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected"}, n.Expected, n.Missed == 0),
 		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},
 	}
 	server := Tile{Name: "the server's count", Value: "unknown", Note: "it shows no ledger"}
@@ -73,4 +85,23 @@ func (s *subject) countTiles() []Tile {
 		}
 	}
 	return append(tiles, server)
+}
+
+// received returns the tile of received messages. It is good only if all planned messages were expected: streams that did not
+// stay open to the end expected fewer.
+func (s *subject) received(t ledger.Totals) Tile {
+	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
+	planned := report.Planned(s.v)
+	switch {
+	case t.Expected == 0:
+		out.Tone, out.Note = "", "not judged: none was expected"
+	case t.Received != t.Expected:
+		out.Tone = Bad
+	case s.v.Verdict != verdict.Pass && (planned > 0 || s.v.Connections.Completed < s.v.Connections.Planned):
+		out.Tone = ""
+	}
+	if planned > 0 {
+		out.Note += " of the open streams, " + format.Thousands(planned) + " planned"
+	}
+	return out
 }

@@ -18,6 +18,7 @@ func (s *subject) card() Section {
 	if s.OneClock {
 		target += " (started by soak on this machine)"
 	}
+	target += s.v.Redirected()
 	reconnect := "no: a lost stream stays lost"
 	if p.Reconnect {
 		reconnect = "yes, by Last-Event-ID, and may be away for any time"

@@ -88,7 +88,7 @@ func Metric(m verdict.Metric, v float64) string {
 	switch {
 	case m.Unit == "MiB":
 		return memory(v)
-	case m.Unit == "%":
+	case m.Unit == "%", m.Unit == suite.OfRequests:
 		return percent(v)
 	case v < 0:
 		return "−" + Metric(m, -v)

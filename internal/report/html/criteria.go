@@ -1,6 +1,7 @@
 package html
 
 import (
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
 )
@@ -22,9 +23,16 @@ func (s *subject) criteria() Section {
 	if len(s.v.Checks) > 0 {
 		checks := Table{Caption: "Checks of the script", Columns: columns("check", "#passes", "#fails")}
 		for _, c := range s.v.Checks {
-			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(uint64(c.Fails))}})
+			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(clamp.Uint64(c.Fails))}})
 		}
 		out.Tables = append(out.Tables, checks)
+	}
+	if all := s.v.AllReasons(); all != nil {
+		reasons := Table{Caption: "All reasons", Columns: columns("what")}
+		for _, r := range all {
+			reasons.Rows = append(reasons.Rows, cells(r))
+		}
+		out.Tables = append(out.Tables, reasons)
 	}
 	for _, w := range s.v.Warnings {
 		out.Notes = append(out.Notes, "Warning: "+w)

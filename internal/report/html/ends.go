@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -89,7 +90,7 @@ func (s *subject) ends() Section {
 			if f.Kind == ledger.KindLate {
 				tone = Doubt
 			}
-			faults.add(s.kind(f.Kind), tone, int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+			faults.add(s.kind(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
 		}
 	}
 	planned := s.v.Connections.Planned
@@ -97,7 +98,7 @@ func (s *subject) ends() Section {
 	out.addGroups(held, "Streams", "how they ended", "held", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "what", "out for", planned)
-	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", int(s.v.Noops.Expected))
+	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Noops.Expected))
 	if len(faults) > 0 {
 		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of "+s.nouns(false)+" in the ledger above are whole.")
 	}
@@ -118,9 +119,9 @@ func (s *subject) teardown() Section {
 var kinds = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "owed at the end", ledger.KindDuplicated: "came twice", ledger.KindReordered: "came out of order",
-	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbered anew from 1",
+	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
 	ledger.KindCut: "a stream cut before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
-	ledger.KindStrayed: "of another topic",
+	ledger.KindStrayed: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
 // attempts counts the attempts to connect that failed, those of connections that got in later among them.

@@ -83,18 +83,12 @@ func (s *subject) kind(k ledger.Kind) string {
 // messageTiles are what became of messages, and of what was published.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
-	good := func(ok bool) Tone {
-		if ok {
-			return Good
-		}
-		return Bad
-	}
 	if s.counted() {
 		tiles = append(tiles,
-			Tile{Name: "messages received", Value: format.Thousands(m.Received), Note: "of " + format.Thousands(m.Expected) + " expected", Tone: good(m.Received == m.Expected)},
-			Tile{Name: "messages missed", Value: format.Thousands(m.Missed), Note: share(float64(m.Missed), float64(m.Expected)) + " of the expected", Tone: good(m.Missed == 0)})
+			s.received(m.Totals),
+			ofAll(Tile{Name: "messages missed", Value: format.Thousands(m.Missed), Note: share(float64(m.Missed), float64(m.Expected)) + " of the expected"}, m.Expected, m.Missed == 0))
 	} else {
-		tiles = append(tiles, Tile{Name: "heartbeats", Value: format.Thousands(m.Heartbeats), Note: "no message is counted"})
+		tiles = append(tiles, Tile{Name: "messages", Value: "not checked", Note: cmp.Or(strings.Join(report.Beside(m), ", "), "nothing came"), Tone: Doubt})
 	}
 	switch l := s.v.LatencyMS; {
 	case s.v.Counting() == shard.CountsInterval:
@@ -103,7 +97,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 		tiles = append(tiles, Tile{Name: "latency p99", Value: duration(l.P99), Note: s.latencyName() + "; at most " + duration(l.Max)})
 	}
 	if p := m.Published; p != nil {
-		tiles = append(tiles, Tile{Name: "confirmed", Value: format.Thousands(p.Confirmed), Note: "of " + format.Thousands(p.Planned) + " messages to publish", Tone: good(p.Confirmed == p.Planned)})
+		tiles = append(tiles, ofAll(Tile{Name: "confirmed", Value: format.Thousands(p.Confirmed), Note: "of " + format.Thousands(p.Planned) + " messages to publish"}, p.Planned, p.Confirmed == p.Planned))
 	}
 	return tiles
 }

@@ -12,38 +12,37 @@ import (
 )
 
 const (
-	// sameIncident is how far apart two faults of one incident are, in seconds.
-	sameIncident = 15
 	// longBefore is how long an action may have begun before an incident to be named with it.
 	longBefore = 60
 	// mostIncidents are told; what was found is listed anyway.
 	mostIncidents = 12
-	// mostNames are the connections that an incident names.
-	mostNames = 3
 )
 
 // An incident is what went wrong at one time.
 type incident struct {
-	from, to float64 // Unix seconds
-	kinds    []ledger.Kind
-	count    map[ledger.Kind]int
-	ids      []string
+	verdict.Incident
+	causes []string // failures of the target
 }
 
-// incidents puts faults together that happened at one time.
-func incidents(findings []verdict.Finding) (out []*incident) {
-	byTime := slices.SortedStableFunc(slices.Values(findings), func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
-	for _, f := range byTime {
-		if n := len(out); n == 0 || f.Unix-out[n-1].to > sameIncident {
-			out = append(out, &incident{from: f.Unix, count: map[ledger.Kind]int{}})
-		}
-		one, kind := out[len(out)-1], ledger.Kind(f.Kind)
-		one.to = f.Unix
-		if one.count[kind]++; one.count[kind] == 1 {
-			one.kinds = append(one.kinds, kind)
-		}
-		one.ids = append(one.ids, f.ID)
+// incidents returns the incidents of the connections and the failures of the target, merged, in order of time.
+func incidents(v *verdict.Verdict) (out []*incident) {
+	for _, one := range v.Incidents {
+		out = append(out, &incident{Incident: one})
 	}
+	for _, f := range v.Failures {
+		near := func(one *incident) bool {
+			return f.Unix >= one.FirstUnix-verdict.SameIncident && f.Unix <= one.LastUnix+verdict.SameIncident
+		}
+		i := slices.IndexFunc(out, near)
+		if i < 0 {
+			i = len(out)
+			out = append(out, &incident{Incident: verdict.Incident{FirstUnix: f.Unix, LastUnix: f.Unix}})
+		}
+		one := out[i]
+		one.causes = append(one.causes, f.Text)
+		one.FirstUnix, one.LastUnix = min(one.FirstUnix, f.Unix), max(one.LastUnix, f.Unix)
+	}
+	slices.SortStableFunc(out, func(a, b *incident) int { return cmp.Compare(a.FirstUnix, b.FirstUnix) })
 	return out
 }
 
@@ -51,42 +50,44 @@ func incidents(findings []verdict.Finding) (out []*incident) {
 // not pass.
 func (s *subject) story() Section {
 	out := Section{ID: "story", Title: "What happened"}
-	all := incidents(s.v.Findings)
+	all := incidents(s.v)
 	if len(all) == 0 || s.v.Verdict == verdict.Pass {
 		return out
 	}
-	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), clock(all[0].from), s.what(all[0]))}
+	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), clock(all[0].FirstUnix), s.what(all[0]))}
 	t := Table{Columns: columns("when (UTC)", "what", "who", "what else happened then")}
 	causes := s.causes()
 	for _, one := range all[:min(len(all), mostIncidents)] {
-		when := clock(one.from)
-		if end := clock(one.to); end != when {
+		when := clock(one.FirstUnix)
+		if end := clock(one.LastUnix); end != when {
 			when += " to " + end
 		}
-		t.Rows = append(t.Rows, Row{{Text: when, At: one.from}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.meanwhile(one, causes)}})
+		t.Rows = append(t.Rows, Row{{Text: when, At: one.FirstUnix}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.meanwhile(one, causes)}})
 	}
 	if more := len(all) - mostIncidents; more > 0 {
 		t.Note = fmt.Sprintf("the first %d of %d", mostIncidents, len(all))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{fmt.Sprintf("Faults less than %d s apart are one incident. What happened at the same time need not be its cause.", sameIncident)}
+	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. Events at the same time are not necessarily its cause.", verdict.SameIncident)}
+	if n := unlisted(s.v); n > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
+	}
 	return out
 }
 
-// what is how many faults of which kind.
+// what returns the failures of the target, and the number of faults of each kind.
 func (s *subject) what(one *incident) string {
-	parts := make([]string, len(one.kinds))
-	for i, kind := range one.kinds {
-		parts[i] = fmt.Sprintf("%s × %s", format.Thousands(one.count[kind]), s.kind(kind))
+	parts := slices.Clone(one.causes)
+	for _, k := range one.Kinds {
+		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kind(ledger.Kind(k.Kind))))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // who names some connections.
 func (one *incident) who() string {
-	ids := slices.Compact(slices.Sorted(slices.Values(one.ids)))
-	text := strings.Join(ids[:min(len(ids), mostNames)], ", ")
-	if more := len(ids) - mostNames; more > 0 {
+	text := strings.Join(one.IDs, ", ")
+	if more := one.Connections - len(one.IDs); more > 0 {
 		text += fmt.Sprintf(" and %s more", format.Thousands(more))
 	}
 	return text
@@ -96,12 +97,12 @@ func (one *incident) who() string {
 func (s *subject) meanwhile(one *incident, causes []cause) string {
 	var out []string
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.to && a.StartedUnix > one.from-longBefore {
-			out = append(out, "the action "+a.Name+" began "+apart(one.from-a.StartedUnix))
+		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-longBefore {
+			out = append(out, "the action "+a.Name+" began "+apart(one.FirstUnix-a.StartedUnix))
 		}
 	}
 	if s.series.n > 0 {
-		out = append(out, s.coincided(s.series.index(one.from), s.series.index(one.to), causes, ""))
+		out = append(out, s.coincided(s.series.index(one.FirstUnix), s.series.index(one.LastUnix), causes, ""))
 	}
 	return strings.Join(out, "; ")
 }
@@ -112,4 +113,18 @@ func apart(seconds float64) string {
 		return duration(-1000*seconds) + " later"
 	}
 	return duration(1000*seconds) + " before"
+}
+
+// unlisted returns the number of faults that are in no group.
+func unlisted(v *verdict.Verdict) (n uint64) {
+	listed := map[string]uint64{}
+	for _, g := range v.Groups {
+		listed[g.Kind] += g.Count
+	}
+	for _, k := range v.Kinds {
+		if k.Kind != string(ledger.KindLate) {
+			n += k.Count - min(k.Count, listed[k.Kind])
+		}
+	}
+	return n
 }

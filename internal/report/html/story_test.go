@@ -28,11 +28,9 @@ func TestTheStoryPutsFaultsOfOneTimeTogether(t *testing.T) {
 	t.Parallel()
 	run := madeUp(100, 1200)
 	at := func(seconds float64) float64 { return madeUpStart + seconds }
-	run.Verdict.Findings = []verdict.Finding{
-		{Kind: "dropped", ID: "d-3", Unix: at(612)},
-		{Kind: "lost", ID: "d-1", Unix: at(600)},
-		{Kind: "dropped", ID: "d-2", Unix: at(601)}, {Kind: "dropped", ID: "d-4", Unix: at(602)}, {Kind: "dropped", ID: "d-1", Unix: at(602)},
-		{Kind: "late", ID: "d-9", Unix: at(900)},
+	run.Verdict.Incidents = []verdict.Incident{
+		{FirstUnix: at(600), LastUnix: at(612), Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}, {Kind: "dropped", Count: 4}}, Connections: 4, IDs: []string{"d-1", "d-2", "d-3"}},
+		{FirstUnix: at(900), LastUnix: at(900), Kinds: []verdict.KindCount{{Kind: "late", Count: 1}}, Connections: 1, IDs: []string{"d-9"}},
 	}
 	run.Verdict.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
 	s := newSubject(run)
@@ -52,18 +50,34 @@ func TestOnlyARunThatDidNotPassHasAStory(t *testing.T) {
 	run.Verdict.Verdict = verdict.Pass
 	require.Equal(t, "timelines", newSubject(run).page().Sections[0].ID)
 	run = madeUp(100, 600)
-	run.Verdict.Findings = nil
+	run.Verdict.Incidents = nil
 	require.Equal(t, "criteria", newSubject(run).page().Sections[0].ID)
 }
 
 func TestAStoryThatIsTooLongSaysSo(t *testing.T) {
 	t.Parallel()
 	run := madeUp(20, 1200)
-	run.Verdict.Findings = nil
+	run.Verdict.Incidents = nil
 	for i := range 20 {
-		run.Verdict.Findings = append(run.Verdict.Findings, verdict.Finding{Kind: "lost", ID: "d-1", Unix: madeUpStart + float64(50*i)})
+		at := madeUpStart + float64(50*i)
+		run.Verdict.Incidents = append(run.Verdict.Incidents, verdict.Incident{FirstUnix: at, LastUnix: at, Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}}, Connections: 1, IDs: []string{"d-1"}})
 	}
 	s := newSubject(run)
 	require.Len(t, told(s), mostIncidents)
 	require.Equal(t, "the first 12 of 20", s.story().Tables[0].Note)
+}
+
+// "The backend died" was missing from what happened, and 60 drops were "50 × dropped".
+func TestAStoryBeginsWithTheFailureOfTheTarget(t *testing.T) {
+	t.Parallel()
+	run := madeUp(100, 1200)
+	at := func(seconds float64) float64 { return madeUpStart + seconds }
+	run.Verdict.Failures = []verdict.Failure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
+	run.Verdict.Incidents = []verdict.Incident{{
+		FirstUnix: at(602), LastUnix: at(603), Kinds: []verdict.KindCount{{Kind: "dropped", Count: 60}}, Connections: 60, IDs: []string{"d-0", "d-1", "d-2"},
+	}}
+	rows := told(newSubject(run))
+	require.Len(t, rows, 2)
+	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more \|`, rows[0])
+	require.Regexp(t, `^22:28:20 \| nginx died \| \|`, strings.ReplaceAll(rows[1], "|  |", "| |"))
 }

@@ -4,5 +4,5 @@
 export default {
   name: 'mistaken',
   connect: { url: '{base}/sub/{tpoic}' },
-  message: {},
+  message: 'unchecked',
 };

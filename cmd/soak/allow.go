@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// allowActions refuses commands from soak.yaml of the working directory, unless the user allows them by a flag or on a terminal.
+// Commands from a file that the user names by --config need no permission.
+func allowActions(cmd *cobra.Command, commands []string) error {
+	fromFile := false
+	for _, name := range []string{"at", "at-env"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil {
+			_, is := flag.Annotations[plan.FromFile]
+			fromFile = fromFile || is
+		}
+	}
+	allowed, err := cmd.Flags().GetBool(plan.AllowActions)
+	if err != nil || allowed || !fromFile || cmd.Flags().Changed("config") {
+		return err
+	}
+	out := cmd.ErrOrStderr()
+	fmt.Fprintf(out, "%s runs these commands on this machine:\n", plan.SettingsFile)
+	for _, command := range commands {
+		fmt.Fprintf(out, "  %q\n", command) // quoted: a control character could hide a part of it
+	}
+	in, isFile := cmd.InOrStdin().(*os.File)
+	if !isFile || !term.IsTerminal(int(in.Fd())) {
+		return fmt.Errorf("%s contains commands or their environment (at:, at-env:), and there is no terminal to ask on; pass --%s to allow them", plan.SettingsFile, plan.AllowActions)
+	}
+	fmt.Fprint(out, "Run them? [y/N] ")
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil || answer != "y" && answer != "yes" {
+		return errors.New("the commands in " + plan.SettingsFile + " were declined")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// A folder that somebody else made must not run commands by its soak.yaml alone.
+func TestCommandsOfTheWorkingDirectoryAreAllowedFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
+	run := func(in io.Reader, args ...string) (said string, err error) {
+		t.Helper()
+		var outcome verdict.Outcome
+		var out bytes.Buffer
+		soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
+		soak.AddCommand(runCommand(&outcome))
+		soak.SetArgs(append(args, "--on", "moon")) // refused once the commands are allowed
+		soak.SetIn(in)
+		soak.SetOut(io.Discard)
+		soak.SetErr(&out)
+		err = soak.Execute()
+		return out.String(), err
+	}
+	for _, args := range [][]string{{"run"}, {"run", "storm"}, {"run", "churn"}, {"run", "--allow-actions=false"}} {
+		said, err := run(strings.NewReader("y\n"), args...)
+		require.ErrorContains(t, err, "there is no terminal to ask on; pass --allow-actions to allow them", args)
+		require.Contains(t, said, `"0s a: touch ran\x1b[2K"`)
+	}
+	for _, args := range [][]string{{"run", "--allow-actions"}, {"run", "--at", "0s b: true"}, {"run", "--config", "soak.yaml"}} {
+		said, err := run(nil, args...)
+		require.ErrorContains(t, err, `--on is "moon"`, args)
+		require.Empty(t, said)
+	}
+	for answer, want := range map[string]string{"y\n": `--on is "moon"`, "\n": "were declined", "n\n": "were declined"} {
+		ours, theirs := terminal(t)
+		_, err := ours.WriteString(answer)
+		require.NoError(t, err)
+		said, err := run(theirs, "run")
+		require.ErrorContains(t, err, want)
+		require.Contains(t, said, "Run them? [y/N] ")
+	}
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("allow-actions: true\n"), 0o600))
+	_, err := run(nil, "run")
+	require.ErrorContains(t, err, "allow-actions must be a command-line flag; a file cannot allow its own commands")
+	require.NoFileExists(t, "ran")
+}
+
+// terminal opens a pseudo terminal: what a window is to its programs.
+func terminal(t *testing.T) (window, program *os.File) {
+	t.Helper()
+	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
+	}
+	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = window.Close(); _ = program.Close() })
+	return window, program
+}

@@ -1,0 +1,139 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/past"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// judgedRun writes the folder of a run with one client and one shard, and its verdict.
+func judgedRun(t *testing.T, out, testid string, startedUS int64) {
+	t.Helper()
+	d, err := results.Create(out, testid)
+	require.NoError(t, err)
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.Runners, p.BackendURL = testid, "d-", 1, 20, 1, 1, "http://h"
+	require.NoError(t, d.WriteJSON(results.PlanFile, p))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.Run{OneClock: true}))
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	s := &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Runner: shard.Runner{TestID: testid, Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: startedUS, EndedUS: startedUS + 2e7},
+		Connections: []ledger.Record{{
+			ID: p.DeviceID(0), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: 15 * time.Second, Last: 15,
+			Counts: ledger.Counts{Received: 15},
+		}},
+	}
+	require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s))
+	soak(t, "merge", string(d))
+	require.FileExists(t, d.Path(results.VerdictFile))
+}
+
+// soak runs a command in this process, and returns its output with its error.
+func soak(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	var outcome verdict.Outcome
+	root := &cobra.Command{Use: "soak", SilenceUsage: true}
+	root.AddCommand(reportCommand(), historyCommand(), mergeCommand(&outcome), compareCommand(&outcome), openCommand(), capsuleCommand())
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&out)
+	_ = root.Execute() // prints the error
+	return out.String()
+}
+
+// plants put something in place of a file that never ends, blocks its reader, or needs gigabytes.
+var plants = map[string]func(path string) error{
+	"link":  func(path string) error { return os.Symlink("/dev/zero", path) },
+	"pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	"large": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+}
+
+func plant(t *testing.T, what, path string) (message string) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, plants[what](path))
+	if what == "large" { // without blocks on the disk
+		require.NoError(t, os.Truncate(path, 1<<40))
+		return regularfile.ErrTooLarge.Error()
+	}
+	return regularfile.ErrNotRegular.Error()
+}
+
+func TestPlantedFilesBlockNoCommand(t *testing.T) {
+	t.Parallel()
+	shardFile := filepath.Join(results.ShardsDir, shard.FileName(shard.Runner{Index: 1}))
+	for _, c := range []struct {
+		command string
+		file    string // in the folder of both runs
+		silent  bool   // the command works without the file, or writes it again
+	}{
+		{command: "report OUT/second", file: "second/" + results.PlanFile},
+		{command: "report OUT/second", file: "second/" + results.RunFile},
+		{command: "report OUT/second", file: "second/" + shardFile},
+		{command: "report OUT/second", file: "second/" + results.LedgerFile},
+		{command: "report OUT/second", file: "second/" + results.ResourcesFile, silent: true}, // a warning of the report
+		{command: "report OUT/second", file: "second/" + results.VerdictFile, silent: true},
+		{command: "report OUT/second", file: "second/" + results.ManifestFile},
+		{command: "report OUT/second", file: "first/" + results.VerdictFile, silent: true},
+		{command: "report OUT/second", file: "first/" + results.RunFile, silent: true},
+		{command: "report OUT/second --baseline OUT/first", file: "first/" + results.VerdictFile},
+		{command: "merge OUT/second", file: "second/" + shardFile},
+		{command: "merge OUT/second", file: "first/" + results.VerdictFile, silent: true},
+		{command: "merge OUT/second", file: past.PageFile, silent: true},
+		{command: "history --out OUT", file: "second/" + results.VerdictFile},
+		{command: "history --out OUT", file: "second/" + results.RunFile, silent: true},
+		{command: "history --out OUT", file: past.PageFile},
+		{command: "history --prune --keep 1 --out OUT", file: "first/" + results.VerdictFile, silent: true},
+		{command: "compare OUT/first OUT/old OUT/second", file: "first/" + results.VerdictFile},
+		{command: "capsule OUT/second", file: "second/" + results.VerdictFile},
+	} {
+		for what := range plants {
+			t.Run(strings.Join([]string{c.command, c.file, what}, " "), func(t *testing.T) {
+				t.Parallel()
+				out := t.TempDir()
+				judgedRun(t, out, "first", 1e15)
+				judgedRun(t, out, "old", 1.1e15)
+				judgedRun(t, out, "second", 1.2e15)
+				path := filepath.Join(out, c.file)
+				message := plant(t, what, path)
+				said := soak(t, strings.Fields(strings.ReplaceAll(c.command, "OUT", out))...)
+				if text, err := regularfile.Read(filepath.Join(out, "second", results.VerdictFile), regularfile.Document); err == nil {
+					said += string(text)
+				}
+				if !c.silent {
+					require.Contains(t, said, message)
+					require.Contains(t, said, filepath.Base(path))
+				}
+			})
+		}
+	}
+}
+
+func TestOpenRefusesWhatIsNoArchive(t *testing.T) {
+	t.Parallel()
+	for what, says := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": regularfile.ErrTooLarge.Error()} {
+		archive := filepath.Join(t.TempDir(), "run.capsule.tar.gz")
+		plant(t, what, archive)
+		require.Contains(t, soak(t, "open", "--check", archive), says, what)
+	}
+}

@@ -1,0 +1,53 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEscapeLeavesNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain, ümlaut, 日本\n\tline":  "plain, ümlaut, 日本\n\tline",
+		"\x1b]0;title\x07":           `\u001b]0;title\u0007`,
+		"\u009b31m \u009d":           `\u009b31m \u009d`,
+		"\u202egnp.exe\u2066":        `\u202egnp.exe\u2066`,
+		"a\rb\x7f":                   `a\u000db\u007f`,
+		"\U000e0041":                 `\udb40\udc41`,
+		"\U0001f469\u200d\U0001f4bb": "\U0001f469\u200d\U0001f4bb",
+	} {
+		require.Equal(t, want, Escape(text))
+	}
+}
+
+// Text that arrives in pieces is escaped like the whole, and escaped JSON stays JSON.
+func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
+	t.Parallel()
+	const text = "{\"name\": \"é\u009b\u202e日\U0001f600\"}\n"
+	var whole bytes.Buffer
+	_, err := Escaping(&whole).Write([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, Escape(text), whole.String())
+	var pieces bytes.Buffer
+	w := Escaping(&pieces)
+	for i := range len(text) {
+		n, err := w.Write([]byte{text[i]})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	require.Equal(t, whole.String(), pieces.String())
+	var v struct{ Name string }
+	require.NoError(t, json.Unmarshal(whole.Bytes(), &v))
+	require.Equal(t, "é\u009b\u202e日\U0001f600", v.Name)
+}
+
+func TestEscapingOfBytesThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	_, err := Escaping(&out).Write([]byte("a\x9b31m\xffb\x1b"))
+	require.NoError(t, err)
+	require.Equal(t, "a\\u009b31m\xffb\\u001b", out.String())
+}

@@ -1,0 +1,72 @@
+package ledger
+
+// A lastID is the state of the id that a client resumes from.
+type lastID uint8
+
+const (
+	idMissing  lastID = iota // no id has arrived
+	idReceived               // the client has one
+	idEmptied                // the service has reset the id
+)
+
+// An idReset is an event that left a client without an id to resume from.
+type idReset struct {
+	at    Instant
+	event string
+	after uint64 // the highest number that had arrived
+}
+
+// IDReceived records that the client has an id to resume from.
+func (l *Ledger) IDReceived() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cfg.Counting != Noops { // noops are expected by the clock, whether or not the service resumes
+		l.besides().lastID = idReceived
+	}
+}
+
+// IDReset records that an event with an empty id field reset the id of the client (HTML standard, 9.2.6). event names that
+// event.
+func (l *Ledger) IDReset(at Instant, event string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastID != idReceived {
+		return
+	}
+	l.besides().lastID = idEmptied
+	l.rec.rarely().reset = &idReset{at, event, l.highest()}
+}
+
+// resume decides whether messages published since the previous stream are expected on the stream that has just opened. If the
+// service promises to resume, and the client has received messages but has no id, it records a finding.
+func (l *Ledger) resume(at Instant) {
+	switch {
+	case l.streams < 2:
+		return
+	case l.lastID == idReceived:
+		l.cutAsked()
+		l.messages.resume()
+		return
+	case !l.cfg.Resumes || l.messages == nil || !l.messages.known || l.closeRequestedAt != 0:
+		return
+	}
+	rare := l.rec.rarely()
+	if l.lastID == idEmptied {
+		l.messages.resume()
+		rare.IDResets++
+		l.rec.find(Finding{Kind: KindIDReset, At: rare.reset.at, From: rare.reset.after, Note: rare.reset.event})
+		return
+	}
+	rare.NoIDs++
+	l.rec.find(Finding{Kind: KindNoID, At: at})
+}
+
+// resume marks the open stream as one on which messages published since the previous stream are expected.
+func (c *deliveries) resume() {
+	if c == nil {
+		return
+	}
+	if span := c.openSpan(); span != nil {
+		span.Resumed = true
+	}
+}

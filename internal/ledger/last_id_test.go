@@ -1,0 +1,186 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The steps of a model of one client: a message with an id, with an empty one, without one, and one that is lost; a heartbeat
+// that resets the id; an outage.
+const idSteps = "ielrho"
+
+const (
+	withID    = 'i'
+	emptied   = 'e'
+	plain     = 'l'
+	lost      = 'r'
+	heartbeat = 'h'
+	outage    = 'o'
+)
+
+// An idModel restates what is expected of a client over several streams, from the whole list of its steps.
+type idModel struct {
+	spans    []Span
+	resets   uint64
+	noIDs    uint64
+	lost     uint64 // between two messages that were received on one stream, or on one that resumed it
+	findings []Finding
+}
+
+// modelOf derives the model, one stream after the other.
+func modelOf(steps []byte) (m idModel) {
+	type message struct {
+		number uint64
+		span   int
+	}
+	var received []message
+	var number uint64
+	id, event, behind, at := "none", "", uint64(0), Instant(0)
+	highest := func() uint64 {
+		if len(received) == 0 {
+			return 0
+		}
+		return received[len(received)-1].number
+	}
+	reset := func(by string, when Instant) {
+		if id == "received" {
+			id, event, behind, at = "reset", by, highest(), when
+		}
+	}
+	m.spans = []Span{{}}
+	for i, step := range steps {
+		if step == withID || step == emptied || step == plain || step == lost {
+			number++
+		}
+		switch step {
+		case withID:
+			id = "received"
+		case emptied:
+			reset(fmt.Sprint("message ", number), stepAt(i))
+		case heartbeat:
+			reset("heartbeat", stepAt(i))
+		case outage:
+			m.spans = append(m.spans, Span{})
+			messages := len(received) > 0
+			m.spans[len(m.spans)-1].Resumed = id == "received" || id == "reset" && messages
+			if id == "reset" && messages {
+				m.resets++
+				m.findings = append(m.findings, Finding{Kind: KindIDReset, From: behind, At: at, Note: event})
+			}
+			if id == "none" && messages {
+				m.noIDs++
+				m.findings = append(m.findings, Finding{Kind: KindNoID, At: stepAt(i) + 2})
+			}
+		}
+		if step == withID || step == emptied || step == plain {
+			last := len(m.spans) - 1
+			received = append(received, message{number, last})
+			if m.spans[last].First == 0 {
+				m.spans[last].First = number
+			}
+			m.spans[last].Last = number
+		}
+	}
+	for i := 1; i < len(received); i++ {
+		before, behind, resumed := received[i-1], received[i], true
+		for span := before.span + 1; span <= behind.span; span++ {
+			resumed = resumed && m.spans[span].Resumed
+		}
+		if resumed {
+			m.lost += behind.number - before.number - 1
+		}
+	}
+	return m
+}
+
+func stepAt(i int) Instant { return Instant(i+1) * 10 }
+
+// playIDs runs the steps through a ledger, as a client does.
+func playIDs(steps []byte) *Ledger {
+	l := New("a-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
+	l.Connecting(1)
+	l.Opened(2)
+	var number uint64
+	for i, step := range steps {
+		at := stepAt(i)
+		switch step {
+		case withID:
+			l.IDReceived()
+		case emptied:
+			l.IDReset(at, fmt.Sprint("message ", number+1))
+		case heartbeat:
+			l.IDReset(at, "heartbeat")
+		case outage:
+			l.Closed(at, "server", true, true)
+			l.Connecting(at + 1)
+			l.Opened(at + 2)
+		}
+		switch step {
+		case withID, emptied, plain:
+			number++
+			l.Delivered(&Delivery{At: at, Number: number})
+		case lost:
+			number++
+		}
+	}
+	return l
+}
+
+// checkIDs compares a ledger with the model.
+func checkIDs(t *testing.T, steps []byte) {
+	t.Helper()
+	m, l := modelOf(steps), playIDs(steps)
+	require.Equal(t, m.lost, l.Sums().Lost, "lost in %q", steps)
+	r := l.Record()
+	require.Len(t, r.Spans, len(m.spans), "%q", steps)
+	for i, span := range r.Spans {
+		want := m.spans[i]
+		require.Equal(t, want, Span{Resumed: span.Resumed, First: span.First, Last: span.Last}, "stream %d of %q", i, steps)
+	}
+	require.Equal(t, [2]uint64{m.resets, m.noIDs}, [2]uint64{r.IDResets, r.NoIDs}, "%q", steps)
+	if len(m.findings) <= maxFindings {
+		require.Equal(t, m.findings, r.Findings, "%q", steps)
+	}
+}
+
+// Every sequence of up to six steps.
+func TestReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
+	t.Parallel()
+	longest := 6
+	if testing.Short() {
+		longest = 4
+	}
+	steps := make([]byte, 0, longest)
+	var extend func()
+	extend = func() {
+		checkIDs(t, steps)
+		if len(steps) == longest {
+			return
+		}
+		for _, step := range []byte(idSteps) {
+			steps = append(steps, step)
+			extend()
+			steps = steps[:len(steps)-1]
+		}
+	}
+	extend()
+}
+
+// Longer ones, at random: STREAMS=1000000 go test -run RandomReconnects ./internal/ledger
+func TestRandomReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range storyCount {
+		steps := make([]byte, r.IntN(60))
+		for i := range steps {
+			steps[i] = idSteps[r.IntN(len(idSteps))]
+		}
+		checkIDs(t, steps)
+	}
+}

@@ -1,0 +1,324 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A refLife is what arrived at one client on several streams, and a slow and obvious search through the schedules that
+// explain it. Times are in thousandths of an interval since the first headers. It knows nothing of the ledger.
+type refLife struct {
+	numbered  bool
+	streams   []refStream
+	end       int // when the close was requested; the client is disconnected if the last stream ended before
+	late      int // LATE_MS, at most half an interval
+	latest    int // the first noop of a stream is due at most so long after its headers
+	maxOutage int
+}
+
+// A refStream is one of its streams. closed is at most the end of the life.
+type refStream struct {
+	opened, closed int
+	arrivals       []refArrival
+}
+
+const (
+	refReplay = 3   // what comes so soon after the headers of a later stream was kept for the client
+	refLoose  = 250 // and what comes so soon after them may have been
+	refNoise  = 20  // how far after its slot a noop comes
+)
+
+// replays are how many arrivals of a stream may have been kept for the client.
+func (s *refStream) replays(within int) (n int) {
+	for n < len(s.arrivals) && s.arrivals[n].at-s.opened <= within {
+		n++
+	}
+	return n
+}
+
+// A bound is the least and the most that the schedules allow.
+type bound struct{ least, most int }
+
+func (b *bound) include(n int) { b.least, b.most = min(b.least, n), max(b.most, n) }
+
+// emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots that were due until
+// then, and to which no noop came. An arrival that may have been kept for the client is none of a slot.
+func (l *refLife) emptySlots(s *refStream, kept, until int) (b bound) {
+	b.least = refMost
+	regular := s.arrivals[kept:]
+	for phase := 0; phase <= l.latest; phase++ {
+		explained := len(regular) == 0
+		if !explained {
+			offset := (regular[0].at - s.opened - phase) % refInterval
+			explained = regular[0].at-s.opened >= phase && offset <= refNoise
+		}
+		if !explained {
+			continue
+		}
+		due := 0
+		for at := s.opened + phase; at <= until; at += refInterval {
+			due++
+		}
+		came := 0
+		for _, a := range regular {
+			if a.at-refNoise <= until {
+				came++
+			}
+		}
+		b.include(max(due-came, 0))
+	}
+	return b
+}
+
+// A refSum says how many noops are surely lost at least, and how many more may be lost without a trace.
+type refSum struct{ lost, hidden int }
+
+// explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots that had
+// no number; by the clock each slot between them was one.
+func (l *refLife) explain() (sum refSum) {
+	var number, kept int     // the last one on its slot; since then: those that were replayed
+	var empty, after int     // since then: empty slots of open streams before the last one that was replayed, and after it
+	highest, slotted := 0, 0 // the highest number; when the last noop came on its slot, 0 for none
+	last := len(l.streams) - 1
+	for k := range l.streams {
+		s := &l.streams[k]
+		replays := 0
+		if k > 0 && l.numbered {
+			replays = s.replays(refReplay)
+		}
+		for _, a := range s.arrivals[:replays] {
+			kept++
+			highest = max(highest, a.number)
+		}
+		if len(s.arrivals) > 0 {
+			empty, after = empty+after, 0
+		}
+		regular := s.arrivals[replays:]
+		slots := l.emptySlots(s, replays, s.closed-l.late).least
+		switch {
+		case len(regular) == 0:
+			after += slots
+		case l.numbered:
+			first, final := regular[0], regular[len(regular)-1]
+			before := max(int(float64(first.at-s.opened)/refInterval-float64(l.latest-refInterval)/refInterval), 0)
+			used := first.number - number - 1
+			sum.lost += used - kept + max(empty+before-used, 0)
+			sum.lost += final.number - first.number - (len(regular) - 1)
+			number, highest, kept, slotted = final.number, final.number, 0, final.at
+			empty = max(slots-before-(final.number-first.number-(len(regular)-1)), 0)
+		default:
+			sum.lost += slots
+			if k > 0 {
+				sum.lost += max((s.opened-l.since(k, slotted))/refInterval, 0)
+			}
+			slotted = regular[len(regular)-1].at
+			if k < last { // what its end leaves empty is counted until the next headers
+				for at := slotted + refInterval; at <= s.closed-l.late; at += refInterval {
+					sum.lost--
+				}
+			}
+		}
+	}
+	if l.numbered {
+		sum.lost += highest - number - kept + max(empty-(highest-number), 0) + after
+	}
+	l.atEnd(&sum, max(highest-number, 0), slotted)
+	return sum
+}
+
+// atEnd adds what is known of the time after the last noop that came on its slot, of which so many numbers show a part.
+func (l *refLife) atEnd(sum *refSum, shown, slotted int) {
+	s := &l.streams[len(l.streams)-1]
+	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
+		sum.lost += max((min(s.opened, s.closed-l.late)-l.since(len(l.streams)-1, slotted))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).least
+	}
+	if slotted == 0 {
+		return
+	}
+	settled := len(s.arrivals) > s.replays(refLoose) || len(l.streams) == 1
+	until := s.opened // what falls due on a stream that is not settled is not expected
+	if settled || s.closed < l.end {
+		until = l.end
+	}
+	for due := slotted + refInterval; due <= until-refNearly; due += refInterval {
+		outage := !l.open(due)
+		if outage && l.numbered || due > s.closed {
+			sum.hidden++
+		}
+	}
+	sum.hidden -= min(shown, sum.hidden)
+}
+
+// since is from when on the clock counts what fell due before the headers of a stream: from the last noop, or from the end of a
+// stream that was over before the first noop was due.
+func (l *refLife) since(k, slotted int) int {
+	if slotted > 0 {
+		return slotted
+	}
+	since := l.streams[0].opened
+	for _, s := range l.streams[:k] {
+		if s.closed-s.opened-l.late < l.latest {
+			since = s.closed
+		}
+	}
+	return since
+}
+
+// open reports whether the client had a stream at that time.
+func (l *refLife) open(at int) bool {
+	for _, s := range l.streams {
+		if s.opened <= at && at <= s.closed {
+			return true
+		}
+	}
+	return false
+}
+
+// disagreement says in what a record contradicts the reference, "" in nothing. A count may be that of one loss more or less.
+func (l *refLife) disagreement(r Record) string {
+	want := l.explain()
+	missed, hidden := int(r.Missed()), int(r.Hidden)
+	closed := l.streams[len(l.streams)-1].closed
+	state := Completed
+	if l.end-closed > l.maxOutage {
+		state = Waiting
+	}
+	switch {
+	case r.State != state:
+		return fmt.Sprintf("the state is %s, not %s", r.State, state)
+	case state == Waiting || r.Received == 0 || r.Numbered != l.numbered:
+		return ""
+	case r.Duplicated+r.Reordered+r.Corrupted > 0:
+		return "a fault that is none"
+	case want.lost == 0 && missed > 0:
+		return fmt.Sprintf("a false alarm: want %+v", want)
+	case want.lost > 0 && missed+hidden == 0:
+		return fmt.Sprintf("a false pass: want %+v", want)
+	case missed > want.lost+1 || missed+hidden+1 < want.lost:
+		return fmt.Sprintf("another count: want %+v", want)
+	case missed+hidden < want.lost+want.hidden && (hidden == 0 || missed+hidden < want.lost+want.hidden-1): // replays hide the phase
+		return fmt.Sprintf("hides more than it says: want %+v", want)
+	}
+	return ""
+}
+
+// agreesNearby says that the ledger is right where the bounds are a little elsewhere.
+func (l *refLife) agreesNearby(r Record) bool {
+	for _, edit := range []func(*refLife){
+		func(o *refLife) { o.latest += 60 }, func(o *refLife) { o.latest -= 60 }, func(o *refLife) { o.latest += 300 },
+		func(o *refLife) { o.late += 50 }, func(o *refLife) { o.late = max(o.late, 320) }, // as long as few noops have come
+		func(o *refLife) { o.late -= 50 },
+		func(o *refLife) { o.maxOutage++ }, func(o *refLife) { o.maxOutage-- },
+	} {
+		other := *l
+		edit(&other)
+		if other.disagreement(r) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// shortLife makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew, and keeps what
+// falls due between two streams or not. faults is whether some noops are lost.
+func shortLife(r *rand.Rand) (l *refLife, faults bool) {
+	l = &refLife{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
+	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0
+	loss := 0.
+	if r.IntN(2) == 0 {
+		loss = .25 * r.Float64()
+	}
+	due, number := 5+r.IntN(1000), 0
+	at := 0
+	var waiting []int
+	for k, n := 0, 1+r.IntN(3); k < n; k++ {
+		s := refStream{opened: at, closed: at + 100 + r.IntN(4500)}
+		if k > 0 && anew {
+			due = at + 5 + r.IntN(1400)
+		}
+		for _, kept := range waiting {
+			if r.Float64() >= loss {
+				s.arrivals = append(s.arrivals, refArrival{at: at + 1, number: kept})
+			} else {
+				faults = true
+			}
+		}
+		waiting = nil
+		for ; due <= s.closed; due += refInterval {
+			if number++; r.Float64() < loss {
+				faults = true
+				continue
+			}
+			s.arrivals = append(s.arrivals, refArrival{at: due, number: number})
+		}
+		l.streams = append(l.streams, s)
+		at = s.closed + 30 + r.IntN(2500)
+		for ; !anew && due < at; due += refInterval {
+			if keeps {
+				number++
+				waiting = append(waiting, number)
+			} else if !l.numbered {
+				number++
+				faults = true
+			}
+		}
+	}
+	l.end = l.streams[len(l.streams)-1].closed
+	if r.IntN(2) == 0 {
+		l.end += 1 + r.IntN(3000)
+	}
+	return l, faults
+}
+
+func (l *refLife) play() Record {
+	const every = 15 * sec
+	instant := func(at int) Instant { return sec + Instant(at)*every/1000 }
+	ledger := New("a-1", &Config{Interval: every, Late: every * time.Duration(l.late) / 1000, MaxOutage: every * time.Duration(l.maxOutage) / 1000})
+	for k, s := range l.streams {
+		ledger.Connecting(instant(s.opened))
+		ledger.Opened(instant(s.opened))
+		for _, a := range s.arrivals {
+			n := Noop{At: instant(a.at), Intact: true}
+			if l.numbered {
+				n.Number = uint64(a.number)
+			}
+			ledger.Noop(n)
+		}
+		if k < len(l.streams)-1 || l.end > s.closed {
+			ledger.Closed(instant(s.closed), "server", true, true)
+		}
+	}
+	if ledger.CloseRequested(instant(l.end)) {
+		ledger.Closed(instant(l.end)+time.Millisecond, "server", true, false)
+	}
+	return ledger.Record()
+}
+
+func TestTheLedgerAgreesWithTheReferenceOnReconnects(t *testing.T) {
+	t.Parallel()
+	count, seed := streamsToTry(t)
+	wrong, edge := 0, 0
+	for i := range uint64(count) {
+		l, faults := shortLife(rand.New(rand.NewPCG(seed, i)))
+		r := l.play()
+		d := l.disagreement(r)
+		if d != "" && l.agreesNearby(r) {
+			d = ""
+			edge++
+		}
+		if d == "" && l.numbered && r.Numbered && !faults && r.Missed() > 0 {
+			d = "a false alarm: nothing was lost"
+		}
+		if d != "" {
+			if wrong++; wrong <= 5 {
+				t.Logf("%s (%d): %+v\n%+v", d, i, *l, r)
+			}
+		}
+	}
+	t.Logf("%d at an edge", edge)
+	require.Zero(t, wrong, "of %d", count)
+}

@@ -1,0 +1,130 @@
+package publish
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// counting is a server that answers each request, and counts its connections.
+func counting(t *testing.T, answer string) (base string, dials *atomic.Int32) {
+	t.Helper()
+	dials = new(atomic.Int32)
+	return sockets(t, func(c net.Conn, in *bufio.Reader) {
+		dials.Add(1)
+		for {
+			if _, _, err := request(in); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, answer)
+		}
+	}), dials
+}
+
+// A server may close an idle connection at any time (RFC 9112, 9.5).
+func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
+	t.Parallel()
+	base, dials := counting(t, fine)
+	c := configured(t, base)
+	c.Rate, c.For, c.Topics = 0.8, 2400*time.Millisecond, []string{"a"}
+	p := finished(t, c)
+	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(p.Sums()))
+	require.EqualValues(t, 2, dials.Load())
+}
+
+func TestTheKeepAliveTimeoutOfTheServerIsKept(t *testing.T) {
+	t.Parallel()
+	base, dials := counting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1))
+	c := configured(t, base)
+	c.Rate, c.Topics = 20, []string{"a"}
+	p := finished(t, c)
+	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, without(p.Sums()))
+	require.EqualValues(t, 10, dials.Load())
+
+	for header, want := range map[string]time.Duration{
+		"": keepIdle, "timeout=5": keepIdle, "timeout=5, max=1000": keepIdle, "max=3, Timeout=1": time.Second / 2, `timeout="1"`: time.Second / 2,
+		"timeout=0": 0, "timeout=-1": keepIdle, "timeout": keepIdle, "max=5": keepIdle,
+	} {
+		require.Equal(t, want, idleLimit(http.Header{"Keep-Alive": {header}}), header)
+	}
+}
+
+// Nobody but the service knows whether it had a message that was on its way when an idle connection was closed. It is not sent
+// again, and recorded as such.
+func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rate float64
+		part string // of an answer, before the end
+		idle bool
+	}{
+		"idle for 300 ms":      {rate: 10. / 3, idle: true},
+		"an answer began":      {rate: 10. / 3, part: "HTTP/1.1 2"},
+		"on a busy connection": {rate: 200},
+		"on a new connection":  {rate: 10. / 3, part: "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int32
+			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+				for {
+					if _, _, err := request(in); err != nil {
+						return
+					}
+					if n := requests.Add(1); n == 2 || c.part == "new" {
+						if c.part != "new" {
+							_, _ = io.WriteString(conn, c.part)
+						}
+						return
+					}
+					_, _ = io.WriteString(conn, fine)
+				}
+			})
+			config := configured(t, base)
+			config.Rate, config.For, config.Topics = c.rate, time.Duration(3/c.rate*float64(time.Second)), []string{"a"}
+			p := finished(t, config)
+			require.EqualValues(t, 3, p.Sums().Sent)
+			require.EqualValues(t, 3, requests.Load(), "each once")
+			require.Len(t, p.Unanswered(), 1)
+			require.Equal(t, c.idle, p.Unanswered()[0].Idle)
+			if c.idle {
+				require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the answer; the connection had been idle for ")
+			}
+		})
+	}
+}
+
+// The next message of a topic waits for the end of the body.
+func TestTheTimeToTheEndOfABodyIsRecorded(t *testing.T) {
+	t.Parallel()
+	const late = 300 * time.Millisecond
+	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+		for {
+			if _, _, err := request(in); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, fine[:len(fine)-2])
+			time.Sleep(late)
+			_, _ = io.WriteString(c, "ok")
+		}
+	})
+	c := configured(t, base)
+	c.Rate, c.Topics = 4, []string{"a"}
+	p := finished(t, c)
+	require.EqualValues(t, 2, p.Sums().Confirmed)
+	text, err := p.MarshalJSON()
+	require.NoError(t, err)
+	var read shard.Published
+	require.NoError(t, read.UnmarshalJSON(text))
+	require.GreaterOrEqual(t, read.MaxBodyUS, late.Microseconds())
+	require.Less(t, read.MaxBodyUS, c.Timeout.Microseconds()+10*late.Microseconds())
+}

@@ -1,0 +1,85 @@
+// Package regularfile opens files that another user or an archive may have put in place. A symbolic link, a pipe or a
+// device under the expected name can block a reader forever, or never end.
+package regularfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// Limits of the files of a run, in bytes.
+const (
+	Document = 64 << 20 // a JSON document: it lists at most 50 findings of each kind
+	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
+)
+
+// The errors of Open and Read, in addition to those of os.Open.
+var (
+	ErrNotRegular = errors.New("not a regular file; remove it") // a symbolic link, a pipe, a device or a folder
+	ErrTooLarge   = errors.New("the file is too large")
+)
+
+// Open opens a regular file of at most limit bytes for reading. It does not follow a symbolic link in the last element of
+// path, and does not wait for the writer of a pipe.
+func Open(path string, limit int64) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // to open a device may have effects
+		return nil, failed(path, ErrNotRegular)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) //nolint:gosec // G304: a file of a run; it is checked below
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the file
+	}
+	if err := check(f, limit); err != nil {
+		_ = f.Close()
+		return nil, failed(path, err)
+	}
+	return f, nil
+}
+
+// check repeats the look at the file's type: another file may have taken its place before it was opened.
+func check(f *os.File, limit int64) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // failed names the file
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
+	case info.Size() > limit:
+		return tooLarge(info.Size(), limit)
+	}
+	return nil
+}
+
+// Read returns the content of a file that Open accepts.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var content bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		content.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	n, err := content.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && n > limit { // it grew
+		err = tooLarge(n, limit)
+	}
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	return content.Bytes(), nil
+}
+
+func tooLarge(size, limit int64) error {
+	return fmt.Errorf("%w: it must be at most %s, got %s", ErrTooLarge, format.Bytes(clamp.Uint64(limit)), format.Bytes(clamp.Uint64(size)))
+}
+
+func failed(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }

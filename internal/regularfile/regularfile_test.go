@@ -1,0 +1,53 @@
+package regularfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadAcceptsARegularFileUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "verdict.json")
+	_, err := Read(path, 5)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, os.WriteFile(path, []byte("hello"), 0o600))
+	content, err := Read(path, 5)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(content))
+	_, err = Read(path, 4)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorContains(t, err, "read "+path+": the file is too large: it must be at most ")
+}
+
+func TestReadRefusesFoldersAndLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	target, link, sub := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "sub")
+	require.NoError(t, os.WriteFile(target, nil, 0o600))
+	require.NoError(t, os.Symlink(target, link))
+	require.NoError(t, os.Mkdir(sub, 0o700))
+	for _, path := range []string{link, sub} {
+		_, err := Read(path, Document)
+		require.EqualError(t, err, "read "+path+": not a regular file; remove it")
+	}
+	nested := filepath.Join(dir, "latest") // a link to the folder is one that soak makes itself
+	require.NoError(t, os.Symlink(dir, nested))
+	_, err := Read(filepath.Join(nested, "target"), Document)
+	require.NoError(t, err)
+}
+
+// A file of /proc has no size, and the limit holds for what is read.
+func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("/proc/self/status")
+	if err != nil || !strings.Contains(string(content), "\n") {
+		t.Skip("there is no /proc")
+	}
+	_, err = Read("/proc/self/status", 10)
+	require.ErrorIs(t, err, ErrTooLarge)
+}

@@ -1,0 +1,141 @@
+package resources
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// A Listener finds the processes that listen on a loopback address of this machine: the service, if BACKEND_URL is such an address.
+// It is not safe for concurrent use.
+type Listener struct {
+	addresses []net.IP
+	port      uint64
+
+	pids  []int // of the last search
+	found time.Time
+}
+
+// searchEvery is how often the processes are searched again, because a service may replace its workers.
+const searchEvery = 30 * time.Second
+
+// listening is the state TCP_LISTEN in /proc/net/tcp.
+const listening = 0x0A
+
+// forwarders are programs that listen on behalf of services that run elsewhere. The kernel truncates names to 15 characters.
+var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
+
+// ListenerOf returns the listener of a service; nil if the host of its URL is not a loopback address.
+func ListenerOf(service string) *Listener {
+	u, err := url.Parse(service)
+	if err != nil {
+		return nil
+	}
+	l := &Listener{addresses: []net.IP{net.ParseIP(u.Hostname())}}
+	if u.Hostname() == "localhost" {
+		l.addresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	if l.port, err = strconv.ParseUint(port, 10, 16); err != nil || !l.addresses[0].IsLoopback() {
+		return nil
+	}
+	return l
+}
+
+// PIDs returns the listening processes and their children. It returns none if they are in another namespace or belong to another user,
+// or if the listening program forwards connections. l may be nil.
+func (l *Listener) PIDs() []int {
+	if l == nil {
+		return nil
+	}
+	gone := slices.ContainsFunc(l.pids, func(pid int) bool {
+		_, err := procfs.NewProc(pid)
+		return err != nil
+	})
+	if gone || time.Since(l.found) > searchEvery {
+		l.pids, l.found = l.search(), time.Now()
+	}
+	return l.pids
+}
+
+func (l *Listener) search() (pids []int) {
+	missing := l.sockets()
+	all, err := procfs.AllProcs()
+	if err != nil || len(missing) == 0 {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, p := range all {
+		targets, _ := p.FileDescriptorTargets() // an error if we may not read them
+		i := slices.IndexFunc(targets, func(target string) bool { return missing[target] })
+		if i < 0 {
+			continue
+		}
+		if name, err := p.Comm(); err != nil || slices.Contains(forwarders, name) {
+			return nil
+		}
+		found[targets[i]] = true
+		members, _ := family(p.PID)
+		for _, member := range members {
+			if int(member.Pid) != os.Getpid() && !slices.Contains(pids, int(member.Pid)) { // a service may have started us
+				pids = append(pids, int(member.Pid))
+			}
+		}
+	}
+	if len(found) < len(missing) {
+		return nil
+	}
+	return pids
+}
+
+// sockets returns the listening sockets of the address, named as in the links of file descriptors. A socket bound to exactly that
+// address takes precedence over one bound to all addresses.
+func (l *Listener) sockets() map[string]bool {
+	exact, wildcard := map[string]bool{}, map[string]bool{}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil
+	}
+	//lint:ignore SA1019 netlink needs a socket of its own for the same lines
+	v4, _ := fs.NetTCP()
+	//lint:ignore SA1019 as above
+	v6, _ := fs.NetTCP6() // an error on a machine without IPv6
+	for _, line := range slices.Concat(v4, v6) {
+		if line.St != listening || line.LocalPort != l.port {
+			continue
+		}
+		name := fmt.Sprintf("socket:[%d]", line.Inode)
+		switch {
+		case line.LocalAddr.IsUnspecified():
+			wildcard[name] = true
+		case slices.ContainsFunc(l.addresses, line.LocalAddr.Equal):
+			exact[name] = true
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return wildcard
+}
+
+// FromListener adds the CPU seconds of the processes of a service that does not report them itself.
+func (s *Sample) FromListener(pids []int) {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			continue
+		}
+		if stat, err := p.Stat(); err == nil {
+			s.BackendCPU += stat.CPUTime()
+		}
+	}
+}

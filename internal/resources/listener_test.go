@@ -1,0 +1,87 @@
+package resources
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestListenerOf(t *testing.T) {
+	t.Parallel()
+	for service, port := range map[string]uint64{
+		"http://127.0.0.1:8080": 8080, "http://localhost": 80, "https://[::1]/a": 443, "http://127.3.2.1:9": 9,
+		"http://example.com:8080": 0, "http://10.0.0.1:80": 0, "": 0,
+	} {
+		l := ListenerOf(service)
+		require.Equal(t, port != 0, l != nil, service)
+		if l != nil {
+			require.Equal(t, port, l.port, service)
+		}
+	}
+	require.Empty(t, (*Listener)(nil).PIDs())
+}
+
+// TestHelperListener listens at LISTEN for TestTheProcessThatListensIsFound, and says where. It is a process of its own.
+func TestHelperListener(t *testing.T) {
+	address, set := os.LookupEnv("TEST_LISTEN")
+	if !set {
+		t.Skip("it is no test")
+	}
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	child := exec.Command("sleep", "60")
+	require.NoError(t, child.Start())
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond; { // CPU is counted in ticks of 10 ms
+	}
+	_, _ = os.Stdout.WriteString(l.Addr().String() + "\n")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+}
+
+// The processes of a service are those that listen, and their children; nothing else on the machine is.
+func TestTheProcessThatListensIsFound(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no /proc")
+	}
+	for _, address := range []string{"127.0.0.1:0", "127.77.0.1:0", "0.0.0.0:0", ":0"} {
+		server := exec.Command(os.Args[0], "-test.run=^TestHelperListener$")
+		server.Env = append(os.Environ(), "TEST_LISTEN="+address)
+		out, err := server.StdoutPipe()
+		require.NoError(t, err)
+		end, err := server.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, server.Start())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		_, port, err := net.SplitHostPort(strings.TrimSpace(line))
+		require.NoError(t, err)
+		host := "127.0.0.1"
+		if address == "127.77.0.1:0" {
+			host = "127.77.0.1"
+			require.Empty(t, ListenerOf("http://127.0.0.1:"+port).PIDs(), "another loopback address")
+		}
+		l := ListenerOf("http://" + net.JoinHostPort(host, port))
+		pids := l.PIDs()
+		require.Len(t, pids, 2, "the server and its child")
+		require.Contains(t, pids, server.Process.Pid, address)
+		require.NotContains(t, pids, os.Getpid())
+		var s Sample
+		s.FromListener(pids)
+		require.Positive(t, s.BackendCPU)
+		require.NoError(t, end.Close())
+		_ = server.Wait()
+		l.found = time.Time{}
+		require.Empty(t, l.PIDs(), "nothing listens any more")
+	}
+}

@@ -1,0 +1,152 @@
+package secret
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// escapedAs maps the letters of short escapes to the characters that they represent.
+var escapedAs = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
+
+// entities lists the HTML entities of characters that must be escaped.
+var entities = []struct {
+	name string
+	is   byte
+}{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
+
+// longestEscape limits the backslashes and percent signs of an escape. Without a limit a long run of them takes quadratic time.
+// JSON in JSON doubles them: 64 are enough for six levels.
+const longestEscape = 64
+
+// decode decodes the escape at the start of text. It returns the character as n bytes of UTF-8, and the length of the escape. n is
+// 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in URLs.
+func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
+	switch text[0] {
+	case '%':
+		if slash(text) > 0 {
+			if c, n, width := backslash(text); n > 0 {
+				return c, n, width
+			}
+		}
+		if code, width := percent(text); width > 0 {
+			return oneByte(code, width)
+		}
+	case '\\':
+		return backslash(text)
+	case '&':
+		return entity(text)
+	case '+':
+		return oneByte(' ', 1)
+	}
+	return c, 0, 0
+}
+
+func oneByte(b byte, width int) (c [utf8.UTFMax]byte, n, all int) {
+	c[0] = b
+	return c, 1, width
+}
+
+func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, all int) {
+	return c, utf8.EncodeRune(c[:], r), width
+}
+
+// percent decodes the percent escape at the start of text. It returns the byte and the length of the escape, 0 if there is none.
+func percent(text []byte) (code byte, width int) {
+	if len(text) < 3 || text[0] != '%' {
+		return 0, 0
+	}
+	at := 1
+	for at < longestEscape && bytes.HasPrefix(text[at:], []byte("25")) && isHex(text[at+2:min(len(text), at+4)]) {
+		at += 2
+	}
+	value, ok := number(text[at:], 2, 16)
+	if !ok {
+		return 0, 0
+	}
+	return byte(value), at + 2 //nolint:gosec // G115: two hexadecimal digits
+}
+
+// slash returns the length of the backslash at the start of text, escaped or not; 0 if there is none.
+func slash(text []byte) int {
+	if len(text) > 0 && text[0] == '\\' {
+		return 1
+	}
+	if code, width := percent(text); code == '\\' {
+		return width
+	}
+	return 0
+}
+
+func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
+	at := 0
+	for more := slash(text); more > 0 && at < longestEscape; more = slash(text[at:]) {
+		at += more
+	}
+	if at == len(text) || at >= longestEscape {
+		return c, 0, 0
+	}
+	switch letter := text[at]; {
+	case letter == 'u':
+		code, ok := number(text[at+1:], 4, 16)
+		if !ok {
+			break
+		}
+		if r := rune(code); !utf16.IsSurrogate(r) { //nolint:gosec // G115: four hexadecimal digits
+			return oneRune(r, at+5)
+		}
+		rest, same := bytes.CutPrefix(text[at+5:], text[:at+1])
+		low, ok := number(rest, 4, 16)
+		if r := utf16.DecodeRune(rune(code), rune(low)); same && ok && r != utf8.RuneError { //nolint:gosec // G115: four hexadecimal digits each
+			return oneRune(r, 2*(at+5))
+		}
+	case letter == 'x':
+		if code, ok := number(text[at+1:], 2, 16); ok {
+			return oneByte(byte(code), at+3) //nolint:gosec // G115: two hexadecimal digits
+		}
+	case escapedAs[letter] != 0:
+		return oneByte(escapedAs[letter], at+1)
+	case letter == '%':
+		if code, more := percent(text[at:]); more > 0 {
+			return oneByte(code, at+more)
+		}
+	case !isAlphanumeric(letter) && letter < utf8.RuneSelf: // \" and \/
+		return oneByte(letter, at+1)
+	}
+	return c, 0, 0
+}
+
+func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
+	for _, e := range entities {
+		if bytes.HasPrefix(text, []byte(e.name)) {
+			return oneByte(e.is, len(e.name))
+		}
+	}
+	end := bytes.IndexByte(text[:min(len(text), 10)], ';')
+	if end < 3 || text[1] != '#' {
+		return c, 0, 0
+	}
+	digits, base := text[2:end], 10
+	if digits[0]|0x20 == 'x' {
+		digits, base = digits[1:], 16
+	}
+	if code, ok := number(digits, len(digits), base); ok && utf8.ValidRune(rune(code)) { //nolint:gosec // G115: at most seven digits
+		return oneRune(rune(code), end+1) //nolint:gosec // G115: at most seven digits
+	}
+	return c, 0, 0
+}
+
+func isHex(text []byte) bool {
+	_, ok := number(text, 2, 16)
+	return ok
+}
+
+// number parses the first digits of text as an unsigned number.
+func number(text []byte, digits, base int) (uint64, bool) {
+	if digits == 0 || len(text) < digits {
+		return 0, false
+	}
+	value, err := strconv.ParseUint(string(text[:digits]), base, 32)
+	return value, err == nil
+}

@@ -1,0 +1,32 @@
+package secret
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestErrorHidesTokensOfTheEnvironment(t *testing.T) {
+	const token = "0f9e8d7c6b5a49382716"
+	t.Setenv("SUBSCRIBE_TOKEN", token)
+	require.NoError(t, Error(nil))
+	err := Error(fmt.Errorf("malformed MIME header %q: %w", "x"+token, fs.ErrNotExist))
+	require.NotContains(t, err.Error(), token)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "malformed MIME header")
+}
+
+// A run of escapes must not take quadratic time: this many bytes took hours.
+func TestLongRunsOfEscapes(t *testing.T) {
+	t.Parallel()
+	v := Environment([]string{"SUBSCRIBE_TOKEN=0f9e8d7c6b5a49382716"})
+	for _, escape := range []string{`\`, "%5C", "%25"} {
+		text := bytes.Repeat([]byte(escape), 1<<19)
+		v.Replace(text, "{token}")
+		hidden := v.Replace(append(text, []byte("0f9e8d7c6b5a49382716")...), "{token}")
+		require.True(t, bytes.HasSuffix(hidden, []byte("{token}")), escape)
+	}
+}

@@ -1,0 +1,314 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Values holds known values of secrets, and finds and replaces them in text.
+type Values struct {
+	// Common lists the variables whose values are common words or numbers. These values are replaced only next to the name
+	// of a secret: elsewhere, names and numbers would vanish from the evidence.
+	Common []string
+
+	forms  []form
+	starts [256][]int // indexes into forms, by first byte
+}
+
+// A form is one encoding of a value. Escapes of JSON, URLs and HTML need no form: they are decoded during the search.
+type form struct {
+	name  string // the variable
+	text  string
+	word  bool // match whole words only, because short values are parts of other words
+	loose bool // base64: replace the neighbouring characters, too, which hold some bits of the value
+}
+
+const (
+	minLength         = 8  // of a secret in a variable of another program: "yes" must not replace every yes
+	minLengthProject  = 3  // of a secret in one of projectVariables
+	minLengthAnywhere = 12 // for matches inside words, in hex and in base64
+	minLengthToken    = 4  // for Hide
+)
+
+// projectVariables are the variables of this project that hold secrets.
+var projectVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
+
+// common matches common words and numbers. Random tokens are longer, or mix letters and digits.
+var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
+
+// Environment returns the secrets in an environment of NAME=value pairs, and the passwords in the URLs of its values and in
+// addresses.
+func Environment(environment []string, addresses ...string) *Values {
+	v := &Values{}
+	passwordIn := func(name, address string) {
+		if u, err := url.Parse(address); err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok && password != "" && !common.MatchString(password) {
+				v.add(name, password, len(password) < minLengthAnywhere)
+			}
+		}
+	}
+	for _, setting := range environment {
+		name, value, _ := strings.Cut(setting, "=")
+		value = strings.Trim(value, `"'`)
+		least := minLength
+		if slices.Contains(projectVariables, name) {
+			least = minLengthProject
+		}
+		switch isSecret := slices.Contains(projectVariables, name) || Variable(name); {
+		case isSecret && len(value) >= least && common.MatchString(value):
+			v.Common = append(v.Common, name)
+		case isSecret && len(value) >= least:
+			v.add(name, value, len(value) < minLengthAnywhere)
+		}
+		switch {
+		case strings.Contains(value, "://"):
+			passwordIn(name, value)
+		case strings.HasSuffix(strings.ToUpper(name), "_PROXY"): // its scheme is optional
+			passwordIn(name, "http://"+value)
+		}
+	}
+	for _, address := range addresses {
+		passwordIn("an address", address)
+	}
+	return v
+}
+
+// add adds all forms of a value.
+func (v *Values) add(name, value string, word bool) {
+	if strings.Contains(Redacted, value) { // the value would match its own replacement
+		return
+	}
+	all := []form{{name: name, text: value, word: word}}
+	if len(value) >= minLengthAnywhere {
+		digits := hex.EncodeToString([]byte(value))
+		all = append(all, form{name: name, text: digits}, form{name: name, text: strings.ToUpper(digits)})
+		for _, text := range inBase64(value) {
+			all = append(all, form{name: name, text: text, loose: true})
+		}
+	}
+	for _, f := range all {
+		v.starts[f.text[0]] = append(v.starts[f.text[0]], len(v.forms))
+		v.forms = append(v.forms, f)
+	}
+}
+
+// inBase64 returns the base64 characters that depend only on the value, for each of the three offsets of the value in a longer
+// text.
+func inBase64(value string) (forms []string) {
+	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for offset, first := range []int{0, 2, 3} {
+			text := alphabet.EncodeToString(append(make([]byte, offset), value...))
+			forms = append(forms, text[first:(offset+len(value))*8/6])
+		}
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// Replace replaces the values in all their forms. It returns text itself if there are none.
+func (v *Values) Replace(text []byte, by string) []byte {
+	var out []byte
+	done := 0
+	for at := 0; at < len(text); {
+		from, to, _ := v.next(text, at)
+		if from < 0 {
+			break
+		}
+		out = append(append(out, text[done:max(from, done)]...), by...)
+		at, done = to, to
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// Left returns the variable of the first value in the text that is long enough to match anywhere; "" if there is none.
+func (v *Values) Left(text []byte) string {
+	for at := 0; at < len(text); {
+		from, to, f := v.next(text, at)
+		if from < 0 {
+			return ""
+		}
+		if !f.word {
+			return f.name
+		}
+		at = to
+	}
+	return ""
+}
+
+// Clean replaces the values, and any other text that looks like a secret. found reports whether it replaced anything.
+func (v *Values) Clean(text []byte) (clean []byte, found bool) {
+	var out bytes.Buffer
+	for line := range bytes.Lines(v.Replace(text, Redacted)) {
+		out.Write(Redact(line))
+	}
+	return out.Bytes(), !bytes.Equal(out.Bytes(), text)
+}
+
+// String is Clean for one string.
+func (v *Values) String(text string) string {
+	clean, _ := v.Clean([]byte(text))
+	return string(clean)
+}
+
+// next finds the first form at or after an offset; of several that start at the same byte, the longest. from is -1 if there is
+// none.
+func (v *Values) next(text []byte, at int) (from, to int, found form) {
+	for ; at < len(text); at++ {
+		to := -1
+		look := func(starts []int) {
+			for _, i := range starts {
+				f := &v.forms[i]
+				if at+1 < len(text) && len(f.text) > 1 && text[at+1] != f.text[1] && !special[text[at+1]] && !special[text[at]] {
+					continue
+				}
+				if end := f.end(text, at, 0); end > to && f.bounded(text, at, end) {
+					to, found = end, *f
+				}
+			}
+		}
+		look(v.starts[text[at]])
+		if special[text[at]] {
+			if c, n, _ := decode(text[at:]); n > 0 && c[0] != text[at] {
+				look(v.starts[c[0]])
+			}
+		}
+		if to < 0 {
+			continue
+		}
+		from = at
+		if found.loose {
+			if from > 0 && isBase64(text[from-1]) {
+				from--
+			}
+			if to < len(text) && isBase64(text[to]) {
+				to++
+			}
+		}
+		return from, to, found
+	}
+	return -1, -1, form{}
+}
+
+// special holds the bytes that start an escape, a line break or a colour sequence.
+var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
+
+// escapeBefore matches an escape whose last character looks like part of the word after it.
+var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
+
+// bounded reports whether text[from:to] is a whole word, if the form must be one.
+func (f *form) bounded(text []byte, from, to int) bool {
+	if !f.word {
+		return true
+	}
+	before := from == 0 || !isAlphanumeric(text[from-1]) || escapeBefore.Match(text[max(0, from-16):from])
+	return before && (to == len(text) || !isAlphanumeric(text[to]))
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
+
+// end returns the end of the occurrence of f.text[done:] that starts at an offset; -1 if there is none.
+func (f *form) end(text []byte, at, done int) int {
+	if done == len(f.text) {
+		return at
+	}
+	if at >= len(text) {
+		return -1
+	}
+	if c, n, width := decode(text[at:]); n > 0 && strings.HasPrefix(f.text[done:], string(c[:n])) {
+		if end := f.end(text, at+width, done+n); end >= 0 {
+			return end
+		}
+	}
+	if f.text[done] == '\\' { // JSON writes it twice, JSON in JSON four times
+		for next, count := at, 1; count <= 8; count++ {
+			width := slash(text[next:])
+			if width == 0 {
+				break
+			}
+			next += width
+			if end := f.end(text, next, done+1); end >= 0 {
+				return end
+			}
+		}
+	} else if text[at] == f.text[done] {
+		if end := f.end(text, at+1, done+1); end >= 0 {
+			return end
+		}
+	}
+	if done == 0 || f.word {
+		return -1
+	}
+	if next := skip(text, at); next > at {
+		return f.end(text, next, done)
+	}
+	return -1
+}
+
+var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
+
+// skip returns the offset after a line break or a colour sequence, which may split a value.
+func skip(text []byte, at int) int {
+	for range 3 { // CR, LF, colour
+		if at >= len(text) {
+			break
+		}
+		c, width := text[at], 1
+		if escaped, n, all := decode(text[at:]); n > 0 {
+			c, width = escaped[0], all
+		}
+		switch {
+		case c == '\n' || c == '\r':
+			at += width
+		case c == '\x1b':
+			at += width + len(colour.Find(text[at+width:min(len(text), at+width+20)]))
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// Hide replaces tokens by {token} wherever they are, for example in an error response that quotes the request.
+func Hide(text string, tokens ...string) string {
+	var v Values
+	for _, token := range tokens {
+		if len(token) >= minLengthToken {
+			v.add("", token, false)
+		}
+	}
+	if len(v.forms) == 0 {
+		return text
+	}
+	return string(v.Replace([]byte(text), "{token}"))
+}
+
+// Error returns an error whose text has the secrets of the environment replaced, such as a token that a service repeats in a
+// malformed header. It wraps err. Error returns nil if err is nil.
+func Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	v := Environment(os.Environ())
+	return hidden{error: err, text: v.String(err.Error())}
+}
+
+type hidden struct {
+	error
+	text string
+}
+
+func (h hidden) Error() string { return h.text }
+func (h hidden) Unwrap() error { return h.error }

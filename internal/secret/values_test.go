@@ -1,0 +1,124 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d" // as openssl rand -hex 16 makes it
+
+func TestLongValuesMatchInEveryContext(t *testing.T) {
+	t.Parallel()
+	for name, context := range map[string]string{
+		"plain":                     "key is T.",
+		"underscores":               "_T_",
+		"a URL-encoded parameter":   "x%3DT%26y",
+		"a URL-encoded header":      "bearer%20T",
+		"a line break in JSON":      `"ready\nT"`,
+		"an ampersand in JSON":      `"a\u0026T\u0026b"`,
+		"an equals sign in JSON":    `"a\u003dT"`,
+		"a line break in JSON JSON": `"{\"a\":\"ready\\nT\"}"`,
+		"a colour":                  "\x1b[31mT\x1b[0m",
+		"a colour in JSON":          `\u001b[31mT\u001b[0m`,
+		"a URL-encoded key":         "access_key%3AT",
+		"letters next to it":        "abcTdef",
+		"an HTML entity":            "a&#61;T&amp;b",
+	} {
+		for _, secret := range []string{token, `pa/ss+wo"rd&<ü\nq=1`, "😀 emoji-password"} {
+			v := Environment([]string{"GRAFANA_PASSWORD=" + secret})
+			form := secret
+			if strings.Contains(context, `"`) {
+				encoded, err := json.Marshal(secret)
+				require.NoError(t, err)
+				form = string(encoded[1 : len(encoded)-1])
+			}
+			text := strings.ReplaceAll(context, "T", form)
+			clean, found := v.Clean([]byte(text))
+			assert.True(t, found, name)
+			assert.Empty(t, v.Left(clean), name)
+			assert.Equal(t, "GRAFANA_PASSWORD", v.Left([]byte(text)), name)
+			assert.Equal(t, strings.ReplaceAll(context, "T", Redacted), string(v.Replace([]byte(text), Redacted)), "%s: %s", name, text)
+		}
+	}
+}
+
+func TestLongValuesMatchInEveryForm(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{token, `pa/ss+wo"rd&<ü\nq=1`, `twelve?>>?//`} {
+		v := Environment([]string{"GRAFANA_PASSWORD=" + secret})
+		once := url.QueryEscape(secret)
+		everyByte := ""
+		for _, c := range []byte(secret) {
+			everyByte += "%" + strings.ToLower(hex.EncodeToString([]byte{c}))
+		}
+		everyRune := ""
+		for _, c := range secret {
+			everyRune += `\u00` + hex.EncodeToString([]byte{byte(c)})
+		}
+		asJSON, err := json.Marshal(secret)
+		require.NoError(t, err)
+		twice, err := json.Marshal(string(asJSON))
+		require.NoError(t, err)
+		thrice, err := json.Marshal(string(twice))
+		require.NoError(t, err)
+		forms := map[string]string{
+			"url": once, "url twice": url.QueryEscape(once), "url thrice": url.QueryEscape(url.QueryEscape(once)), "path": url.PathEscape(secret),
+			"every byte in a URL": everyByte, "every character in JSON": everyRune,
+			"JSON": string(asJSON), "JSON in JSON": string(twice), "JSON in JSON in JSON": string(thrice), "PHP": strings.ReplaceAll(string(asJSON), "/", `\/`),
+			"URL of JSON": url.QueryEscape(string(asJSON)),
+			"hex":         hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"two lines": secret[:5] + "\n" + secret[5:], "two lines in JSON": string(asJSON[:6]) + `\r\n` + string(asJSON[6:]), "two colours": secret[:5] + "\x1b[0;1m" + secret[5:],
+		}
+		for _, before := range []string{"", "a", "ab", "abc"} {
+			for _, behind := range []string{"", "z", "yz"} {
+				plain := []byte(before + secret + behind)
+				forms["base64 "+before+behind] = base64.StdEncoding.EncodeToString(plain)
+				forms["base64 of URLs "+before+behind] = base64.RawURLEncoding.EncodeToString(plain)
+				forms["base64 in a URL "+before+behind] = url.QueryEscape(base64.StdEncoding.EncodeToString(plain))
+				forms["base64 in JSON "+before+behind] = strings.ReplaceAll(base64.StdEncoding.EncodeToString(plain), "/", `\/`)
+			}
+		}
+		for name, form := range forms {
+			text := []byte("x=" + form + ";")
+			assert.Equal(t, "GRAFANA_PASSWORD", v.Left(text), "%s: %s", name, text)
+			clean := v.Replace(text, Redacted)
+			assert.Contains(t, string(clean), Redacted, name)
+			assert.NotContains(t, string(clean), secret[len(secret)-6:], name)
+			assert.Empty(t, v.Left(clean), name)
+		}
+		for _, other := range []string{"", "x", secret[:len(secret)-1], secret[1:], strings.Repeat("%25", 100), strings.Repeat(`\`, 100), "%", "%2", `\u00`, `\ud83d\u0041`, "&#;", "&#x;"} {
+			assert.Equal(t, other, string(v.Replace([]byte(other), Redacted)))
+		}
+	}
+}
+
+// A short value is part of other words, unless an escape separates it from them.
+func TestShortValuesMatchAsWords(t *testing.T) {
+	t.Parallel()
+	v := Environment([]string{"BACKEND_TOKEN=s0ak", "OTHER_TOKEN=s0ak", "DB_PASS=v4lue-8c"})
+	for text, want := range map[string]string{
+		"s0ak": Redacted, "-s0ak_": "-[redacted]_", "s0akers": "s0akers", "as0ak": "as0ak", `\ns0ak`: `\n[redacted]`, "%2Fs0ak%2f": "%2F[redacted]%2f",
+		"\x1b[31ms0ak\x1b[0m": "\x1b[31m[redacted]\x1b[0m", `\u0026s0ak`: `\u0026[redacted]`, "v4lue-8c s0ak s0ak": "[redacted] [redacted] [redacted]", "s0\nak": "s0\nak",
+	} {
+		assert.Equal(t, want, string(v.Replace([]byte(text), Redacted)), text)
+		assert.Empty(t, v.Left([]byte(text)), "only certain matches refuse an archive")
+	}
+}
+
+func BenchmarkClean(b *testing.B) {
+	v := Environment([]string{"BACKEND_TOKEN=" + token, "SUBSCRIBE_TOKEN=1" + token, "PUBLISH_TOKEN=2" + token, "GRAFANA_PASSWORD=3" + token, "AWS_SECRET_ACCESS_KEY=4" + token, "GITHUB_TOKEN=5" + token})
+	line, err := json.Marshal(map[string]string{"id": "soak-000001", "reason": "status \"503\"\n<html>", "histogram": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("some counts\x00\x01", 100)))})
+	require.NoError(b, err)
+	text := []byte(strings.Repeat(string(line)+",", 1000))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		_ = v.Left(text)
+	}
+}

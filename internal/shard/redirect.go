@@ -1,0 +1,58 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// A Redirect counts the streams that redirects led to another origin than the target's.
+type Redirect struct {
+	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": the origins beyond the first 100 of a runner
+	Streams int    `json:"streams"`          // that it served
+}
+
+const (
+	mostOrigins   = 100
+	longestOrigin = 300 // a name of the DNS has up to 253 characters
+)
+
+// AddRedirect counts one stream of a runner.
+func AddRedirect(redirects []Redirect, origin string) []Redirect {
+	known := slices.ContainsFunc(redirects, func(r Redirect) bool { return r.Origin == origin })
+	if len(origin) > longestOrigin || !known && len(redirects) >= mostOrigins {
+		origin = ""
+	}
+	return addRedirect(redirects, Redirect{Origin: origin, Streams: 1})
+}
+
+func addRedirect(redirects []Redirect, more Redirect) []Redirect {
+	i := slices.IndexFunc(redirects, func(r Redirect) bool { return r.Origin == more.Origin })
+	if i < 0 {
+		return append(redirects, more)
+	}
+	redirects[i].Streams += more.Streams
+	return redirects
+}
+
+// addRedirects adds those of another runner.
+func (m *Merged) addRedirects(s *Shard) {
+	for _, r := range s.Redirects {
+		m.Redirects = addRedirect(m.Redirects, r)
+	}
+	slices.SortFunc(m.Redirects, func(a, b Redirect) int {
+		return cmp.Or(cmp.Compare(b.Streams, a.Streams), cmp.Compare(a.Origin, b.Origin))
+	})
+}
+
+func (s *Shard) checkRedirects() error {
+	wrong := func(r Redirect) bool {
+		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
+		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > mostCount
+	}
+	if len(s.Redirects) > mostOrigins+1 || slices.ContainsFunc(s.Redirects, wrong) {
+		return errors.New("it holds redirected streams that cannot be")
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// secretive returns a request of a description that has a token in its URL, its headers and, if it has a method, its body.
+func secretive(t *testing.T, base, more string) Request {
+	t.Helper()
+	s, err := service.Parse([]byte(`{"name":"x","token":true,"message":"unchecked","connect":{"url":"{base}/?access_token={token}",
+		"headers":{"Authorization":"Bearer {token}","Cookie":"s={token}","X-Api-Key":"{token}","User-Agent":"u-{token}"}` + more + `}}`))
+	require.NoError(t, err)
+	r := Fill(&s.Connect, &service.Values{Base: base, Token: "s3cret"})
+	r.Header.Set("Last-Event-ID", "7")
+	return r
+}
+
+// origins are two servers. The first redirects to the second, which redirects to a path of its own.
+func origins(t *testing.T, status int) (first, second *httptest.Server, got chan *http.Request) {
+	t.Helper()
+	got = make(chan *http.Request, 10)
+	second = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		if r.URL.Path != "/end" {
+			http.Redirect(w, r, "/end", http.StatusFound)
+		}
+	}))
+	t.Cleanup(second.Close)
+	first = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, second.URL+"/x", status)
+	}))
+	t.Cleanup(first.Close)
+	return first, second, got
+}
+
+func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
+	t.Parallel()
+	first, second, got := origins(t, http.StatusFound)
+	_, err := Open(t.Context(), secretive(t, first.URL, ""))
+	require.EqualError(t, err, "GET "+first.URL+"/?…: follow the redirect (status 302): "+second.URL+" is another origin; pass --follow-redirects to allow it")
+	_, err = Do(t.Context(), secretive(t, first.URL, ""))
+	require.Error(t, err)
+	require.Empty(t, got)
+}
+
+func TestAnotherOriginGetsNothingOfTheDescription(t *testing.T) {
+	t.Parallel()
+	first, second, got := origins(t, http.StatusFound)
+	s, err := Open(FollowingRedirects(t.Context()), secretive(t, first.URL, ""))
+	require.NoError(t, err)
+	defer s.Close()
+	require.Equal(t, second.URL, s.Origin())
+	require.Len(t, got, 2)
+	for range 2 {
+		r := <-got
+		require.Equal(t, http.Header{
+			"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}, "Last-Event-Id": {"7"}, "User-Agent": {"sse-soak"},
+		}, r.Header, r.URL.Path)
+	}
+}
+
+func TestAnotherOriginGetsNoBody(t *testing.T) {
+	t.Parallel()
+	first, second, got := origins(t, http.StatusTemporaryRedirect)
+	_, err := Do(FollowingRedirects(t.Context()), secretive(t, first.URL, `,"method":"POST","body":"{token}"`))
+	require.ErrorContains(t, err, "follow the redirect (status 307): "+second.URL+" is another origin, which gets no request with a body")
+	require.Empty(t, got)
+}
+
+func TestTheSameOriginGetsTheHeadersButNoReferer(t *testing.T) {
+	t.Parallel()
+	hops := make(chan *http.Request, 20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hops <- r
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/end", http.StatusFound)
+		}
+		if strings.HasPrefix(r.URL.Path, "/loop") {
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, err := Do(t.Context(), secretive(t, server.URL, ""))
+	require.NoError(t, err)
+	<-hops
+	r := <-hops
+	require.Equal(t, []string{"Bearer s3cret", "s3cret", "u-s3cret", ""}, []string{r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.UserAgent(), r.Referer()})
+	_, err = Do(t.Context(), Request{URL: server.URL + "/loop"})
+	require.EqualError(t, err, "GET "+server.URL+"/loop: it was redirected more than 10 times")
+}

@@ -1,0 +1,121 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// ConnectionsOnly reports whether the run passed without checking any message, because the service description has
+// message: 'unchecked'.
+func (v *Verdict) ConnectionsOnly() bool { return v.Verdict == Pass && v.Evidence.By == ByNothing }
+
+// Word returns the outcome for display: pass, fail, invalid, or pass (connections only).
+func (v *Verdict) Word() string {
+	if v.ConnectionsOnly() {
+		return string(Pass) + " (connections only)"
+	}
+	return string(v.Verdict)
+}
+
+// Heading returns Word with the outcome in capital letters: PASS (connections only).
+func (v *Verdict) Heading() string {
+	return strings.ToUpper(string(v.Verdict)) + strings.TrimPrefix(v.Word(), string(v.Verdict))
+}
+
+// Title returns Heading, and states whether messages were not checked.
+func (v *Verdict) Title() string {
+	if v.ConnectionsOnly() {
+		return v.Heading() + ": " + notChecked
+	}
+	return v.Heading()
+}
+
+const notChecked = "messages were not checked"
+
+// NextStep returns one sentence that states what to do after this verdict; "" if nothing is left to do.
+func (v *Verdict) NextStep() string {
+	if !v.ConnectionsOnly() {
+		return ""
+	}
+	return "To check messages, generate a service description with a publish request: " +
+		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
+}
+
+// Checked returns the criterion that at least one message was checked. It is not judged if the description has
+// message: 'unchecked', unless the plan has REQUIRE_MESSAGES. If it is not met, a pass becomes invalid; a fail stays.
+func (s *Streams) Checked() Criterion {
+	noun, required := s.m.Plan.Noun(), s.m.Plan.RequireMessages
+	n := s.checked()
+	c := Criterion{
+		Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
+		Why: "a run that checks no message finds no loss",
+	}
+	switch {
+	case s.counted() && n == 0:
+		c.Actual, c.Reasons = "none", []string{s.uncheckable()}
+	case s.counted():
+	case s.nothingCame():
+		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
+	case required:
+		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every or publish in it"}
+	default:
+		c.Limit = "any"
+		return c.NotJudged("the service description has message: 'unchecked'")
+	}
+	return c.InDoubt()
+}
+
+// checked returns the number of messages whose loss would have been found. Without a publisher and an interval a loss shows
+// only as a gap after another message of the connection.
+func (s *Streams) checked() uint64 {
+	if !s.counted() || s.Noops.Received == 0 {
+		return 0
+	}
+	switch {
+	case s.Messages.Published != nil:
+		return s.Messages.Checked
+	case s.byInterval():
+		return s.Noops.Expected
+	}
+	n := s.Noops.Expected
+	for c := range s.Records() {
+		n -= min(c.Expected(), 1)
+	}
+	return n
+}
+
+// unreadable reports whether no message of the run had a number at message.seq: then the description is wrong, not the
+// messages.
+func (s *Streams) unreadable() bool {
+	n := &s.Noops
+	return !s.byInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.unnumbered == n.Corrupted
+}
+
+// uncheckable returns a sentence that states why no message could be checked, and names the field of the description to
+// correct.
+func (s *Streams) uncheckable() string {
+	m, n := &s.Messages, &s.Noops
+	if !s.m.Plan.Described() {
+		return "no noop was received, so nothing was tested"
+	}
+	field, why := "message.seq", "no message was received"
+	switch {
+	case m.Published != nil:
+		field = "publish"
+	case s.byInterval():
+		field = "message.every"
+	}
+	switch others := m.Unchecked + m.Uncounted + m.Foreign; {
+	case s.unreadable():
+		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, "message"))
+	case n.Received > 0 && m.Published != nil:
+		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
+	case n.Received > 0:
+		why = "no client received two messages, so none could be found missing"
+	case others > 0:
+		why += fmt.Sprintf(", although %s arrived, which the description does not define as messages", format.Count(others, "other event"))
+	}
+	return fmt.Sprintf("%s: no message could be checked, because %s; correct the description, hold streams for longer, or write message: 'unchecked'", field, why)
+}

@@ -1,0 +1,179 @@
+package verdict
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// described is a clean run of a described service that is counted in that way; each of its streams counted that.
+func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
+	m, _ := clean()
+	m.Plan.Service = "mine"
+	m.Service = &shard.Service{Name: "mine", SHA256: "x", Counts: counts}
+	for i := range m.Connections.Len() {
+		r := &m.Connections.Edit(i).Record
+		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
+		if counts == shard.CountsInterval {
+			r.Held = 0 // so that none was due
+		}
+	}
+	return m
+}
+
+func stateOf(t *testing.T, v *Verdict, name string) State {
+	t.Helper()
+	c := criterion(t, v, name)
+	return c.State()
+}
+
+// A run of a description that says message: 'unchecked' is a pass of its connections, and says so.
+func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
+	t.Parallel()
+	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
+		m := described(shard.CountsNothing, each)
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, Pass, v.Verdict, "%s: %v", name, v.Reasons)
+		require.True(t, v.ConnectionsOnly(), name)
+		require.Equal(t, "PASS (connections only): messages were not checked", v.Title())
+		require.Contains(t, v.Reasons[0], "messages were not checked")
+		require.Contains(t, v.NextStep(), "soak probe")
+		require.Equal(t, NotJudged, stateOf(t, v, "messages checked"), name)
+		require.Equal(t, NotJudged, stateOf(t, v, "messages that could have gone missing unnoticed"), name)
+		content, err := json.Marshal(v)
+		require.NoError(t, err)
+		require.Contains(t, string(content), `"messages_checked":false`)
+		var read Verdict
+		require.NoError(t, json.Unmarshal(content, &read))
+		require.True(t, read.ConnectionsOnly(), "from its file")
+
+		m.Plan.RequireMessages = true
+		v = judgeSoak(m, nil, Evidence{})
+		require.Equal(t, Invalid, v.Verdict, name)
+		require.Contains(t, v.Reasons[0], "REQUIRE_MESSAGES")
+	}
+}
+
+func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Plan.RequireMessages = true
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, Pass, v.Verdict)
+	require.False(t, v.ConnectionsOnly())
+	require.True(t, *v.MessagesChecked)
+	require.Equal(t, "PASS", v.Title())
+	require.Empty(t, v.NextStep())
+}
+
+// A description that says by what messages are checked, and none could be, makes the run invalid. The reason names the field.
+func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		counts shard.Counts
+		each   ledger.Counts
+		want   []string
+	}{
+		"nothing came":         {shard.CountsNumbers, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
+		"other events came":    {shard.CountsNumbers, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
+		"one on each stream":   {shard.CountsNumbers, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
+		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
+		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"message.every: "}},
+	} {
+		v := judgeSoak(described(c.counts, c.each), nil, Evidence{})
+		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
+		require.Len(t, v.Reasons, 1, name)
+		for _, want := range c.want {
+			require.Contains(t, v.Reasons[0], want, name)
+		}
+		require.False(t, *v.MessagesChecked, name)
+		if c.each.Received == 0 {
+			require.Equal(t, NotJudged, stateOf(t, v, "messages duplicated"), name)
+		}
+	}
+}
+
+// Some messages without a number are corrupted: others had one.
+func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
+	t.Parallel()
+	m := described(shard.CountsNumbers, ledger.Counts{Received: 50})
+	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
+	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
+	m = described(shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 99})
+	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "one had a number")
+}
+
+// Faults of connections outrank what was not checked.
+func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
+	t.Parallel()
+	for _, counts := range []shard.Counts{shard.CountsNothing, shard.CountsNumbers} {
+		m := described(counts, ledger.Counts{Heartbeats: 5})
+		m.Plan.RequireMessages = true
+		r := &m.Connections.Edit(0).Record
+		r.State, r.Reason = ledger.Dropped, "reset"
+		find(r, ledger.KindDropped, 1)
+		require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, counts)
+	}
+}
+
+// A criterion that had nothing to judge is not met.
+func TestCriteriaWithoutEvidenceAreNotJudged(t *testing.T) {
+	t.Parallel()
+	refused, server := clean()
+	refused.Plan.Reconnect = true
+	for i := range refused.Connections.Len() {
+		c := refused.Connections.Edit(i)
+		c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 404", Attempts: 1, ClosedAt: c.ClosedAt}
+		find(&c.Record, ledger.KindRefused, 1)
+	}
+	silent, _ := clean()
+	for i := range silent.Connections.Len() {
+		r := &silent.Connections.Edit(i).Record
+		r.Received, r.Last, r.Numbered, r.Held = 0, 0, false, 0
+	}
+	for name, c := range map[string]struct {
+		m       *shard.Merged
+		ledger  ServerLedger
+		want    Outcome
+		decided []string
+	}{
+		"all refused": {refused, server, Fail, []string{
+			"complete account", "connections opened", "connections held to the end", "checks of the script", "the generator kept up", "noops checked",
+		}},
+		"nothing sent": {silent, nil, Invalid, []string{
+			"complete account", "connections opened", "connections held to the end", "checks of the script", "the generator kept up", "noops checked",
+			"count against floor(held / interval)",
+		}},
+	} {
+		v := judgeSoak(c.m, c.ledger, Evidence{})
+		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		var decided []string
+		for _, one := range v.Criteria {
+			if one.State() != NotJudged {
+				decided = append(decided, one.Name)
+				continue
+			}
+			require.False(t, one.Pass, one.Name)
+			require.True(t, strings.HasPrefix(one.Actual, "not judged: "), one.Name+": "+one.Actual)
+		}
+		require.ElementsMatch(t, c.decided, decided, name)
+	}
+}
+
+// The time that streams were open is judged of connections that were held to the end.
+func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	for i := range 2 {
+		r := &m.Connections.Edit(i).Record
+		r.State, r.Reason, r.Held = ledger.Dropped, "reset", 0
+	}
+	c := criterion(t, judgeSoak(m, nil, Evidence{}), "time that streams were open")
+	require.Equal(t, Met, c.State())
+	require.Equal(t, "1 of 3 connections, each at least 50 %; the others did not stay open to the end", c.Actual)
+}

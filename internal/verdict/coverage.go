@@ -1,0 +1,116 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// leastChecked is the smallest share of a topic's confirmed messages that must be checked on each client of the topic. A
+// message is checked if its loss would be reported, as missed or as undetectable.
+const leastChecked = .5
+
+// enoughPerStream is the number of messages per stream of which most are checked: all but the first and the last.
+const enoughPerStream = 6
+
+// A coverage is the share of the confirmed messages that were checked on the clients.
+type coverage struct {
+	lowest   float64 // the lowest share of any client
+	lowestID string
+	clients  int           // clients with a share below leastChecked
+	first    string        // a description of the first of these clients
+	open     time.Duration // the total duration of their streams
+	streams  int           // the number of their streams
+}
+
+// confirmed returns the numbers of the messages that the service confirmed.
+func confirmed(messages []shard.Message) (numbers []uint64) {
+	for i := range messages {
+		if messages[i].State == shard.Confirmed {
+			numbers = append(numbers, uint64(i)+1)
+		}
+	}
+	return numbers
+}
+
+// checked returns how many of the confirmed messages were checked.
+func (a *account) checked(numbers []uint64) (n int) {
+	sentFrom := func(us int64) int {
+		return sort.Search(len(numbers), func(i int) bool { return a.messages[numbers[i]-1].SentUS >= us })
+	}
+	from := func(number uint64) int { i, _ := slices.BinarySearch(numbers, number); return i }
+	undecided := a.undecidedFrom()
+	if a.waited && undecided > a.last { // the client was disconnected when the run ended, so these were not checked
+		undecided = math.MaxInt64
+	}
+	parts := [][2]int{{sentFrom(undecided), len(numbers)}} // checked ranges of numbers; they may overlap
+	for _, s := range a.spans {
+		parts = append(parts, [2]int{sentFrom(s.from), sentFrom(s.to + 1)})
+		if a.ordered && s.first > 0 {
+			parts = append(parts, [2]int{from(s.first + 1), from(s.last)})
+		}
+	}
+	slices.SortFunc(parts, func(a, b [2]int) int { return a[0] - b[0] })
+	counted := 0 // the end of the ranges counted so far
+	for _, part := range parts {
+		n += max(part[1]-max(part[0], counted), 0)
+		counted = max(counted, part[1])
+	}
+	return n
+}
+
+// addCoverage adds one client to the coverage. A client that never had a stream is left out: it was refused.
+func (s *Streams) addCoverage(a *account, topic *Topic) {
+	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 {
+		return
+	}
+	n := a.checked(topic.confirmed)
+	s.Messages.Checked += clamp.Uint64(n)
+	c, share := &s.coverage, float64(n)/float64(len(topic.confirmed))
+	if c.lowestID == "" || share < c.lowest {
+		c.lowest, c.lowestID = share, a.r.ID
+	}
+	if share >= leastChecked {
+		return
+	}
+	if c.clients++; c.clients == 1 {
+		c.first = fmt.Sprintf("%s, %d of %s of topic %s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.Name)
+	}
+	c.streams += len(a.r.Spans)
+	for _, open := range a.r.Spans {
+		c.open += max(open.To-open.From, 0)
+	}
+}
+
+// covered returns the criterion that at least leastChecked of the messages were checked on each client.
+func (s *Streams) covered() Criterion {
+	c := &s.coverage
+	out := Criterion{
+		Name: "share of messages checked", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
+		Actual: "none", Pass: c.clients == 0, Why: "a message that is not checked can be lost unnoticed",
+	}
+	if c.lowestID != "" {
+		out.Actual = fmt.Sprintf("at least %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)
+	}
+	if !out.Pass {
+		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (the first: %s were checked): streams were open for %s on average; %s",
+			format.Plural(c.clients, "client", "clients"), c.first, format.Duration(c.open/time.Duration(c.streams)), s.moreCoverage())}
+	}
+	return out
+}
+
+// moreCoverage returns the change of settings with which most messages are checked.
+func (s *Streams) moreCoverage() string {
+	c, p := &s.coverage, s.Messages.Published
+	needed := math.Ceil(enoughPerStream * float64(p.Topics) * float64(c.streams) / max(c.open.Seconds(), 1e-3))
+	if !s.anyOrder() && needed > p.Rate {
+		return fmt.Sprintf("publish at least %.0f messages per second (PUBLISH_RATE), so that each stream receives %d", needed, enoughPerStream)
+	}
+	return fmt.Sprintf("keep each stream open for over %s while messages are published, or let each stream resume the previous one", format.Duration(4*joinWindow))
+}

@@ -1,0 +1,190 @@
+package verdict
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A life is one client over several streams, made up. Times are in milliseconds since the runner started.
+type life struct {
+	anyOrder bool
+	streams  []lifeStream
+	messages []lifeMessage // by number − 1
+}
+
+type lifeStream struct {
+	open, end int
+	resumes   bool // the one before
+}
+
+type lifeMessage struct {
+	sent, answered int
+	confirmed      bool
+	stream         int // that received it; -1: none
+}
+
+// drawLife makes up a client whose streams live as long as one another, roughly. Each message comes on the stream that is open,
+// or on the next one if that resumes; some are lost.
+func drawLife(r *rand.Rand) *life {
+	l := &life{anyOrder: r.IntN(4) == 0}
+	lifetime, interval, loss := 500+r.IntN(6000), 100+r.IntN(1500), r.Float64()*float64(r.IntN(2))
+	at := 1 + r.IntN(3000)
+	for at < 20_000 {
+		s := lifeStream{open: at, end: min(at+lifetime/2+r.IntN(lifetime), 25_000), resumes: len(l.streams) > 0 && r.IntN(3) > 0}
+		l.streams = append(l.streams, s)
+		at = s.end + 1 + r.IntN(1500)
+	}
+	for sent := 2000 + r.IntN(1000); sent < 20_000; {
+		m := lifeMessage{sent: sent, answered: sent + 1 + r.IntN(3)*r.IntN(500), confirmed: r.IntN(20) > 0, stream: -1}
+		for i, s := range l.streams {
+			if m.sent > s.end {
+				continue
+			}
+			if m.sent >= s.open || s.resumes {
+				m.stream = i
+			}
+			break
+		}
+		if r.Float64() < loss || !m.confirmed {
+			m.stream = -1
+		}
+		l.messages = append(l.messages, m)
+		sent = m.answered + 1 + r.IntN(interval)
+	}
+	return l
+}
+
+// What a missing message is.
+const (
+	unexpected = iota
+	missing
+	undetectable
+)
+
+// missing says what it would mean that a message did not come, by docs/accounting.md: as slowly and plainly as possible.
+func (l *life) missing(number int) int {
+	const window = 1000
+	m, result := l.messages[number], unexpected
+	if !m.confirmed {
+		return unexpected
+	}
+	for first := 0; first < len(l.streams); {
+		group := first + 1 // behind the streams that resume this one
+		for group < len(l.streams) && l.streams[group].resumes {
+			group++
+		}
+		end := l.streams[group-1].end
+		if last := l.streams[group-1]; group > first+1 && group == len(l.streams) && last.end-last.open < window {
+			end = l.streams[group-2].end
+		}
+		before, behind := false, false
+		for other, o := range l.messages {
+			if o.stream >= first && o.stream < group {
+				before, behind = before || other < number, behind || other > number
+			}
+		}
+		switch from, to := l.streams[first].open+window, end-window; {
+		case before && behind && !l.anyOrder, m.sent >= from && m.sent <= to && m.answered <= to:
+			return missing
+		case m.sent >= from && m.sent <= to:
+			result = undetectable
+		}
+		first = group
+	}
+	return result
+}
+
+// account plays the life through a ledger, and returns what a verdict makes of its record.
+func (l *life) account() (a account, confirmedNumbers []uint64) {
+	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
+	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
+	client := ledger.New("s-0", &cfg)
+	for i, s := range l.streams {
+		client.Connecting(at(s.open))
+		if s.resumes {
+			client.IDReceived()
+		} else {
+			client.IDReset(at(s.open), "")
+		}
+		client.Opened(at(s.open))
+		for number, m := range l.messages {
+			if m.stream == i {
+				client.Delivered(&ledger.Delivery{At: at(max(m.sent, s.open)), Number: uint64(number) + 1})
+			}
+		}
+		if i == len(l.streams)-1 {
+			client.CloseRequested(at(s.end))
+			client.Closed(at(s.end), ledger.ReasonClient, false, false)
+		} else {
+			client.Closed(at(s.end), "server", true, true)
+		}
+	}
+	const started = 1_700_000_000_000_000
+	messages := make([]shard.Message, len(l.messages))
+	for i, m := range l.messages {
+		messages[i] = shard.Message{SentUS: started + 1000*int64(m.sent), AnsweredUS: started + 1000*int64(m.answered), State: shard.Refused}
+		if m.confirmed {
+			messages[i].State = shard.Confirmed
+		}
+	}
+	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: &shard.Service{AnyOrder: l.anyOrder}}}
+	return s.accountOf(&shard.Connection{Record: client.Record()}, messages), confirmed(messages)
+}
+
+// Whatever becomes of the streams of a client, a message counts as checked if and only if it would not go unnoticed if it were
+// lost. STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
+func TestCheckedMessagesAreThoseWhoseLossIsNoticed(t *testing.T) {
+	t.Parallel()
+	count := 5000
+	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {
+		count = n
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for n := range uint64(count) {
+		l := drawLife(rand.New(rand.NewPCG(seed, n)))
+		want := map[string]uint64{}
+		for number, m := range l.messages {
+			what := l.missing(number)
+			if what != unexpected {
+				want["checked"]++
+			}
+			if m.stream < 0 && m.confirmed {
+				want[[]string{"not expected", "lost", "undecided"}[what]]++
+			}
+		}
+		a, numbers := l.account()
+		got := map[string]uint64{"checked": uint64(a.checked(numbers)), "lost": 0}
+		for _, run := range a.lost() {
+			got["lost"] += run[1] - run[0] + 1
+		}
+		got["not expected"], got["undecided"] = a.unowed, a.undecided
+		for _, name := range []string{"checked", "lost", "not expected", "undecided"} {
+			require.Equal(t, want[name], got[name], "%s, PCG(%d, %d): %+v", name, seed, n, *l)
+		}
+	}
+}
+
+// What was published while a client was disconnected at the end of the run was not checked, however its stream had ended.
+func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
+	t.Parallel()
+	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, last: 6}
+	var numbers []uint64
+	for i := range uint64(10) {
+		a.messages = append(a.messages, shard.Message{State: shard.Confirmed, SentUS: int64(i) + 1})
+		numbers = append(numbers, i+1)
+	}
+	require.Equal(t, 6, a.checked(numbers))
+	a.waited = true
+	require.Equal(t, 6, a.checked(numbers))
+	a.unsure = true
+	require.Equal(t, 10, a.checked(numbers), "the loss of each would be reported as undetectable")
+}

@@ -1,0 +1,480 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A FindingGroup is a set of findings of one kind, with one cause, at one time. Its findings are about the same message,
+// unless there would be more than mostAlike such groups: then one group holds all of them.
+type FindingGroup struct {
+	Kind        string   `json:"kind"`
+	Connections int      `json:"connections"`
+	Count       uint64   `json:"count"`            // of messages; of connections if the kind is not about messages
+	Runner      int      `json:"runner,omitempty"` // the index, if the run has several runners and all findings are of this one
+	FirstUnix   float64  `json:"first_unix_s"`
+	LastUnix    float64  `json:"last_unix_s"`
+	IDs         []string `json:"ids"` // the first connections
+	Text        string   `json:"text"`
+}
+
+// A KindCount is the total of one kind of finding. It comes from the counters of the connections, so it includes findings
+// that are not listed.
+type KindCount struct {
+	Kind  string `json:"kind"`
+	Count uint64 `json:"count"`
+}
+
+// An Incident is a set of findings of any kind at one time.
+type Incident struct {
+	FirstUnix   float64     `json:"first_unix_s"`
+	LastUnix    float64     `json:"last_unix_s"`
+	Kinds       []KindCount `json:"kinds"` // in the order of their first findings
+	Connections int         `json:"connections"`
+	IDs         []string    `json:"ids"` // the first connections
+
+	last int // the number of the connection that was added last, plus one
+}
+
+// Found holds the findings of all connections: listed, grouped, and counted.
+type Found struct {
+	Findings  []Finding      `json:"findings,omitempty"`       // the first of each kind; connections.csv has all
+	Groups    []FindingGroup `json:"finding_groups,omitempty"` // in order of time
+	Kinds     []KindCount    `json:"finding_counts,omitempty"`
+	Incidents []Incident     `json:"incidents,omitempty"`
+}
+
+const (
+	// SameIncident is the longest time between two successive findings of one incident, in seconds.
+	SameIncident = 15
+
+	sameTime  = 2 // the longest time between two successive findings of one group, in seconds
+	mostAlike = 3 // the maximum number of groups that differ only in their message
+	mostIDs   = 3 // the maximum number of connections that a group or an incident names
+)
+
+// A cause is what all findings of one group have in common.
+type cause struct {
+	kind   ledger.Kind
+	reason string // of a dropped or refused connection
+	source ledger.Source
+}
+
+// A subject is the message, or the range of messages, that a finding is about. For a dropped connection it is the last one
+// that arrived.
+type subject struct {
+	topic    string
+	from, to uint64
+	count    uint64
+	numbered bool
+}
+
+// A bundle is a FindingGroup under construction.
+type bundle struct {
+	cause
+	subject
+	mixed       bool // the subjects differ
+	connections int
+	count       uint64
+	first, last time.Time
+	longest     time.Duration
+	runner      int // index into Merged.Runners; -1: several
+	ids         []string
+	id, text    string // the connection and the sentence of the first finding
+	detailed    bool   // the sentence of a finding has details that the sentence of the group lacks
+	findings    int
+	visited     int // the number of the connection that was added last, plus one
+}
+
+// A cluster holds the findings of one cause at one time.
+type cluster struct {
+	whole bundle
+	alike map[subject]*bundle // by message; nil: more than mostAlike
+}
+
+// seconds holds the Unix seconds of findings, in order.
+type seconds []int64
+
+// clusters numbers the seconds. Two neighbours that are at most gap apart have the same number.
+func (s seconds) clusters(gap int64) map[int64]int {
+	out, number := make(map[int64]int, len(s)), -1
+	for i, at := range s {
+		if i == 0 || at-s[i-1] > gap {
+			number++
+		}
+		out[at] = number
+	}
+	return out
+}
+
+func sorted(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
+
+// eachFinding calls f with each finding that a connection lists, and the number of the connection.
+func (s *Streams) eachFinding(f func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
+	n := 0
+	for r := range s.Records() {
+		for _, one := range r.Findings {
+			f(n, r, one, s.m.Runners[r.Runner].At(one.At))
+		}
+		n++
+	}
+}
+
+// group builds the groups and the incidents from the findings.
+func (s *Streams) group() {
+	times, all := map[cause]map[int64]bool{}, map[int64]bool{}
+	s.eachFinding(func(_ int, r *shard.Connection, f ledger.Finding, at time.Time) {
+		c := causeOf(r, f)
+		if times[c] == nil {
+			times[c] = map[int64]bool{}
+		}
+		times[c][at.Unix()] = true
+		if s.inIncidents(f.Kind) {
+			all[at.Unix()] = true
+		}
+	})
+	if len(times) == 0 {
+		return
+	}
+	numbers, clusters := map[cause]map[int64]int{}, map[cause][]*cluster{}
+	for c, set := range times {
+		numbers[c] = sorted(set).clusters(sameTime)
+	}
+	incident := sorted(all).clusters(SameIncident)
+	s.eachFinding(func(n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+		c := causeOf(r, f)
+		k := numbers[c][at.Unix()]
+		for len(clusters[c]) <= k {
+			clusters[c] = append(clusters[c], &cluster{alike: map[subject]*bundle{}})
+		}
+		s.bundle(clusters[c][k], c, n, r, f, at)
+		if s.inIncidents(f.Kind) {
+			s.incident(incident[at.Unix()], n, r, f, at)
+		}
+	})
+	s.listGroups(clusters)
+}
+
+// inIncidents reports whether findings of a kind are part of incidents. Lateness is only if more messages were late than the
+// limit.
+func (s *Streams) inIncidents(kind ledger.Kind) bool {
+	limit := s.m.Plan.MaxLate
+	return kind != ledger.KindLate || limit >= 0 && s.Noops.Late > uint64(limit)
+}
+
+// bundle adds a finding to the cluster of its time.
+func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+	about := s.subjectOf(r, f)
+	s.addTo(&to.whole, c, about, n, r, f, at)
+	if to.alike == nil {
+		return
+	}
+	one := to.alike[about]
+	if one == nil {
+		if len(to.alike) == mostAlike {
+			to.alike = nil
+			return
+		}
+		one = new(bundle)
+		to.alike[about] = one
+	}
+	s.addTo(one, c, about, n, r, f, at)
+}
+
+func (s *Streams) addTo(b *bundle, c cause, about subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+	if b.findings++; b.findings == 1 {
+		b.cause, b.subject, b.first, b.last, b.runner = c, about, at, at, r.Runner
+		b.id, b.text = r.ID, s.sentence(r, f, at)
+	}
+	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && instead(r.Record, f) != ""
+	b.mixed = b.mixed || b.subject != about
+	b.from, b.to = min(b.from, about.from), max(b.to, about.to)
+	if at.Before(b.first) {
+		b.first, b.id, b.text = at, r.ID, s.sentence(r, f, at)
+	}
+	if at.After(b.last) {
+		b.last = at
+	}
+	if b.runner != r.Runner {
+		b.runner = -1
+	}
+	b.count += weightOf(f)
+	b.longest = max(b.longest, f.Lateness)
+	if b.visited != n+1 {
+		b.visited = n + 1
+		b.connections++
+		if len(b.ids) < mostIDs {
+			b.ids = append(b.ids, r.ID)
+		}
+	}
+}
+
+// incident adds a finding to the kth incident.
+func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+	for len(s.Incidents) <= k {
+		s.Incidents = append(s.Incidents, Incident{FirstUnix: unix(at), LastUnix: unix(at)})
+	}
+	i := &s.Incidents[k]
+	i.FirstUnix, i.LastUnix = min(i.FirstUnix, unix(at)), max(i.LastUnix, unix(at))
+	of := slices.IndexFunc(i.Kinds, func(k KindCount) bool { return k.Kind == string(f.Kind) })
+	if of < 0 {
+		of = len(i.Kinds)
+		i.Kinds = append(i.Kinds, KindCount{Kind: string(f.Kind)})
+	}
+	i.Kinds[of].Count += weightOf(f)
+	if i.last != n+1 {
+		i.last = n + 1
+		i.Connections++
+		if len(i.IDs) < mostIDs {
+			i.IDs = append(i.IDs, r.ID)
+		}
+	}
+}
+
+// listGroups fills Groups, in order of time.
+func (s *Streams) listGroups(clusters map[cause][]*cluster) {
+	words := WordsOf(s.m)
+	for _, all := range clusters {
+		for _, c := range all {
+			bundles := []*bundle{&c.whole}
+			if c.alike != nil {
+				bundles = slices.Collect(maps.Values(c.alike))
+			}
+			for _, b := range bundles {
+				g := FindingGroup{
+					Kind: string(b.kind), Connections: b.connections, Count: b.count, FirstUnix: unix(b.first), LastUnix: unix(b.last), IDs: b.ids, Text: b.text,
+				}
+				if b.runner >= 0 && len(s.m.Runners) > 1 {
+					g.Runner = s.m.Runners[b.runner].Index
+				}
+				if b.findings > 1 {
+					g.Text = words.group(b, g.Runner)
+				}
+				s.Groups = append(s.Groups, g)
+			}
+		}
+	}
+	slices.SortFunc(s.Groups, func(a, b FindingGroup) int {
+		return cmp.Or(cmp.Compare(a.FirstUnix, b.FirstUnix), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
+	})
+}
+
+// causeOf returns the cause of a finding.
+func causeOf(r *shard.Connection, f ledger.Finding) cause {
+	c := cause{kind: f.Kind, source: f.Source}
+	if f.Kind == ledger.KindDropped || f.Kind == ledger.KindRefused {
+		c.reason = r.Reason
+	}
+	return c
+}
+
+// subjectOf returns the subject of a finding.
+func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
+	switch f.Kind { //nolint:exhaustive // all others are about messages
+	case ledger.KindDropped:
+		if r.Numbered && r.Last > 0 {
+			return subject{from: r.Last, to: r.Last, numbered: true}
+		}
+		return subject{from: r.Received, to: r.Received}
+	case ledger.KindRefused, ledger.KindCut, ledger.KindOverdue, ledger.KindAnnounced, ledger.KindIDReset, ledger.KindNoID:
+		return subject{}
+	}
+	topic, _, _ := s.m.Topic(r)
+	about := subject{topic: topic, from: f.From, to: f.From, count: weightOf(f), numbered: f.From > 0}
+	switch f.Kind { //nolint:exhaustive // all others are about one message
+	case ledger.KindLost:
+		about.to = f.To
+	case ledger.KindTail:
+		about.to, about.numbered = f.To, numbersKnown(r)
+	case ledger.KindUnsent:
+		about.numbered = false
+	}
+	return about
+}
+
+// weightOf returns how many messages or connections a finding counts for.
+func weightOf(f ledger.Finding) uint64 {
+	switch f.Kind { //nolint:exhaustive // all others count for one
+	case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
+		return max(f.Count, 1)
+	}
+	return 1
+}
+
+// group returns the sentence for a group of several findings.
+func (w Words) group(b *bundle, runner int) string {
+	when := ", " + period(b.first, b.last)
+	if b.connections == 1 {
+		if b.mixed || !b.numbered {
+			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), when, b.text)
+		}
+		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, when)
+	}
+	subject := format.Thousands(b.connections) + " connections"
+	if b.connections == w.m.Plan.Connections {
+		subject = "all " + subject
+	}
+	if runner > 0 {
+		subject += fmt.Sprintf(" of runner %d", runner)
+	}
+	text := subject + " " + w.phrase(b) + when
+	if b.detailed || b.kind != ledger.KindDropped && (b.mixed || !b.numbered) {
+		return text + "; first: " + b.text
+	}
+	return text + " (first: " + b.id + ")"
+}
+
+// phrase returns the predicate of that sentence: what happened to the connections.
+func (w Words) phrase(b *bundle) string {
+	noun := w.m.Plan.Noun()
+	were := format.Form(b.connections, "was", "were")
+	what := w.messages(b)
+	switch b.kind {
+	case ledger.KindLost:
+		switch b.source {
+		case ledger.SourcePublisher:
+			return "missed " + what + ", which the service confirmed"
+		case ledger.SourceServer:
+			return "missed " + what + ", which the server's ledger lists as sent"
+		}
+		return "missed " + what + ": the number was skipped"
+	case ledger.KindUnsent:
+		return "missed " + what + ": nothing arrived when due"
+	case ledger.KindTail:
+		return "missed " + what + ": nothing more arrived before the end of the stream"
+	case ledger.KindDuplicated:
+		return "received " + what + " twice"
+	case ledger.KindReordered:
+		return "received " + what + " out of order"
+	case ledger.KindCorrupted:
+		return "received " + what + " corrupted"
+	case ledger.KindLate:
+		return "received " + what + " late, by up to " + format.Duration(b.longest)
+	case ledger.KindDropped:
+		text := fmt.Sprintf("%s dropped (%s), %s", were, b.reason, w.after(b))
+		if b.longest > 0 {
+			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
+		}
+		return text
+	case ledger.KindRefused:
+		return fmt.Sprintf("%s refused (%s)", were, b.reason)
+	case ledger.KindRestarted:
+		return "restarted their numbers at 1"
+	case ledger.KindCut:
+		return were + " closed before the lifetime of a stream (end.lifetime)"
+	case ledger.KindOverdue:
+		return were + " open for longer than the lifetime of a stream (end.lifetime)"
+	case ledger.KindStrayed:
+		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
+	case ledger.KindAnnounced:
+		return "were notified that messages are missing"
+	case ledger.KindIDReset:
+		return "had no id to resume from, because the service had reset it"
+	case ledger.KindNoID:
+		return "had no id to resume from, because the service had sent none"
+	}
+	return string(b.kind)
+}
+
+// messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
+func (w Words) messages(b *bundle) string {
+	noun := w.m.Plan.Noun()
+	switch {
+	case !b.mixed && b.numbered:
+		return w.named(b.topic)(b.from, b.to)
+	case !b.mixed && b.connections > 1 && b.subject.count > 0:
+		return format.Plural(b.subject.count, noun, noun+"s") + " each"
+	}
+	return format.Plural(b.count, noun, noun+"s")
+}
+
+// after names the last messages that arrived before connections were dropped.
+func (w Words) after(b *bundle) string {
+	noun := w.m.Plan.Noun()
+	switch {
+	case b.to == 0:
+		return "before the first " + noun
+	case b.from != b.to:
+		return fmt.Sprintf("after %ss %d to %d", noun, b.from, b.to)
+	}
+	return fmt.Sprintf("each after %s %d", noun, b.from)
+}
+
+// period formats a period. The shorter it is, the more precise the times are.
+func period(first, last time.Time) string {
+	first, last = first.UTC(), last.UTC()
+	const exact = "15:04:05.000"
+	switch {
+	case first.Format(exact) == last.Format(exact):
+		return "at " + first.Format(exact) + " UTC"
+	case first.Format(time.TimeOnly) == last.Format(time.TimeOnly):
+		return "at " + first.Format(time.TimeOnly) + " UTC"
+	}
+	return "from " + first.Format(time.TimeOnly) + " to " + last.Format(time.TimeOnly) + " UTC"
+}
+
+// countKinds fills Kinds from the counters of the connections.
+func (s *Streams) countKinds(all ledger.Counts) {
+	for _, one := range []struct {
+		kind ledger.Kind
+		n    uint64
+	}{
+		{ledger.KindRefused, clamp.Uint64(s.Connections.Refused)},
+		{ledger.KindDropped, clamp.Uint64(s.Connections.Dropped)},
+		{ledger.KindCut, all.Cut},
+		{ledger.KindOverdue, all.Overdue},
+		{ledger.KindLost, all.Lost},
+		{ledger.KindUnsent, all.Unsent},
+		{ledger.KindTail, all.Tail},
+		{ledger.KindDuplicated, all.Duplicated},
+		{ledger.KindReordered, all.Reordered},
+		{ledger.KindCorrupted, all.Corrupted},
+		{ledger.KindStrayed, all.Strayed},
+		{ledger.KindAnnounced, all.Gaps},
+		{ledger.KindIDReset, all.IDResets},
+		{ledger.KindNoID, all.NoIDs},
+		{ledger.KindRestarted, clamp.Uint64(s.listed[ledger.KindRestarted])},
+		{ledger.KindLate, all.Late},
+	} {
+		if one.n > 0 {
+			s.Kinds = append(s.Kinds, KindCount{string(one.kind), one.n})
+		}
+	}
+}
+
+// Total returns the number of findings of a kind, listed or not.
+func (f *Found) Total(kind ledger.Kind) uint64 {
+	for _, k := range f.Kinds {
+		if k.Kind == string(kind) {
+			return k.Count
+		}
+	}
+	return 0
+}
+
+// Sentences returns the sentences of the groups of some kinds, in order of time. The last sentence states how many findings
+// are not listed.
+func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
+	var total, listed uint64
+	for _, kind := range kinds {
+		total += s.Total(kind)
+	}
+	for _, g := range s.Groups {
+		if slices.Contains(kinds, ledger.Kind(g.Kind)) {
+			out = append(out, g.Text)
+			listed += g.Count
+		}
+	}
+	if listed > 0 && total > listed {
+		out = append(out, fmt.Sprintf("%d more findings are counted but not listed, because each connection lists only its first findings", total-listed))
+	}
+	return out
+}

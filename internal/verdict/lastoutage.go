@@ -1,0 +1,74 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// mostLastOutages is the largest share of clients with an outage at the end of a valid run. A service that ends each stream
+// after 30 s has about 2 % of its clients reconnecting at any time.
+const mostLastOutages = .1
+
+// lastOutages counts the clients that received no message after their last outage. They were disconnected when their end was
+// requested, or had reconnected so shortly before that no message was due.
+type lastOutages struct {
+	clients      int    // clients, except those disconnected as planned and not refused since
+	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
+	all          int    // all such clients
+	undetectable uint64 // undetectable losses of all such clients
+	longest      time.Duration
+}
+
+// disconnected reports whether the client had no stream when its end was requested.
+func disconnected(c *shard.Connection) bool {
+	return c.LastOutage != nil && c.LastOutage.From >= c.ClosedAt
+}
+
+// count adds a client with its number of undetectable losses.
+func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
+	o := c.LastOutage
+	if o == nil || c.State != ledger.Completed || undetectable == 0 && !disconnected(c) {
+		return
+	}
+	l.all++
+	l.undetectable += undetectable
+	l.longest = max(l.longest, o.To-o.From)
+	if !o.Planned || len(o.Refusals) > 0 {
+		l.clients++
+	}
+	if disconnected(c) && undetectable > 0 && c.Unanswered > joinWindow {
+		l.unanswered++
+	}
+}
+
+// few reports whether a correct service can have that many such clients at any time.
+func (l *lastOutages) few(planned int) bool {
+	return l.unanswered == 0 && l.clients <= max(int(mostLastOutages*float64(planned)), 1)
+}
+
+// why returns sentences that state why losses of these clients are undetectable.
+func (l *lastOutages) why() (out []string) {
+	if l.unanswered > 0 {
+		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(joinWindow)))
+	}
+	if l.all > 0 {
+		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after outages of up to %s: messages of these outages cannot be checked",
+			format.Plural(l.all, "client was", "clients were"), format.Duration(l.longest)))
+	}
+	return out
+}
+
+// doubts returns the reason why these clients make the run invalid.
+func (l *lastOutages) doubts(planned int, expected uint64) []string {
+	out := l.why()
+	if l.undetectable > expected {
+		out[0] += fmt.Sprintf("; %d messages could not be checked, and %d could", l.undetectable, expected)
+	} else if l.unanswered == 0 {
+		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*mostLastOutages, planned)
+	}
+	return out[:1]
+}

@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// disconnect lets the first n clients be disconnected for a second at the end, in which a message fell due.
+func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
+	for i := range n {
+		r := &m.Connections.Edit(i).Record
+		r.Hidden, r.LastOutage = 1, &ledger.Outage{From: r.ClosedAt, To: r.ClosedAt + time.Second}
+		if change != nil {
+			change(r)
+		}
+	}
+}
+
+// A service whose streams end at random always has a few clients that are reconnecting, at the end of a run too. If many are,
+// or if it does not answer them, a pass would prove nothing.
+func TestClientsThatReconnectAtTheEndAreFew(t *testing.T) {
+	t.Parallel()
+	refused := []ledger.Refusal{{Reason: "status 503", Count: 1}}
+	byClock := func(r *ledger.Record) { r.Numbered = false }
+	for name, c := range map[string]struct {
+		clients   int
+		of        func(r *ledger.Record)
+		maxHidden int
+		want      Outcome
+		reason    string
+	}{
+		"10 %":                          {10, nil, -1, Pass, "no noop is known to be missing; up to 10 of 23900 could have gone missing unnoticed"},
+		"more":                          {11, nil, -1, Invalid, "11 clients were reconnecting when the run ended, or had just reconnected, after outages of up to 1 s: messages of these outages cannot be checked; the limit is 10 % of 100 clients, not counting those whose stream the service had ended as planned"},
+		"more, by the clock":            {11, byClock, -1, Invalid, "11 clients were reconnecting"},
+		"more, allowed by MAX_HIDDEN":   {11, nil, 11, Pass, "no noop is known to be missing; up to 11 of 23900 could have gone missing unnoticed"},
+		"few, but too many messages":    {2, nil, 1, Invalid, "2 of 23900 noops could have gone missing unnoticed, the limit is 1 (MAX_HIDDEN): 2 clients were reconnecting"},
+		"all, as planned":               {100, func(r *ledger.Record) { r.LastOutage.Planned = true }, -1, Pass, "no noop is known to be missing"},
+		"all, as planned, then refused": {100, func(r *ledger.Record) { r.LastOutage.Planned, r.LastOutage.Refusals = true, refused }, -1, Invalid, "100 clients were reconnecting"},
+		"one, without an answer":        {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
+		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was dropped at 23:13:16.000 UTC (server) after 239 noops, and was still disconnected when the run ended, 1 s later"},
+		"all, as planned, for most of the run": {100, func(r *ledger.Record) {
+			r.Hidden, r.LastOutage.Planned = 240, true
+		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},
+		"none was due meanwhile": {100, func(r *ledger.Record) {
+			r.Hidden, r.LastOutage.Planned = 0, true
+		}, -1, Pass, "100 connections held to the end"},
+		"others are in doubt, too": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could have gone missing unnoticed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := crowd(100)
+			m.Plan.MaxHidden = c.maxHidden
+			disconnect(m, c.clients, c.of)
+			v := judgeSoak(m, nil, Evidence{})
+			require.Equal(t, c.want, v.Verdict, "%v", v.Reasons)
+			require.Contains(t, v.Reasons[0], c.reason)
+		})
+	}
+}
+
+// What the service had written when a client lost its stream may have been on its way: the server's ledger proves no loss.
+func TestTheServersLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
+	t.Parallel()
+	m := crowd(100)
+	disconnect(m, 1, nil)
+	server := ServerLedger{}
+	for c := range m.Connections.All() {
+		id := m.Plan.DeviceID(c)
+		server[id] = ServerEntry{ID: id, First: 1, Last: noopsEach, Sent: noopsEach}
+	}
+	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, Pass, v.Verdict, "%v", v.Reasons)
+	require.EqualValues(t, 1, v.Evidence.CouldHide)
+	m.Connections.Edit(0).LastOutage = nil
+	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "of one whose stream was open")
+}
+
+// Where messages come further from their schedule than assumed, what only the clock misses may have come.
+func TestJitterBeyondTheAssumptionIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		uneven uint64
+		of     func(r *ledger.Record)
+		want   Outcome
+	}{
+		"much, and none missed":          {60, func(*ledger.Record) {}, Pass},
+		"much, and one missed":           {60, func(r *ledger.Record) { r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Invalid},
+		"much, and a number was skipped": {60, func(r *ledger.Record) { r.Lost = 1; find(r, ledger.KindLost, 1) }, Fail},
+		"much, and one interval is off":  {60, func(r *ledger.Record) { r.Interval, r.IntervalError = 12*time.Second, time.Second }, Invalid},
+		"little, and one missed":         {20, func(r *ledger.Record) { r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Fail},
+	} {
+		m := crowd(100)
+		for i := range 100 {
+			r := &m.Connections.Edit(i).Record
+			r.Uneven, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond
+		}
+		c.of(&m.Connections.Edit(0).Record)
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		gaps := v.Criteria[slices.IndexFunc(v.Criteria, func(c Criterion) bool { return c.Name == "gaps between two noops off the schedule" })]
+		require.Equal(t, c.uneven == 60 && c.want == Pass, gaps.Unjudged, "%s: %+v", name, gaps)
+		if c.want == Invalid {
+			require.Contains(t, v.Reasons[0], "25 % of the gaps between two noops differ from a multiple of the interval by over 30 % of it; counting by interval assumes that", name)
+		}
+	}
+}

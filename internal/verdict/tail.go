@@ -1,0 +1,43 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// addTail merges the evidence for messages missing after the last one that arrived into one finding, so that each message is
+// named once. The interval shows how many were due, the server's ledger how many were sent.
+func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) *shard.Connection {
+	sent, unseen := s.compare(r, e)
+	if unseen > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // the lost ones may be any of the stream
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unseen, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unseen})
+		r.Lost += unseen
+		return r
+	}
+	if r.Tail+unseen == 0 {
+		return r
+	}
+	r = s.own(i, r)
+	r.Tail += unseen
+	first := r.Last + 1
+	if !numbersKnown(r) {
+		first = r.Arrived() + r.Lost + r.Unsent + 1
+	}
+	one := ledger.Finding{Kind: ledger.KindTail, From: first, To: first + r.Tail - 1, Count: r.Tail, At: r.ClosedAt, Sent: min(sent, r.Tail)}
+	if one.Sent > 0 {
+		one.Source = ledger.SourceServer
+	}
+	findings := slices.DeleteFunc(slices.Clone(r.Findings), func(f ledger.Finding) bool {
+		if f.Kind == ledger.KindTail {
+			one.At = f.At
+		}
+		return f.Kind == ledger.KindTail
+	})
+	r.Findings = append(findings, one)
+	return r
+}
+
+// numbersKnown reports whether the number of the next message is known: the messages have numbers, or none arrived.
+func numbersKnown(r *shard.Connection) bool { return r.Numbered || r.Arrived() == 0 }

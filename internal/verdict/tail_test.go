@@ -1,0 +1,201 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Each account of the run, the clock, the numbers and the server's ledger, knows a part of what is missing. Together they
+// name each message once: noops 5 and 6 were reported as noop 5 twice.
+func TestEachLossIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	end := "23:13:16.000 UTC"
+	hole := ledger.Finding{Kind: ledger.KindLost, From: 2, To: 2, Count: 1, At: 90 * time.Second}
+	tail := func(n uint64) ledger.Finding { // as a ledger writes it: From counts arrivals
+		return ledger.Finding{Kind: ledger.KindTail, From: 5, Count: n, At: 3596 * time.Second}
+	}
+	for name, c := range map[string]struct {
+		edit   func(r *ledger.Record)
+		server ServerEntry
+		missed uint64
+		want   []string
+	}{
+		"the clock finds the first, the server's ledger both": {
+			func(r *ledger.Record) { r.Received, r.Last, r.Tail, r.Findings = 4, 4, 1, []ledger.Finding{tail(1)} },
+			ServerEntry{First: 1, Last: 6, Sent: 6}, 2,
+			[]string{"d-0 missed noops 5 and 6: nothing arrived after noop 4 before the stream closed at " + end + "; the server's ledger lists them as sent"},
+		},
+		"the clock finds more than the server sent": {
+			func(r *ledger.Record) { r.Received, r.Last, r.Tail, r.Findings = 4, 4, 3, []ledger.Finding{tail(3)} },
+			ServerEntry{First: 1, Last: 5, Sent: 5}, 3,
+			[]string{"d-0 missed noops 5 to 7: nothing arrived after noop 4 before the stream closed at " + end + "; the server's ledger lists 1 of these 3 as sent"},
+		},
+		"only the server's ledger": {
+			func(r *ledger.Record) { r.Received, r.Last = 4, 4 },
+			ServerEntry{First: 1, Last: 5, Sent: 5}, 1,
+			[]string{"d-0 missed noop 5: nothing arrived after noop 4 before the stream closed at " + end + "; the server's ledger lists it as sent"},
+		},
+		"one in the middle, and the tail": {
+			func(r *ledger.Record) {
+				r.Received, r.Last, r.Lost, r.Tail, r.Findings = 4, 5, 1, 1, []ledger.Finding{hole, tail(1)}
+			},
+			ServerEntry{First: 1, Last: 7, Sent: 7}, 3,
+			[]string{
+				"d-0 missed noop 2: the number was skipped, noticed at 22:14:50.000 UTC",
+				"d-0 missed noops 6 and 7: nothing arrived after noop 5 before the stream closed at " + end + "; the server's ledger lists them as sent",
+			},
+		},
+		"without numbers": {
+			func(r *ledger.Record) {
+				r.Numbered, r.Last = false, 0
+				r.Received, r.Tail, r.Findings = 4, 1, []ledger.Finding{tail(1)}
+			},
+			ServerEntry{First: 1, Sent: 6}, 2,
+			[]string{"d-0 missed 2 noops: nothing arrived after the first 4 before the stream closed at " + end + "; the server's ledger lists them as sent"},
+		},
+		"without numbers, on a stream that was served to its end": {
+			func(r *ledger.Record) { r.Numbered, r.Last = false, 0 },
+			ServerEntry{First: 1, Sent: noopsEach + 2}, 2,
+			[]string{"d-0 missed 2 noops: 239 arrived, and the server's ledger lists 2 more as sent; without numbers it is unknown which"},
+		},
+		"nothing came": {
+			func(r *ledger.Record) {
+				r.Numbered, r.Received, r.Last, r.Tail, r.Findings = false, 0, 0, 2, []ledger.Finding{{Kind: ledger.KindTail, From: 1, Count: 2, At: 3596 * time.Second}}
+			},
+			ServerEntry{First: 1, Last: 3, Sent: 3}, 3,
+			[]string{"d-0 missed noops 1 to 3: nothing arrived before the stream closed at " + end + "; the server's ledger lists them as sent"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := clean()
+			r := &m.Connections.Edit(0).Record
+			c.edit(r)
+			c.server.ID = r.ID
+			server[r.ID] = c.server
+			s := StreamsOf(m, server, false)
+			require.Equal(t, c.want, s.Sentences(ledger.KindLost, ledger.KindUnsent, ledger.KindTail))
+			require.Equal(t, c.missed, s.Noops.Missed)
+			require.Equal(t, c.missed, s.Total(ledger.KindLost)+s.Total(ledger.KindTail))
+			require.Empty(t, s.unexplained.sentences())
+		})
+	}
+}
+
+// Two streams with the same loss are one line, and each has its own finding.
+func TestLossesOfSeveralStreams(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	for i := range 2 {
+		r := &m.Connections.Edit(2 * i).Record
+		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
+	}
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, []string{"2 connections of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}, v.Reasons)
+	require.Len(t, v.Findings, 2)
+	require.EqualValues(t, 4, v.Noops.Missed)
+}
+
+// drops ends all streams of a run of n connections at one time, as a service that dies does.
+func drops(n int) *shard.Merged {
+	m, _ := clean()
+	m.Connections = shard.Connections{}
+	m.Plan.Connections = n
+	for i := range n {
+		at := 100*time.Second + time.Duration(i)*time.Millisecond
+		m.Connections.Add(&shard.Connection{Record: ledger.Record{
+			ID: m.Plan.DeviceID(i), State: ledger.Dropped, Reason: "truncated", Numbered: true, Attempts: 1, Streams: 1, Held: 99 * time.Second,
+			OpenedAt: time.Second, ClosedAt: at, Last: 11, Counts: ledger.Counts{Received: 11},
+			Findings: []ledger.Finding{{Kind: ledger.KindDropped, At: at, Note: "truncated"}},
+		}})
+	}
+	m.Checks = nil
+	return m
+}
+
+func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
+	t.Parallel()
+	const died = "the backend died at 22:15:00 UTC (signal: killed) and was restarted"
+	m := drops(60)
+	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []Failure{{Unix: 1_700_000_100, Text: died}}})
+	require.Equal(t, []string{
+		died,
+		"all 60 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"the server's ledger has no entry for d-0, which had a stream; 59 more connections differ in the same way",
+		"the script made no check at all",
+	}, v.Reasons)
+	require.Equal(t, v.Reasons, v.Headline())
+	require.Equal(t, "the target stayed up", v.Criteria[0].Name)
+	require.Equal(t, []KindCount{{"dropped", 60}}, v.Kinds)
+	require.Len(t, v.Incidents, 1)
+	require.Equal(t, 60, v.Incidents[0].Connections)
+	require.Equal(t, []KindCount{{"dropped", 60}}, v.Incidents[0].Kinds)
+}
+
+// What differs is what the findings are about, by their data: few different ones have a line each, many are counted.
+func TestFindingsAreGroupedByTheirData(t *testing.T) {
+	t.Parallel()
+	for different, want := range map[int][]string{
+		2: {
+			"30 connections of runner 1 were dropped (truncated), each after noop 10, at 22:15:00 UTC (first: d-1)",
+			"30 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		},
+		5: {"all 60 connections of runner 1 were dropped (truncated), after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
+	} {
+		m := drops(60)
+		for i := range 60 {
+			m.Connections.Edit(i).Last -= uint64(i % different)
+		}
+		s := StreamsOf(m, nil, false)
+		require.ElementsMatch(t, want, s.Sentences(ledger.KindDropped))
+	}
+	m := drops(60)
+	for i := range 60 {
+		r := m.Connections.Edit(i)
+		if i%2 > 0 {
+			r.Reason, r.Findings[0].Note = "reset", "reset"
+		}
+		r.Runner = i % 2
+	}
+	m.Runners[1].StartedUS = m.Runners[0].StartedUS
+	require.Equal(t, []string{
+		"30 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"30 connections of runner 2 were dropped (reset), each after noop 11, at 22:15:00 UTC (first: d-1)",
+	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
+	for i := range 60 {
+		if i >= 40 {
+			r := m.Connections.Edit(i)
+			r.Findings[0].At += 10 * time.Minute
+		}
+		m.Connections.Edit(i).Reason, m.Connections.Edit(i).Findings[0].Note = "reset", "reset"
+	}
+	require.Equal(t, []string{
+		"40 connections were dropped (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"20 connections were dropped (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
+	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
+}
+
+// A headline has five reasons at most, some of each criterion, and exact totals behind them.
+func TestAHeadlineIsShort(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	for i := range connections {
+		r := &m.Connections.Edit(i).Record
+		r.Lost, r.Received, r.Duplicated = 14, noopsEach-14, 1
+		for k := range uint64(14) {
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 10*k + uint64(i), To: 10*k + uint64(i), Count: 1, At: time.Duration(k+1) * 100 * time.Second})
+		}
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDuplicated, From: 200, At: 2000 * time.Second})
+	}
+	v := judgeSoak(m, server, Evidence{})
+	lines := v.Headline()
+	require.Len(t, lines, 6)
+	require.Contains(t, lines[4], "received noop 200 twice")
+	require.Equal(t, "… and 7 more reasons; in total 42 of 717 noops missed, 3 of 717 noops duplicated: see All reasons", lines[5])
+	require.Contains(t, v.Reasons[10], "… and 32 more; noops missed: 42")
+}

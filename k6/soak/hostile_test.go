@@ -1,0 +1,340 @@
+package soak
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/capsule"
+	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/past"
+	"github.com/sse-soak/sse-soak/internal/probe"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/stream"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// knownToken is the token of the environment. Its forms differ in JSON, URLs and base64.
+const knownToken = "s3cr+t/T0ken=Va~ue9!"
+
+var knownSecrets = secret.Environment([]string{"SUBSCRIBE_TOKEN=" + knownToken})
+
+// repeated replaces placeholders in the bytes of a service by forms of the token, which the service then repeats.
+func repeated(text string) string {
+	var inJSON, inURL strings.Builder
+	for _, c := range []byte(knownToken) {
+		fmt.Fprintf(&inJSON, `\u%04x`, c)
+		fmt.Fprintf(&inURL, "%%%02x", c)
+	}
+	return strings.NewReplacer("<T>", knownToken, "<J>", inJSON.String(), "<P>", inURL.String(), "<Q>", url.QueryEscape(knownToken),
+		"<B>", base64.StdEncoding.EncodeToString([]byte(knownToken))).Replace(text)
+}
+
+// A hostileService holds all bytes that a service controls.
+type hostileService struct {
+	status   string // line
+	header   string // lines
+	body     string // of the stream, or of the refusal
+	refusal  string // message of an error
+	coding   string
+	location string
+}
+
+// FuzzHostileService writes bytes of a service through a probe, a run, its reports and its archive. No output may contain a
+// control character or the token.
+func FuzzHostileService(f *testing.F) {
+	for _, text := range []string{
+		"<T>", "<J>", "<P>", "<Q>", "<B>", "\x1b]0;title\x07", "\u009b31m\u202e\u2066", "\x9b31m", "\u00ad\ufeff\U000e0041", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
+	} {
+		f.Add("HTTP/1.1 200 OK", "X-A: "+text, ": "+text+"\nid: "+text+"\nevent: "+text+"\ndata: "+text+"\n\nevent: news\ndata: "+text+"\n\n", text, text, text)
+		f.Add("HTTP/1.1 200 OK", "Content-Encoding: "+text, "event: news\nid: 1\ndata: {\"run\":\"run-1.0\",\"seq\":1,\"a\":\""+text+"\"}\n\nid\nevent: "+text+"\n\n", text, "gzip", "")
+		f.Add("HTTP/1.1 302 "+text, "Location: http://x/"+text, text, text, text, "http://other/"+text)
+		f.Add("HTTP/1.1 403 "+text, "Retry-After: "+text, text, "unexpected status 403 Forbidden: "+text, "br", text)
+	}
+	f.Fuzz(func(t *testing.T, status, header, body, refusal, coding, location string) {
+		h := &hostileService{repeated(status), repeated(header), repeated(body), repeated(refusal), repeated(coding), repeated(location)}
+		for name, text := range h.outputs(t) {
+			assert.Empty(t, knownSecrets.Left([]byte(text)), "%s contains the token: %.2000q", name, near(text))
+			if filepath.Ext(name) == ".gz" { // data, which no terminal shows
+				continue
+			}
+			var escaped bytes.Buffer
+			_, _ = io.WriteString(format.Escaping(&escaped), text)
+			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, differing(text, escaped.String()))
+		}
+	})
+}
+
+// differing returns the part of a text where another starts to differ from it.
+func differing(text, other string) string {
+	at := 0
+	for at < min(len(text), len(other)) && text[at] == other[at] {
+		at++
+	}
+	return text[max(0, at-80):min(len(text), at+80)]
+}
+
+// near returns the line that contains the token.
+func near(text string) string {
+	for line := range strings.Lines(text) {
+		if knownSecrets.Left([]byte(line)) != "" {
+			return line
+		}
+	}
+	return text
+}
+
+// outputs returns all that soak writes about the service, by name.
+func (h *hostileService) outputs(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	out["description"], out["probe's error"] = h.probed(t)
+	for _, described := range []bool{false, true} {
+		h.run(t, described, out)
+	}
+	return out
+}
+
+// probed returns what a probe writes, on a network within this process.
+func (h *hostileService) probed(t *testing.T) (module, said string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var open []net.Conn
+		ctx := stream.Dialing(t.Context(), func(context.Context, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			mu.Lock()
+			defer mu.Unlock()
+			open = append(open, server)
+			go h.serve(server)
+			return client, nil
+		})
+		var progress strings.Builder
+		var err error
+		module, err = probe.Run(ctx, probe.Config{
+			URL: "http://service.test/sub", Connect: probe.Request{Headers: []string{"Authorization: Bearer {token}"}}, SubscribeToken: knownToken,
+			Streams: 1, Length: time.Second, Name: "hostile", Progress: func(sentence string) { progress.WriteString(sentence + "\n") },
+		})
+		if err != nil {
+			progress.WriteString(err.Error())
+		}
+		said = format.Escape(progress.String()) // as main.go does
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	})
+	return module, said
+}
+
+// serve answers each request of a connection with the bytes of the service.
+func (h *hostileService) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		if _, err := http.ReadRequest(in); err != nil {
+			return
+		}
+		_, err := fmt.Fprintf(conn, "%s\r\nContent-Type: text/event-stream\r\n%s\r\nConnection: close\r\n\r\n%s", h.status, h.header, h.body)
+		if err != nil || !strings.Contains(h.status, " 200") {
+			return
+		}
+	}
+}
+
+// run records streams of the service, and writes verdict, reports, the page of all runs, the live page and the archive.
+func (h *hostileService) run(t *testing.T, described bool, out map[string]string) {
+	t.Helper()
+	of := "noop "
+	r := newRecorder()
+	if described {
+		of = "described "
+	}
+	h.record(t, &r, described)
+	d, err := results.Create(t.TempDir(), "t")
+	require.NoError(t, err)
+	s := &shard.Shard{Schema: shard.Schema}
+	r.fill(s)
+	if described {
+		s.Plan.PublishRate = 10
+	}
+	s.Runner = shard.Runner{
+		TestID: "t", RunID: s.Plan.RunID, Index: 1, Segment: "0:1", Host: "host", State: shard.Finished, StartedUS: r.start.UnixMicro(),
+		EndedUS: r.start.Add(time.Minute).UnixMicro(),
+	}
+	require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s))
+	require.NoError(t, d.WriteJSON(results.PlanFile, s.Plan))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.Run{}))
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.NoError(t, d.Report(v, m, ""))
+	require.NoError(t, past.Write(filepath.Dir(string(d))))
+
+	var text, annotations bytes.Buffer
+	require.NoError(t, report.Text(format.Escaping(&text), v)) // as main.go does with standard output
+	out[of+"text"] = text.String()
+	summary := filepath.Join(t.TempDir(), "summary.md")
+	t.Setenv("GITHUB_STEP_SUMMARY", summary)
+	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
+	teller := ci.Begin(ci.To{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.Escaping(&annotations))
+	teller.Judged(v, d.Path(results.PageFile))
+	_ = teller.End(errors.New(h.refusalShown(t, r)), func(sentence string) { t.Error(sentence) })
+	out[of+"annotations"] = annotations.String()
+
+	files := &live.Files{Location: "results/t"}
+	files.Show(v, m, nil)
+	server, err := live.Listen("127.0.0.1:0", files, nil)
+	require.NoError(t, err)
+	defer server.Close()
+	out[of+"live page"] = fetched(t, server.URL())
+
+	archive := filepath.Join(filepath.Dir(summary), "t.capsule.tar.gz")
+	c, err := capsule.Make(t.Context(), capsule.Source{Results: string(d), Secrets: capsule.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, archive)
+	require.NoError(t, err)
+	out[of+"archive's contents"] = fmt.Sprint(c)
+	opened := filepath.Join(t.TempDir(), "opened")
+	_, err = capsule.Open(t.Context(), archive, opened)
+	require.NoError(t, err)
+	for folder, name := range map[string]string{filepath.Dir(string(d)): "results", filepath.Dir(summary): "ci", opened: "archive"} {
+		h.collect(t, folder, of+name, out)
+	}
+}
+
+// collect reads all files of a folder, and what compressed ones unpack to.
+func (h *hostileService) collect(t *testing.T, folder, of string, out map[string]string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".capsule.tar.gz") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if filepath.Ext(path) == ".gz" {
+			z, err := gzip.NewReader(bytes.NewReader(content))
+			require.NoError(t, err)
+			content, err = io.ReadAll(z)
+			require.NoError(t, err)
+		}
+		name, err := filepath.Rel(folder, path)
+		out[of+"/"+name] = string(content)
+		return err
+	}))
+}
+
+func fetched(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url) //nolint:gosec,noctx // of the live page
+	require.NoError(t, err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(content)
+}
+
+// An observed ledger receives blocks and events, and knows the token of its stream.
+type observed interface {
+	sse.BlockObserver
+	sse.Observer
+	authorize(c *credentials)
+}
+
+// record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first request.
+func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
+	t.Helper()
+	token := &credentials{token: knownToken, secrets: []string{knownToken}}
+	var first, second sse.Observer
+	if isDescribed {
+		rt, r := ofService(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
+		js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-1")`)
+		for name, o := range map[string]*sse.Observer{"first": &first, "second": &second} {
+			d, ok := rt.VU.Runtime().Get(name).Export().(observed)
+			require.True(t, ok)
+			d.authorize(token)
+			*o = d
+		}
+		*to = r
+	} else {
+		*to = planned(t)
+		(*to).known.Store(&credentials{secrets: []string{knownToken}})
+		first, second = newObserver(t, *to, "d-0"), newObserver(t, *to, "d-1")
+	}
+	at := (*to).start.Add(time.Second)
+	first.Connecting(at)
+	if o, ok := first.(sse.HeadObserver); ok {
+		o.Head(http.Header{"X-A": {h.header}})
+	}
+	first.Opened(at)
+	h.feed(at.Add(time.Second), first)
+	first.Closed(at.Add(2*time.Second), sse.Close{Reason: sse.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
+	first.Connecting(at.Add(3 * time.Second))
+	first.Closed(at.Add(4*time.Second), sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503: " + h.refusal), Retry: -1})
+	second.Connecting(at)
+	second.Closed(at.Add(time.Second), sse.Close{
+		Reason: sse.ReasonContentType, Status: 302, Retry: -1, Err: fmt.Errorf("redirect to %q, content coding %q: %s", h.location, h.coding, h.refusal),
+	})
+}
+
+// feed passes the blocks of the body to an observer, up to the first that the parser refuses.
+func (h *hostileService) feed(at time.Time, o sse.Observer) {
+	p := eventstream.New(strings.NewReader(h.body))
+	blocks, ok := o.(sse.BlockObserver)
+	for {
+		var b eventstream.Block
+		part, err := p.NextPart(&b)
+		switch {
+		case err != nil:
+			return
+		case part == eventstream.CommentLine:
+			if ok {
+				blocks.Comment(at, b.Comment)
+			}
+			continue
+		}
+		if ok {
+			blocks.Block(at, &b)
+		}
+		if b.HasData {
+			o.Event(at, &b.Event)
+		}
+	}
+}
+
+// refusalShown returns the error with which a command ends.
+func (h *hostileService) refusalShown(t *testing.T, r *recorder) string {
+	t.Helper()
+	for _, l := range r.ledgers {
+		if record := l.Record(); record.Reason != "" {
+			return cmp.Or(record.Reason, h.status)
+		}
+	}
+	return ""
+}

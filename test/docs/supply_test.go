@@ -1,0 +1,106 @@
+package docs
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	usesLine     = regexp.MustCompile(`(?m)^[ -]*uses:\s*(\S.*)$`)
+	usesPinned   = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	npmInstall   = regexp.MustCompile(`(?m)^.*\bnpm (?:ci|i|install|add|update)\b.*$`)
+	imageName    = regexp.MustCompile(`(?mi)^(?:FROM(?: --platform=\S+)? |ARG \w*IMAGE=|[ -]*image: *"?)([a-z0-9][^\s"$]*)"?(?:\s|$)|^\s*\w*Image\s*= *"([^"$]+:[^"$]+)"`)
+	imageListed  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `[^|]+` \\|$")
+	imagesOfOurs = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
+)
+
+// sources are the files that download or run what others wrote, apart from prose and test data.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for name := range readTree(t).files {
+		if strings.HasPrefix(name, "docs/results/") || strings.Contains(name, "/testdata/") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		base := path.Base(name)
+		switch path.Ext(name) {
+		case ".yml", ".yaml", ".md", ".sh", ".tf", ".toml", ".go":
+		default:
+			if !strings.Contains(base, "Dockerfile") && base != "Makefile" && path.Dir(name) != ".ci" {
+				continue
+			}
+		}
+		if base != "CHANGELOG.md" && base != "Dockerfile.d" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestActionsArePinnedByCommit(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, name := range sources(t) {
+		if !strings.HasSuffix(name, ".yml") && !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		for _, m := range usesLine.FindAllStringSubmatch(read(t, name), -1) {
+			if action, _, _ := strings.Cut(m[1], " #"); action == "./" || action == ownAction {
+				continue
+			}
+			found++
+			require.Regexp(t, usesPinned, m[1], "%s: pin the action by its full commit, with the version as a comment", name)
+		}
+	}
+	require.Greater(t, found, 10)
+}
+
+func TestNpmRunsNoScriptsOfPackages(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, name := range sources(t) {
+		for _, line := range npmInstall.FindAllString(read(t, name), -1) {
+			if strings.Contains(line, "--yes") { // of apt-get, which installs npm itself
+				continue
+			}
+			found++
+			require.Contains(t, line, "--ignore-scripts", name)
+		}
+	}
+	require.Positive(t, found)
+}
+
+// An image has a digest, or SECURITY.md lists it with the command that pins it.
+func TestImagesArePinnedByDigest(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, m := range imageListed.FindAllStringSubmatch(read(t, "SECURITY.md"), -1) {
+		listed[m[1]] = false
+	}
+	for _, name := range sources(t) {
+		if path.Ext(name) == ".md" {
+			continue
+		}
+		text := read(t, name)
+		for _, m := range imageName.FindAllStringSubmatch(text, -1) {
+			image := m[1] + m[2]
+			if imagesOfOurs.MatchString(image) || regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(image)+`$`).MatchString(text) {
+				continue
+			}
+			if strings.Contains(image, "@") {
+				require.Regexp(t, `:[\w.-]+@sha256:[0-9a-f]{64}$`, image, name)
+				continue
+			}
+			require.Contains(t, listed, image, "%s: give the image a digest, or list it in SECURITY.md", name)
+			listed[image] = true
+		}
+	}
+	require.NotContains(t, slices.Collect(maps.Values(listed)), false, "SECURITY.md lists an image that nothing uses: %v", listed)
+}

@@ -1,0 +1,207 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/backend/services"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Services of which the behaviour is known exactly, by their own count. Verdict and figures have to agree with it.
+
+// delayed is a service that takes so long for each answer, whatever the load is.
+func delayed(t *testing.T, delay time.Duration) string {
+	t.Helper()
+	return plainServices(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(delay); return false })
+}
+
+// machineWasFull reports whether others filled this machine during a run: then no verdict rests on what was slow.
+func machineWasFull(v *verdict.Verdict) bool {
+	text := reasons(v)
+	return strings.Contains(text, "by its own waits") || strings.Contains(text, "machine was full")
+}
+
+// A service that takes longer than the limit for each answer fails, however much longer it is. The connections that wait for it are no
+// fault of the generator.
+func TestAConstantlySlowServiceFails(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
+		t.Run(delay.String(), func(t *testing.T) {
+			t.Parallel()
+			r := smoke(t, "rampup", "--stages", "20,40", "--stage-seconds", "6", "--warmup-seconds", "0", "--timeout-seconds", "10", "--backend-url", delayed(t, delay))
+			v := r.judged()
+			require.NotContains(t, r.out.String(), "MAX_CONNECTIONS")
+			if v.Verdict == verdict.Invalid && machineWasFull(v) {
+				t.Skip("others filled this machine")
+			}
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), "the lowest load was not sustained: p95")
+		})
+	}
+}
+
+// A service with exactly 150 answers/s has that rate however many are asked, and does not sustain 300/s.
+func TestRampupReportsTheRateOfTheService(t *testing.T) {
+	t.Parallel()
+	const perSecond = 150
+	var mu sync.Mutex
+	var next time.Time
+	var answered []time.Time
+	url := plainServices(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		now := time.Now()
+		if next.Before(now) {
+			next = now
+		}
+		next = next.Add(time.Second / perSecond)
+		at := next
+		answered = append(answered, at)
+		mu.Unlock()
+		time.Sleep(time.Until(at))
+		return false
+	})
+	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "5", "--warmup-seconds", "0", "--timeout-seconds", "10", "--max-p95-ms", "0", "--backend-url", url)
+	v := r.judged()
+	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
+	rows := section(v, "Stages").Rows
+	require.Len(t, rows, 2)
+	for i, want := range []float64{100, perSecond} {
+		var rate float64
+		_, err := fmt.Sscan(rows[i][4], &rate)
+		require.NoError(t, err)
+		require.InEpsilon(t, want, rate, .1, r.out.String())
+	}
+	require.NotEqual(t, "good", rows[1][6], r.out.String())
+	require.Contains(t, factOf(v, "breaks"), "between 100 and 300 requests/s", r.out.String())
+}
+
+// One truncated answer in a hundred fails a run, as one wrong answer does.
+func TestTruncatedAnswersFail(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
+		"throughput": {"--volumes", "300", "--levels", "5", "--warmup-seconds", "0"},
+		"burst":      {"--bursts", "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, truncated := everyNth(100, func(w http.ResponseWriter) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err == nil {
+					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{\"res"))
+					_ = conn.Close()
+				}
+			})
+			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Positive(t, truncated.Load())
+			require.Contains(t, reasons(v), fmt.Sprintf("answers are right: %s wrong, %s of them truncated", format.Thousands(truncated.Load()), format.Thousands(truncated.Load())))
+		})
+	}
+}
+
+// chatty is a service that sends a second, wrong answer 3 ms after each answer. sent counts these.
+func chatty(t *testing.T) (url string, sent *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	sent, h := new(atomic.Int64), services.New("")
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		for {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, req)
+			if _, err := fmt.Fprintf(conn, "HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s", w.Code, w.Body.Len(), w.Body); err != nil {
+				return
+			}
+			if strings.HasPrefix(req.URL.Path, "/default/") {
+				time.Sleep(3 * time.Millisecond)
+				if _, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"result\": 0}")); err == nil {
+					sent.Add(1)
+				}
+			}
+		}
+	}
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			go serve(conn)
+		}
+	}()
+	return "http://" + l.Addr().String(), sent
+}
+
+func TestUnrequestedAnswersFail(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"rampup":     {"--stages", "20", "--warmup-seconds", "0"},
+		"throughput": {"--volumes", "100", "--levels", "5", "--warmup-seconds", "0"},
+		"burst":      {"--bursts", "20"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, sent := chatty(t)
+			r := smoke(t, name, append(args, "--backend-url", url)...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), "answers are right: ")
+			require.Greater(t, sent.Load(), int64(20))
+		})
+	}
+}
+
+// CPU that other programs take is not the service's: it waits for a lock, and computes nothing.
+func TestTheCPUOfOthersIsNotTheServices(t *testing.T) {
+	backend, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := backend.Addr().String()
+	require.NoError(t, backend.Close())
+	idle := exec.Command("../../bin/backend")
+	idle.Env = append(os.Environ(), "LISTEN="+address, "NOOP_INTERVAL=1s")
+	idle.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, idle.Start())
+	busy := exec.Command("nice", "-n", "5", "sh", "-c", "for i in $(seq $(nproc)); do (while :; do :; done) & done; wait")
+	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, busy.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-busy.Process.Pid, syscall.SIGKILL)
+		_ = busy.Wait()
+		_ = idle.Process.Kill()
+		_ = idle.Wait()
+	})
+	// No answer takes less than a nanosecond, so the second stage is bad whatever the machine does.
+	r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", "http://"+address)
+	v := r.judged()
+	rows := section(v, "What was full").Rows
+	require.NotEmpty(t, rows, r.out.String())
+	for _, row := range rows {
+		if row[0] == "CPU of the service" {
+			require.Equal(t, "–", row[3], "it is not full: %v", rows)
+			require.NotEqual(t, "not known", row[2], "the process that listens is found: %v", rows)
+		}
+	}
+	require.NotContains(t, factOf(v, "what broke"), "CPU of the service: full")
+}

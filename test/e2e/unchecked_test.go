@@ -1,0 +1,150 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// streamOf serves event streams: each writes what text gives it for its nth step, at that pace or slower, until that is "".
+func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string) string {
+	t.Helper()
+	var streams atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream := int(streams.Add(1))
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		for n := 0; ; n++ {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(every + every*time.Duration(n*n%5)/2): // in no rhythm
+			}
+			block := text(stream, n)
+			if block == "" {
+				return
+			}
+			_, _ = fmt.Fprint(w, block)
+			w.(http.Flusher).Flush()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// What a newcomer does with a service of which no message can be checked. None of these runs is a plain pass.
+func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		every time.Duration
+		text  func(stream, n int) string
+		says  string
+	}{
+		"a quiet service": {time.Second, func(int, int) string { return ": ping\n\n" }, " heartbeats"},
+		"prices": {170 * time.Millisecond, func(stream, n int) string {
+			if n%3 == stream%2 {
+				return ": ping\n\n"
+			}
+			return fmt.Sprintf("event: price\ndata: {\"price\":%d}\n\n", (n*7919+stream)%1000)
+		}, "events that were not checked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, folder := streamOf(t, c.every, c.text), t.TempDir()
+			soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
+			require.NoError(t, err)
+			begin := exec.Command(soak, "init", url+"/events", "--name", "mine", "--seconds", "20")
+			begin.Dir = folder
+			said, err := begin.CombinedOutput()
+			require.NoError(t, err, string(said))
+			module, err := os.ReadFile(filepath.Join(folder, "mine.js"))
+			require.NoError(t, err)
+			require.Contains(t, string(module), "message: 'unchecked',")
+			workflow, err := os.ReadFile(filepath.Join(folder, ".github", "workflows", "soak.yml"))
+			require.NoError(t, err)
+			require.Contains(t, string(workflow), "\n            --require-messages\n")
+
+			r := prepare(t, t.TempDir(), nil, nil, "--connections", "4", "--seconds", "15")
+			r.cmd.Path, r.cmd.Dir = soak, folder
+			r.start()
+			v := r.judged()
+			require.NotNil(t, v.MessagesChecked)
+			require.False(t, *v.MessagesChecked)
+			require.NotContains(t, r.out.String(), "does not name")
+			require.True(t, v.ConnectionsOnly(), r.out.String())
+			require.Contains(t, r.out.String(), "PASS (connections only): messages were not checked")
+			require.Contains(t, r.out.String(), c.says)
+			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
+			require.Contains(t, lines[len(lines)-1], "soak probe URL --publish-url")
+
+			r = prepare(t, t.TempDir(), nil, nil, "--connections", "4", "--seconds", "15", "--require-messages")
+			r.cmd.Path, r.cmd.Dir = soak, folder
+			r.start()
+			v = r.judged()
+			require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
+		})
+	}
+}
+
+// Of a language model half of the completions break off. Nothing checks messages, so that is no plain pass.
+func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
+	t.Parallel()
+	url := streamOf(t, 50*time.Millisecond, func(stream, n int) string {
+		switch last := 16 + 8*(stream%2); {
+		case n == last && stream%2 == 1:
+			return "data: [DONE]\n\n"
+		case n == last:
+			return "data: {\"error\":\"overloaded\"}\n\n"
+		case n > last:
+			return ""
+		}
+		return fmt.Sprintf("data: {\"token\":\"%x\"}\n\n", (n*7919+stream)%4096)
+	})
+	description := filepath.Join(t.TempDir(), "completions.js")
+	require.NoError(t, os.WriteFile(description, []byte(`export default { name: 'completions', message: 'unchecked', resume: { by: 'none' },
+  connect: { method: 'POST', url: '{base}/v1', body: '{"stream":true}' }, end: { by: 'server', lifetime: [0.5, 10] } };`), 0o600))
+	r := prepare(t, t.TempDir(), nil, nil, "--service", description, "--backend-url", url, "--connections", "4", "--seconds", "15")
+	r.start()
+	v := r.judged()
+	require.True(t, v.ConnectionsOnly(), r.out.String())
+	require.False(t, *v.MessagesChecked)
+}
+
+// A merge without the shards of one laptop is a pass only if nobody says how many there are, and the pass says so.
+func TestMergeWithoutOneLaptop(t *testing.T) {
+	t.Parallel()
+	url, shards := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
+	l := startLaptop(t, url, "laptop-a-", "6", shards)
+	require.NoError(t, l.cmd.Wait(), l.out.String())
+	v, text := mergeLaptops(t, shards)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.Contains(t, reasons(v), `the shards are of 1 laptop (PREFIX "laptop-a-")`)
+
+	merged := exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "2", shards)
+	said, err := merged.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, 2, merged.ProcessState.ExitCode(), string(said))
+	v = readVerdict(t, results.Dir(shards))
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
+	code, text := merge(t, shards, "unused", nil)
+	require.Equal(t, 2, code, "it goes on expecting two: %s", text)
+	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
+	said, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
+	require.NoError(t, err, string(said))
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// uncheckedGroup is the group of services whose messages cannot be checked.
+const uncheckedGroup = "unchecked"
+
+// cleanUnchecked are runs with message: 'unchecked' that must pass.
+var cleanUnchecked = []kind{
+	{"clean", "clean", connectionsOnly(nil)},
+	{"clean", "clean", connectionsOnly([]string{"text", "large", "event"})},
+}
+
+// uncheckedKinds are runs that check no message and must not pass, or that have other faults.
+var uncheckedKinds = []kind{
+	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
+		unpublished(sc, "unchecked")
+		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid("REQUIRE_MESSAGES")
+	}},
+	{uncheckedGroup, "quiet service", nothingChecked("message.seq: .* no message was received", false)},
+	{uncheckedGroup, "named events without the marker", nothingChecked("message.seq: .* although .* other events? arrived", true, "text", "large")},
+	{uncheckedGroup, "named events without a number", nothingChecked("message.seq: .* none of .* has a number there", false, "text", "large")},
+	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
+		unpublished(sc, "unchecked")
+		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
+	}},
+}
+
+// unpublished makes a hub that the run does not publish to. Its streams carry heartbeats, and messages of other publishers.
+func unpublished(sc *scenario, message any, strangers ...string) {
+	h := sc.Hub
+	steady(sc)
+	h.Topics, h.Then, h.Message, h.Strangers = 1, false, message, strangers
+	h.Form, h.Events, h.Lined, h.Escaped, h.Resume, h.Gap = formFlat, []string{"price"}, false, false, "none", ""
+	h.Heartbeat, h.Beat, h.Every = "event", 500*time.Millisecond, 1
+}
+
+// connectionsOnly returns a run that must pass with connections only.
+func connectionsOnly(strangers []string) prepare {
+	return func(_ *rand.Rand, sc *scenario) {
+		unpublished(sc, "unchecked", strangers...)
+		sc.want = passing()
+		sc.want.ConnectionsOnly = true
+	}
+}
+
+// nothingChecked returns a run that must be invalid for that reason: its description defines a check, and no message can be checked.
+func nothingChecked(reason string, marked bool, strangers ...string) prepare {
+	return func(_ *rand.Rand, sc *scenario) {
+		message := object{"seq": "json:$.seq", "event": "price"}
+		if marked {
+			message["run"] = "json:$.run"
+		}
+		unpublished(sc, message, strangers...)
+		sc.want = invalid(reason)
+	}
+}
