@@ -118,6 +118,9 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 	if len(d.spans) == 0 {
 		if h.fault.Join != 0 && d.unjoin {
 			c.add("dropped", exactly(1))
+			for _, l := range d.topic.letters {
+				c.add("not owed", exactly(btoi(l.status == h.Status)))
+			}
 		} else {
 			c.add("refused", exactly(1))
 		}
