@@ -30,6 +30,7 @@ type meter struct {
 	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
 	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
 	reporting                 map[*target.Target]bool                // targets whose metrics page has reported their CPU
+	sampled                   chan struct{}                          // closed after the first sample
 	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
@@ -41,7 +42,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
 // described service nothing is known but what its description says, so there only the host is sampled, and the gauge that is named.
 func newMeter(s *session) *meter {
-	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
+	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
 	if m.shows = s.targets; s.Plan.Described() {
 		return m
 	}
@@ -71,6 +72,8 @@ func (s *session) lookups() *resources.Lookups {
 }
 
 func (m *meter) run(ctx context.Context) {
+	sampled := sync.OnceFunc(func() { close(m.sampled) })
+	defer sampled()
 	if m.lookups != nil {
 		var running sync.WaitGroup
 		ctx, cancel := context.WithCancel(ctx)
@@ -95,6 +98,7 @@ func (m *meter) run(ctx context.Context) {
 		if err := out.Encode(now); err != nil {
 			m.note(err)
 		}
+		sampled()
 		select {
 		case <-ctx.Done():
 			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Every)); err != nil { // the last stretch counts too

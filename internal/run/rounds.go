@@ -21,6 +21,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
+		<-meter.sampled // before the first stream opens: suites compare with it
 	}
 	defer func() {
 		stop()

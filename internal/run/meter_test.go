@@ -1,0 +1,44 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/target"
+)
+
+// A suite compares later samples with the first one, which must not include streams of the run.
+func TestFirstSampleIsTakenBeforeTheLoad(t *testing.T) {
+	t.Setenv("PROMETHEUS_URL", "")
+	var loaded atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(300 * time.Millisecond)
+		fmt.Fprintf(w, "streams %d\n", map[bool]int{true: 60}[loaded.Load()])
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "resources.ndjson")
+	m := &meter{shows: []*target.Target{target.Remote(server.URL, "")}, path: path, every: time.Second, gauge: "streams", sampled: make(chan struct{}), start: time.Now()}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); m.run(ctx) }()
+
+	<-m.sampled
+	loaded.Store(true)
+	cancel()
+	<-done
+	samples, err := resources.Read(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, samples)
+	require.NotNil(t, samples[0].Gauge)
+	assert.Zero(t, *samples[0].Gauge)
+}
