@@ -321,7 +321,10 @@ func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
 	_, err = Read(folder(t, 1, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"runner 2 left no shard"} }))
 	require.ErrorContains(t, err, "is invalid (runner 2 left no shard): it proves nothing")
 	dir := t.TempDir()
-	for content, says := range map[string]string{"{": "read ", "null": "is no verdict", "{}": "is no verdict"} {
+	for content, says := range map[string]string{
+		"{": "read ", "null": "is no verdict", "{}": "is no verdict",
+		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: it has schema 7, this version reads schema 1; delete it and run `soak merge " + dir + "`",
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))
 		_, err = Read(dir)
 		require.ErrorContains(t, err, says, content)

@@ -50,9 +50,13 @@ func Open(dir string) (Run, error) {
 		return r, err //nolint:wrapcheck // names the file
 	}
 	var whole struct {
-		Plan map[string]any `json:"plan"`
+		Schema int            `json:"schema"`
+		Plan   map[string]any `json:"plan"`
 	}
-	if err = json.Unmarshal(b, &whole); err == nil {
+	if err = json.Unmarshal(b, &whole); err == nil && len(whole.Plan) > 0 {
+		if err := verdict.CheckSchema(whole.Schema); err != nil {
+			return r, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", path, err, dir)
+		}
 		err = json.Unmarshal(b, &r.Verdict)
 	}
 	if err != nil {

@@ -177,7 +177,9 @@ func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err err
 		return j, fmt.Errorf("the TestRun %s carries no plan, so it was not started by soak: %w", Name(id), err)
 	}
 	j.Shards = notes[shardsAnnotation]
-	j.Length, _ = time.ParseDuration(notes[lengthAnnotation]) // not of an older soak, whose plan says it
+	if j.Length, err = time.ParseDuration(notes[lengthAnnotation]); err != nil {
+		return j, fmt.Errorf("the TestRun %s carries no length, so it was not started by soak: %w", Name(id), err)
+	}
 	return j, nil
 }
 

@@ -20,7 +20,7 @@ func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	w := newWorld(t)
 	job, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
-	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t"}, job)
+	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, job)
 	names, err := w.Others(t.Context(), "ns")
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)

@@ -151,8 +151,6 @@ func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
 	r := p.Record()
 	require.Equal(t, 3*interval, r.Open)
 	require.Equal(t, 3*interval+10*sec, r.Held)
-	require.Equal(t, r.Held, Record{Held: r.Held}.OpenFor(), "of a record that was written before")
-	require.Equal(t, r.Open, r.OpenFor())
 }
 
 func TestReasonsAreFew(t *testing.T) {

@@ -69,15 +69,6 @@ func (r Record) Faultless() bool {
 // Sound is Faultless for a stream to which nobody may have published anything.
 func (r Record) Sound() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
-// OpenFor is how long streams were open before the end was requested. Records of versions that did not
-// measure Open and Away have only Held.
-func (r Record) OpenFor() time.Duration {
-	if r.Open == 0 && r.Away == 0 {
-		return r.Held
-	}
-	return r.Open
-}
-
 // RefusedAttempts is how many attempts to connect failed.
 func (r Record) RefusedAttempts() (n int) {
 	for _, f := range r.Refusals {

@@ -116,7 +116,7 @@ func look(folder, name string) *Run {
 	if r.Run, err = baseline.Open(string(d)); err != nil {
 		r.Run = baseline.Run{Dir: string(d)}
 		r.State, r.Started = Damaged, changed(d, results.VerdictFile)
-		r.Why = fmt.Sprintf("its %s cannot be read (%s): soak merge makes it again from the shards", results.VerdictFile, reason(err))
+		r.Why = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", results.VerdictFile, reason(err))
 		return r
 	}
 	first := 0

@@ -27,10 +27,10 @@ const (
 	endsPerSecond       = 50  // DELETEs that a runner has answered in a second, at least
 )
 
-// DefaultMaxOutage holds where nothing is said, also in plans that were written before there was a limit.
+// DefaultMaxOutage is the default of MAX_OUTAGE.
 const DefaultMaxOutage = 30 * time.Second
 
-// DefaultBackWithin is within how long most streams that were lost have to be back, also in plans of old.
+// DefaultBackWithin is the default of BACK_WITHIN.
 const DefaultBackWithin = time.Minute
 
 // A Plan is one soak. The zero value is not valid; see Check. Settings (table.go) has what each field is for.

@@ -49,7 +49,7 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		values = append(values,
 			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
-			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
+			decimals(c.Open, time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			c.Attempts, cell(refusals(c)),
 		)
 		if m.Plan.Described() {

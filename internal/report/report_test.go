@@ -60,7 +60,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	good := func(id string) ledger.Record {
 		return ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: 3 * time.Millisecond,
-			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Held: 3595 * time.Second, Last: 239,
+			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Held: 3595 * time.Second, Open: 3595 * time.Second, Last: 239,
 			MaxGap: 15010 * time.Millisecond, MaxLateness: 10 * time.Millisecond,
 			Counts: ledger.Counts{Received: 239},
 		}

@@ -26,7 +26,7 @@ const Every = 5 * time.Second
 // seconds or events does so since its process or the host started; differences tell.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
-	AtUS             int64   `json:"at_us,omitempty"` // the same to the microsecond; 0 in earlier versions, and of a Prometheus
+	AtUS             int64   `json:"at_us,omitempty"` // the same to the microsecond; 0 of a Prometheus
 	BackendRSS       uint64  `json:"backend_rss_bytes"`
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`

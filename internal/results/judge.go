@@ -37,6 +37,9 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	if stored {
 		var before verdict.Verdict
 		if there, err := d.readJSON(VerdictFile, &before); there && err == nil {
+			if err := verdict.CheckSchema(before.Schema); err != nil {
+				return nil, nil, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", d.Path(VerdictFile), err, d)
+			}
 			expect = before.Expect
 		}
 	}

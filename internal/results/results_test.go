@@ -2,6 +2,7 @@ package results
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func theShard(p plan.Plan, index int) *shard.Shard {
 		},
 		Checks: []shard.Check{{Name: "Get status was 200", Passes: 1}},
 		Connections: []ledger.Record{{
-			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: 15 * time.Second, Last: 15,
+			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: 15 * time.Second, Open: 15 * time.Second, Last: 15,
 			Counts: ledger.Counts{Received: 15},
 		}},
 	}
@@ -252,4 +253,12 @@ func TestRelative(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "results/x", Dir(filepath.Join(wd, "results/x")).Relative())
 	require.Equal(t, "/elsewhere", Dir("/elsewhere").Relative())
+}
+
+func TestVerdictOfAnotherSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	d := written(t)
+	put(t, d, VerdictFile, `{"schema": 7}`)
+	_, _, err := d.Judge()
+	require.EqualError(t, err, fmt.Sprintf("read %s: it has schema 7, this version reads schema 1; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
 }

@@ -118,6 +118,9 @@ func (s *Shard) checkSums() error {
 		if m.Count < 0 || m.Count > mostCount {
 			return fmt.Errorf("it holds a metric with a count of %d", m.Count)
 		}
+		if m.Name == RequestDuration && (m.Trend == nil || m.Own == nil) {
+			return fmt.Errorf("it holds a metric %s without its times", m.Name)
+		}
 		for name, value := range m.Tags {
 			if len(name)+len(value) > mostText || len(m.Tags) > mostKinds {
 				return tooLong(name + value)

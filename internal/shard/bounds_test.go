@@ -84,6 +84,9 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"a machine of many counters": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: make([]machine.Series, 1000)}
 		}), "its machine has 1000 counters"},
+		"requests without their own times": {text(func(s *Shard) {
+			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
+		}), "it holds a metric request_duration without its times"},
 		"a list twice":        {strings.Replace(text(func(*Shard) {}), `{"schema":1`, `{"schema":1,"series":[]`, 1), `it says "series" twice`},
 		"a list that is none": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
 	}

@@ -41,16 +41,26 @@ func Read(r io.Reader) (*Shard, error) {
 	}
 	in := newBounded(z, packed)
 	s, err := in.shard()
+	if other, ok := errors.AsType[schemaError](err); ok {
+		return nil, other
+	}
 	if err != nil {
 		return nil, fmt.Errorf("not a whole shard: %w", err)
 	}
 	if s.Schema != Schema {
-		return nil, fmt.Errorf("it has schema %d, this version reads %d", s.Schema, Schema)
+		return nil, schemaError(s.Schema)
 	}
 	if _, err := in.json.ReadToken(); !errors.Is(err, io.EOF) { // also checks gzip's checksum
 		return nil, fmt.Errorf("not a whole shard: %w", orTrailing(err))
 	}
 	return s, s.check()
+}
+
+// A schemaError is the schema of a shard that another version wrote.
+type schemaError int
+
+func (s schemaError) Error() string {
+	return fmt.Sprintf("it has schema %d, this version reads schema %d; merge it with the version of soak that wrote it", int(s), Schema)
 }
 
 func orTrailing(err error) error {
@@ -102,7 +112,12 @@ func (in *bounded) members(object string, read func(key string) error) error {
 }
 
 func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
+	if key != "schema" && s.Schema != Schema { // the first key: the rest of another schema is not read
+		return schemaError(s.Schema)
+	}
 	switch key {
+	case "schema":
+		return jsonv2.UnmarshalDecode(in.json, &s.Schema)
 	case "series":
 		return list(in, key, mostBuckets, &s.Series)
 	case "seconds":

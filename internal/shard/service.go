@@ -12,8 +12,7 @@ type Service struct {
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // heartbeats are so many seconds apart at most; 0: not said
 	// LifetimeS is how long a stream lives at least where the service ends streams on purpose, in seconds.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
-	// Resume is by what a client says where it was: "Last-Event-ID", "the parameter since", "none"; "" in shards of older
-	// versions. Gap is how the service says that messages are missing, in words; "" where the description does not say.
+	// Resume is by what a client says where it was: "Last-Event-ID", "the parameter since" or "none". Gap is how the service says that messages are missing, in words; "" where the description does not say.
 	Resume string `json:"resume,omitempty"`
 	Gap    string `json:"gap,omitempty"`
 }

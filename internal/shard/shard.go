@@ -37,12 +37,12 @@ type Shard struct {
 	Metrics     []Metric        `json:"metrics"`
 	Connections []ledger.Record `json:"connections"`         // empty in a shard that was read: see Records
 	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
-	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
+	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on
 	Control     *Control        `json:"control,omitempty"`   // nil where there was none
 	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
 	Redirects   []Redirect      `json:"redirects,omitempty"` // by other origins than the target's
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
-	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made, and in shards of older versions
+	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made
 
 	// Ledgers are what a runner has in place of Connections: each record is made when it is written, since all of them together
 	// take as much memory as the streams.
@@ -201,5 +201,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // of the first sample: the start of what it timed
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // of the last sample: its end
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend without what the generator can have added to each; nil in shards of older versions
+	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend without what the generator can have added to each
 }

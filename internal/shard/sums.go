@@ -48,10 +48,6 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 
 // Merge adds another series to one whose histograms are its own.
 func (n *Metric) Merge(other Metric) {
-	if n.Own != nil || other.Own != nil { // without it of one, nothing that took time there is excused
-		n.Own = cmp.Or(n.Own, n.Trend.Copy())
-		n.Own.Merge(cmp.Or(other.Own, other.Trend))
-	}
 	n.Sum += other.Sum
 	n.Squares += other.Squares
 	n.Min, n.Max = min(n.Min, other.Min), max(n.Max, other.Max)
@@ -59,6 +55,9 @@ func (n *Metric) Merge(other Metric) {
 	n.Count += other.Count
 	if n.Trend != nil {
 		n.Trend.Merge(other.Trend)
+	}
+	if n.Own != nil {
+		n.Own.Merge(other.Own)
 	}
 }
 

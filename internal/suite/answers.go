@@ -12,18 +12,12 @@ func (st *StageResult) answerMetrics(of string, bound bool) []verdict.Metric {
 	if st.OK.Count() == 0 {
 		return []verdict.Metric{failed}
 	}
-	own := func(v float64) *float64 {
-		if st.bare {
-			return nil
-		}
-		return &v
-	}
-	out := []verdict.Metric{{Name: "mean " + of, Unit: "ms", Value: st.Mean(), Own: own(float64(st.Own.Mean().Microseconds()) / 1000), Bound: bound}}
+	out := []verdict.Metric{{Name: "mean " + of, Unit: "ms", Value: st.Mean(), Own: new(float64(st.Own.Mean().Microseconds()) / 1000), Bound: bound}}
 	for _, q := range []struct {
 		name string
 		at   float64
 	}{{"p50", .5}, {"p95", .95}, {"p99", .99}, {"max", 1}} {
-		out = append(out, verdict.Metric{Name: q.name + " " + of, Unit: "ms", Value: quantile(st.OK, q.at), Own: own(quantile(st.Own, q.at)), Bound: bound})
+		out = append(out, verdict.Metric{Name: q.name + " " + of, Unit: "ms", Value: quantile(st.OK, q.at), Own: new(quantile(st.Own, q.at)), Bound: bound})
 	}
 	return append(out, failed)
 }

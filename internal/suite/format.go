@@ -92,7 +92,7 @@ func what(code string) string {
 	}
 	number, ok := strings.CutPrefix(code, shard.CodeNet)
 	if !ok {
-		return whatNumber(code)
+		return "unknown"
 	}
 	if text, ok := netErrors[number]; ok {
 		return text
@@ -101,22 +101,4 @@ func what(code string) string {
 		return "HTTP/2 error"
 	}
 	return "k6's error " + number
-}
-
-// whatNumber says a code of older shards in words, which had 1000 + status for statuses: some numbers
-// stand for either.
-func whatNumber(code string) string {
-	n, err := strconv.Atoi(code)
-	text, isNet := netErrors[code]
-	switch {
-	case err != nil:
-		return "unknown"
-	case isNet && n >= 1100 && n < 1600:
-		return fmt.Sprintf("%s, or status %d", text, n-1000)
-	case isNet:
-		return text
-	case n >= 1100 && n < 1600:
-		return fmt.Sprintf("status %d", n-1000)
-	}
-	return "k6's error " + code
 }

@@ -54,10 +54,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		memory, a.Metrics = held.table(), held.metrics()
 	}
 	a.Criteria = append(a.Criteria, flat...)
-	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages)}
-	if bytes := bytesTable(m, stages); len(bytes.Rows) > 0 { // else a shard of an earlier version
-		a.Tables = append(a.Tables, bytes)
-	}
+	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages), bytesTable(m, stages)}
 	if len(sum.Codes) > 0 {
 		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", inWords))
 	}
@@ -179,11 +176,10 @@ func strangersRefused(m *shard.Merged) verdict.Criterion {
 	return c
 }
 
-// stranger says whether a stranger got an answer, and how its other connections ended, in words. Older
-// scripts knew only one scenario for both.
+// stranger reports whether a stranger got an answer, and how its other connections ended, in words.
 func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
-		if stage := metric.Tags[shard.TagStage]; stage != "stranger "+how && stage != "strangers" {
+		if metric.Tags[shard.TagStage] != "stranger "+how {
 			continue
 		}
 		switch cause := metric.Tags["cause"]; metric.Name {
@@ -207,7 +203,7 @@ func heldToTheEnd(m *shard.Merged) verdict.Criterion {
 }
 
 // heldAtATime makes a run invalid in which the first worker let its connections go before the last one had opened all of its own:
-// so many were never open at a time. None for shards of earlier versions.
+// so many were never open at a time.
 func heldAtATime(m *shard.Merged, st StageResult) []verdict.Criterion {
 	let := sumsByStage(m, "handshake_released")[st.Name]
 	if let.Count == 0 || st.OK.Count() == 0 {

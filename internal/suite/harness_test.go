@@ -48,6 +48,7 @@ func (r *Run) answers(stage string, n int, ms float64, tags ...string) *Run {
 		metric.Squares += ms * ms
 		metric.Trend.Record(time.Duration(ms * float64(time.Millisecond)))
 	}
+	metric.Own = metric.Trend.Copy()
 	m.Metrics = append(m.Metrics, metric)
 	return r
 }

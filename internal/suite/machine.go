@@ -118,14 +118,14 @@ func seconds(m *shard.Merged) []shard.Second {
 		start := time.Unix(b.Unix, 0)
 		out = append(out, shard.Second{
 			FromUS: start.UnixMicro(), ToUS: start.Add(shard.BucketWidth).UnixMicro(), CPUSeconds: b.CPUPercent / 100 * shard.BucketWidth.Seconds(),
-			RunDelayMS: b.RunDelayMS, StallMS: b.StallMS,
+			RunDelayMS: b.RunDelayMS, StallMS: b.StallMS, WaitMS: b.StallMS,
 		})
 	}
 	return out
 }
 
 // sampled are the first and the last sample between two instants. A sample over the edge holds what was before or after, too. ok
-// is false where there are no two, or only those of earlier versions, which are timed by whole seconds: then the edges have to do.
+// is false if there are no two, or only those of a Prometheus, which are timed by whole seconds: then the edges have to do.
 func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {

@@ -25,7 +25,6 @@ type Requests struct {
 	sum, square float64          // of the good ones' milliseconds
 	least       float64
 	begun       bool
-	bare        bool           // a shard without own times
 	metrics     []shard.Metric // as they came
 	late        []shard.Metric // the series of shard.AnsweredLate
 }
@@ -58,7 +57,6 @@ func (q *Requests) Add(m shard.Metric) {
 	if m.Tags[shard.TagWaited] == "" {
 		q.Connected.Merge(m.Trend)
 	}
-	q.bare = q.bare || m.Own == nil
 	q.sum += m.Sum
 	q.square += m.Squares
 	if !q.begun || m.Min < q.least {

@@ -35,30 +35,23 @@ import (
 
 // codes of failures that the generator can have made.
 func isTimeout(code string) bool {
-	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211" || code == "1050" || code == "1211"
+	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
-func isOurs(code string) bool { return code == shard.CodeNet+"1213" || code == "1213" }
+func isOurs(code string) bool { return code == shard.CodeNet+"1213" }
 
 // excuse looks, when all of a stage's requests have been added, for what the waits of the generator explain.
 func (st *StageResult) excuse(dropped shard.Metric) {
-	if st.bare { // a shard of an older version: the longest stall of the stage stands for every moment
-		st.Own = st.OK.Less(shard.WakeUps * st.Machine.Wait)
-	}
 	for _, f := range st.metrics {
 		switch {
 		case isOurs(f.Tags[shard.TagCode]):
 			st.Excused += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
-			own := f.Own
-			if own == nil {
-				own = f.Trend.Less(shard.WakeUps * st.Machine.Wait)
-			}
 			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
 			if st.waited() && shard.WakeUps*st.Machine.Control < half {
 				continue
 			}
-			st.Excused += own.CountBy([]time.Duration{half})[0]
+			st.Excused += f.Own.CountBy([]time.Duration{half})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.waitedMore()) {
@@ -110,10 +103,8 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 // service's times.
 func (st *StageResult) waitedMore() bool { return 2*spent(st.Own) < spent(st.OK) }
 
-// waitOf is the longest wait of a second; older shards have only the stall.
-func waitOf(s shard.Second) time.Duration {
-	return time.Duration(max(s.WaitMS, s.StallMS)) * time.Millisecond
-}
+// waitOf returns the longest wait in a second.
+func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
 
 // spent is the sum of a histogram, to its precision.
 func spent(h *shard.Histogram) time.Duration {

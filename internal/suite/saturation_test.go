@@ -87,8 +87,6 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).waiting(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).waiting(2, 2100*time.Millisecond)), ByGenerator, "it left 20 requests out"},
 		"left out while the runner's own waits held its users":     {fewer(200).answers("rate-20", 180, 900).withOwn(150*time.Millisecond).counted(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
-		"an older shard: stalls of 20 ms somewhere in the stage":   {fewer(180).answers("rate-20", 180, 700).waiting(3, 20*time.Millisecond), Bad, "p95 700 ms"},
-		"an older shard: stalls of 200 ms somewhere in the stage":  {fewer(180).answers("rate-20", 180, 700).waiting(3, 200*time.Millisecond), ByGenerator, "p95 700 ms; it waited up to 200 ms"},
 	} {
 		status, why := c.run.judgedLevel()
 		require.Equal(t, c.want, status, "%s: %s", name, why)

@@ -92,7 +92,7 @@ func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total,
 	a.Tables = slices.Concat(a.Tables, endpointTables(shown), append([]verdict.Table{t}, firstByteTable(shown)...), failures(shown, sum), more, r.resourceTables(all, shown))
 }
 
-// firstByteTable tells a slow answer from a long one. Shards of earlier versions do not know.
+// firstByteTable tells a slow answer from a long one.
 func firstByteTable(shown []StageResult) []verdict.Table {
 	t := latencyTable("Time to the first byte of good answers, ms", "stage")
 	for _, st := range shown {

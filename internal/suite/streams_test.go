@@ -27,7 +27,7 @@ func (r *Run) holding(n int, held time.Duration) *Run {
 		noops := uint64(held / time.Second)
 		m.Plan.Connections++
 		m.Connections.Add(&shard.Connection{Record: ledger.Record{
-			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: held, Last: noops,
+			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: held, Open: held, Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		}})
 		r.Server[id] = verdict.ServerEntry{ID: id, First: 1, Last: noops, Sent: noops}

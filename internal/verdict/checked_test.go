@@ -20,7 +20,7 @@ func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
 		if counts == shard.CountsInterval {
-			r.Held = 0 // so that none was due
+			r.Held, r.Open = 0, 0 // so that none was due
 		}
 	}
 	return m
@@ -134,7 +134,7 @@ func TestCriteriaWithoutEvidenceAreNotJudged(t *testing.T) {
 	silent, _ := clean()
 	for i := range silent.Connections.Len() {
 		r := &silent.Connections.Edit(i).Record
-		r.Received, r.Last, r.Numbered, r.Held = 0, 0, false, 0
+		r.Received, r.Last, r.Numbered, r.Held, r.Open = 0, 0, false, 0, 0
 	}
 	for name, c := range map[string]struct {
 		m       *shard.Merged
@@ -171,7 +171,7 @@ func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 	m, _ := clean()
 	for i := range 2 {
 		r := &m.Connections.Edit(i).Record
-		r.State, r.Reason, r.Held = ledger.Dropped, "reset", 0
+		r.State, r.Reason, r.Held, r.Open = ledger.Dropped, "reset", 0, 0
 	}
 	c := criterion(t, judgeSoak(m, nil, Evidence{}), "time that streams were open")
 	require.Equal(t, Met, c.State())

@@ -28,7 +28,7 @@ func endsOf(n int, took time.Duration) *shard.Ends {
 func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
-	require.Nil(t, judgeSoak(m, server, Evidence{}).Ends, "a shard of an older version has none")
+	require.Nil(t, judgeSoak(m, server, Evidence{}).Ends, "no request ended a stream")
 	m.Ends = endsOf(2000, time.Millisecond)
 	m.Ends.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
 	m.Ends.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)

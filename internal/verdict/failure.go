@@ -1,9 +1,6 @@
 package verdict
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // A Failure is a process of the target that crashed, or was restarted, during the run.
 type Failure struct {
@@ -18,15 +15,6 @@ func FailureAt(at time.Time, text string) Failure {
 		f.Unix = unix(at)
 	}
 	return f
-}
-
-// UnmarshalJSON also accepts a JSON string, which earlier versions wrote.
-func (f *Failure) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, &f.Text) == nil {
-		return nil
-	}
-	type plain Failure
-	return json.Unmarshal(b, (*plain)(f)) //nolint:wrapcheck // the caller names the file
 }
 
 // texts returns the texts of failures.

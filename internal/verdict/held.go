@@ -47,7 +47,7 @@ type Outage struct {
 
 // openFor is for how much of the planned time the connection had a stream.
 func (s *Streams) openFor(r *shard.Connection) time.Duration {
-	return min(r.OpenFor(), s.m.Plan.Hold())
+	return min(r.Open, s.m.Plan.Hold())
 }
 
 // openTime sums up how long streams were open, how long connections were without one, and why.

@@ -39,7 +39,7 @@ func clean() (*shard.Merged, ServerLedger) {
 	for i := range connections {
 		id := p.DeviceID(i)
 		m.Connections.Add(&shard.Connection{Runner: i % 2, Record: ledger.Record{
-			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 3595 * time.Second,
+			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 3595 * time.Second, Open: 3595 * time.Second,
 			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Last: noopsEach,
 			Counts: ledger.Counts{Received: noopsEach},
 		}})
@@ -161,6 +161,7 @@ func TestEachCriterionAlone(t *testing.T) {
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server) after 239 noops, and was still disconnected when the run ended, 31 s later; it was refused 9 times (status 503)"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, ledger.ReasonClient
+			m.Connections.Edit(0).Held += 23 * time.Second
 		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5 s of the request to (END_TIMEOUT)"}},
 		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, "reset"
@@ -312,7 +313,7 @@ func TestNothingReceivedProvesNothing(t *testing.T) {
 	m, _ := clean()
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
-		r.Received, r.Last, r.Held = 0, 0, 0
+		r.Received, r.Last, r.Held, r.Open = 0, 0, 0, 0
 	}
 	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)

@@ -162,7 +162,7 @@ func TestAQuietMachineChangesNothing(t *testing.T) {
 	require.Empty(t, v.Warnings)
 	require.Empty(t, failedCriteria(v))
 	require.Len(t, v.Machines, 2)
-	m, server = clean() // of an older version
+	m, server = clean() // whose runners counted nothing
 	v = judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict)
 	require.Nil(t, v.Machines)

@@ -113,9 +113,6 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 			a.unsure = true
 		}
 	}
-	if len(a.spans) == 1 && a.spans[0].first == 0 { // a shard of an older version
-		a.spans[0].first, a.spans[0].last = r.First, r.Last
-	}
 	a.delay = a.lastDelay(runner)
 	if o := r.LastOutage; disconnected(r) && s.resumes() {
 		a.waited = o.To-o.From > window

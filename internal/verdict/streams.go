@@ -267,11 +267,11 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	s.floors++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
-	held := min(r.OpenFor(), s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
+	held := min(r.Open, s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(owed)) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
-			r.ID, format.Duration(r.OpenFor()), r.Expected(), owed))
+			r.ID, format.Duration(r.Open), r.Expected(), owed))
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 )
 
 func endOf(r *shard.Connection) end {
-	asked := r.Held > r.OpenFor() || r.Open == 0 // which older records lack
+	asked := r.Held > r.Open
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
 		return endStopped

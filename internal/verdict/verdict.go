@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -31,6 +32,17 @@ func (o Outcome) ExitCode() int {
 	case Invalid:
 	}
 	return 2
+}
+
+// Schema is the version of the format of verdict.json. A reader refuses any other.
+const Schema = 1
+
+// CheckSchema refuses a verdict.json of another version.
+func CheckSchema(schema int) error {
+	if schema != Schema {
+		return fmt.Errorf("it has schema %d, this version reads schema %d", schema, Schema)
+	}
+	return nil
 }
 
 // Verdict is verdict.json. Fields are only ever added within a schema.

@@ -114,7 +114,7 @@ func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
 	require.Len(t, used, len(sections), "no section is without a suite")
 }
 
-// A page shows the machines where the runners looked at them, and has no such section of an older run.
+// A page shows the machines where the runners looked at them, and has no such section otherwise.
 func TestTheMachinesHaveASection(t *testing.T) {
 	t.Parallel()
 	r := madeUp(20, 600)
