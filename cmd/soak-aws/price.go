@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,21 +57,4 @@ func (d *deployment) affordable(s settings) finding {
 		return fail(what, "%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
 	return ok(what, "%v", q)
-}
-
-// priced are the flags of `soak run` that let its report say what the run cost; none where no price is known.
-func (d *deployment) priced(ctx context.Context) []string {
-	s, err := d.settings(ctx)
-	if err == nil {
-		_, err = d.quote(s)
-	}
-	if err != nil {
-		fmt.Printf("what the soak costs will not be in its report: %v\n", err)
-		return nil
-	}
-	flags := []string{"--machines", s.machines().String()}
-	if d.prices != "" {
-		flags = append(flags, "--prices", d.prices)
-	}
-	return flags
 }

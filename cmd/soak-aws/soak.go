@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,14 +19,14 @@ import (
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, program string, args []string) error {
 	return d.drive(ctx, program, args, secondsOf(args), func(out outputs, via string) []string {
-		return slices.Concat(out.flags(via), d.priced(ctx))
+		return out.flags(via)
 	})
 }
 
 // attach follows a soak that was cut off to its verdict, for as long as the hosts live.
 func (d *deployment) attach(ctx context.Context, program, testID string, args []string) error {
 	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) []string {
-		return append([]string{"attach", testID, "--backend-via", via}, d.priced(ctx)...)
+		return []string{"attach", testID, "--backend-via", via}
 	})
 }
 

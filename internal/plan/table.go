@@ -110,11 +110,10 @@ func (p *Plan) Settings() []Setting {
 
 // Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge see them.
 type Local struct {
-	Out, Shards, StartAt, On, Overlay string
-	Machines, Prices, ControlListen   string
-	Progress, Pin, Live               string
-	At                                []string
-	AtEnv                             string
+	Out, Shards, StartAt, On, Overlay  string
+	ControlListen, Progress, Pin, Live string
+	At                                 []string
+	AtEnv                              string
 }
 
 // LiveHere is where a run is shown if no other address is given: a free port of this machine, for this machine only.
@@ -130,18 +129,15 @@ const (
 const (
 	PinAuto = "auto"
 	PinNone = "none"
-	PinOff  = "off" // none, as earlier versions named it
 )
 
 // Settings is the table of these settings.
 func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
-		machines = "hosts of AWS that the run is on, for what it costs: REGION,TYPE=COUNT,…,gp3=GIB (make aws-soak says it)"
 		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
 		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; none: they share all (default: auto in suites of plain requests, else none)"
 		live     = "show the run in a browser while it goes on, by default for this machine only; for others, too, with an address as in --live=:8080"
-		prices   = "table of prices in place of the built-in one (internal/price/prices.json)"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: Here},
@@ -160,8 +156,6 @@ func (l *Local) Settings() []Setting {
 		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/live.md", Help: live, SuiteHelp: live},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
-		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", SuiteHelp: machines, Help: machines},
-		{Name: "PRICES", Value: &l.Prices, Holds: Here, SuiteHelp: prices, Help: prices},
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -84,52 +82,7 @@ type Machines struct {
 	DiskGiB int
 }
 
-// Count is how many hosts there are.
-func (m Machines) Count() (n int) {
-	for _, count := range m.Hosts {
-		n += count
-	}
-	return n
-}
-
-// String is what Parse reads: REGION,TYPE=COUNT,…,gp3=GIB.
-func (m Machines) String() string {
-	parts := []string{m.Region}
-	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
-		parts = append(parts, kind+"="+strconv.Itoa(m.Hosts[kind]))
-	}
-	if m.DiskGiB > 0 {
-		parts = append(parts, disk+"="+strconv.Itoa(m.DiskGiB))
-	}
-	return strings.Join(parts, ",")
-}
-
-const disk = "gp3"
-
-// Parse reads what String writes.
-func Parse(text string) (Machines, error) {
-	region, rest, _ := strings.Cut(text, ",")
-	m := Machines{Region: region, Hosts: map[string]int{}}
-	for part := range strings.SplitSeq(rest, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > 1_000_000 || region == "" || name == "" {
-			return m, fmt.Errorf("%q does not say which machines: write REGION,TYPE=COUNT and, for disks, gp3=GIB: us-east-1,c5.large=2,gp3=50", text)
-		}
-		if name == disk {
-			m.DiskGiB += n
-			continue
-		}
-		m.Hosts[name] += n
-	}
-	if m.Count() == 0 {
-		return m, fmt.Errorf("%q names no host: write REGION,TYPE=COUNT, such as us-east-1,c5.large=2", text)
-	}
-	return m, nil
-}
-
-// A Rate is what machines cost for as long as they are there. run.json keeps it, so that a later table of prices does not
-// change what a run cost.
+// A Rate is what machines cost for as long as they are there.
 type Rate struct {
 	Region  string         `json:"region"`
 	Hosts   map[string]int `json:"hosts"`
@@ -155,24 +108,6 @@ func (t Table) Rate(m Machines) (Rate, error) {
 	}
 	r.PerHour += float64(m.DiskGiB) * region.GP3Month / HoursPerMonth
 	return r, nil
-}
-
-// Add is what the machines of two parts of a run cost together.
-func (r Rate) Add(other Rate) Rate {
-	hosts := maps.Clone(r.Hosts)
-	for kind, n := range other.Hosts {
-		hosts[kind] += n
-	}
-	both := func(a, b string) string {
-		if slices.Contains(strings.Split(a, " and "), b) {
-			return a
-		}
-		return a + " and " + b
-	}
-	return Rate{
-		Region: both(r.Region, other.Region), Hosts: hosts, DiskGiB: r.DiskGiB + other.DiskGiB, PerHour: r.PerHour + other.PerHour,
-		AsOf: both(r.AsOf, other.AsOf), Source: both(r.Source, other.Source),
-	}
 }
 
 // An unknown has no price.

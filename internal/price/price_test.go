@@ -40,19 +40,6 @@ func TestNoPriceIsInvented(t *testing.T) {
 	}
 }
 
-func TestMachinesAreReadAsTheyAreWritten(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"us-east-1,c5.large=2,gp3=50", "eu-central-1,c5.large=1,c6g.large=3"} {
-		m, err := Parse(text)
-		require.NoError(t, err)
-		require.Equal(t, text, m.String())
-	}
-	for _, text := range []string{"", "us-east-1", "us-east-1,gp3=5", "us-east-1,c5.large", "us-east-1,c5.large=0", "us-east-1,c5.large=-1", "us-east-1,=2", ",c5.large=2"} {
-		_, err := Parse(text)
-		require.Error(t, err, text)
-	}
-}
-
 func TestAFileOverridesThePrices(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "prices.json")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -43,34 +42,9 @@ func facts(v *verdict.Verdict) list {
 		out.add("control", "%s", v.Control.Line())
 	}
 	out.system(&v.Resources)
-	out = append(out, Cost(v.Cost)...)
 	if v.StartedUnix > 0 {
 		out.add("from", "%s to %s", format.Moment(v.StartedUnix), format.Moment(v.EndedUnix))
 	}
-	return out
-}
-
-// Cost is what a run took and what that costs; nothing where the machines have no price.
-func Cost(c *verdict.Cost) []verdict.Fact {
-	if c == nil {
-		return nil
-	}
-	var out list
-	per := ""
-	if c.PerMillion != nil {
-		per = fmt.Sprintf(", %s per million messages", price.USD(*c.PerMillion))
-	}
-	var hosts []string
-	for _, kind := range slices.Sorted(maps.Keys(c.Hosts)) {
-		hosts = append(hosts, fmt.Sprintf("%d × %s", c.Hosts[kind], kind))
-	}
-	out.add("cost", "%s%s", price.USD(c.USD), per)
-	took := fmt.Sprintf("%.2f instance hours (%s), %s read by the runners", c.InstanceHours, strings.Join(hosts, ", "), format.Bytes(c.BytesRead))
-	if c.Messages > 0 {
-		took += ", " + format.Count(c.Messages, "message")
-	}
-	out.add("", "%s", took)
-	out.add("", "%s on demand by prices of %s, without setting up and down", c.Region, c.AsOf)
 	return out
 }
 

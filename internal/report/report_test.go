@@ -19,7 +19,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -204,26 +203,6 @@ func spoil(v *verdict.Verdict, text string) {
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
 	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{What: text}}}}
-}
-
-func TestWhatARunCostIsShown(t *testing.T) {
-	t.Parallel()
-	_, v, _ := handmade()
-	require.Nil(t, v.Cost)
-	per := .66
-	v.Cost = &verdict.Cost{
-		Rate: price.Rate{Region: "us-east-1", Hosts: map[string]int{"c5.large": 2}, AsOf: "2026-08-29"}, InstanceHours: 2, BytesRead: 5 << 20, Messages: 288_000, USD: .19, PerMillion: &per,
-	}
-	var text, page strings.Builder
-	require.NoError(t, Text(&text, v))
-	require.NoError(t, Markdown(&page, v))
-	for _, part := range []string{
-		"$0.19, $0.66 per million messages", "2.00 instance hours (2 × c5.large), 5.0 MiB read by the runners", "288,000 messages",
-		"us-east-1 on demand by prices of 2026-08-29",
-	} {
-		require.Contains(t, strings.Join(strings.Fields(text.String()), " "), part)
-		require.Contains(t, page.String(), part)
-	}
 }
 
 func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {

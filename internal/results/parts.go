@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -32,7 +30,6 @@ type Run struct {
 	Limits       preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
 	ResourcesFrom string            `json:"resources_from,omitempty"`
-	Rate          *price.Rate       `json:"rate,omitempty"`     // what the machines cost
 	Problems      []string          `json:"problems,omitempty"` // why the run is incomplete
 	Failures      []verdict.Failure `json:"failures,omitempty"` // of the target
 	Gone          []string          `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
@@ -111,19 +108,12 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err
 	}
-	var rates []price.Rate
-	var unpriced []string
 	for _, r := range runners {
 		var part Run
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
 		run.Actions = append(run.Actions, part.Actions...)
-		if part.Rate != nil {
-			rates = append(rates, *part.Rate)
-		} else {
-			unpriced = append(unpriced, fmt.Sprintf("runner %d", r.Index))
-		}
 		for _, f := range part.Failures {
 			f.Text = fmt.Sprintf("runner %d: %s", r.Index, f.Text)
 			run.Failures = append(run.Failures, f)
@@ -134,16 +124,6 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 			for _, sentence := range *l.from {
 				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))
 			}
-		}
-	}
-	switch {
-	case len(rates) == 0: // of a run in one piece run.json has it, or nobody does
-	case len(unpriced) > 0:
-		run.Warnings = append(run.Warnings, "what the run cost is not known: MACHINES did not name the hosts of "+strings.Join(unpriced, ", "))
-	default:
-		run.Rate = &rates[0]
-		for _, rate := range rates[1:] {
-			*run.Rate = run.Rate.Add(rate)
 		}
 	}
 	return run, nil

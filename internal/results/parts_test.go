@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -57,25 +56,6 @@ func TestPartsNeedTheServerLedgersOfAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, v.Reasons, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
-}
-
-// Each part names the hosts that it is on.
-func TestPartsCostWhatAllTheirMachinesDo(t *testing.T) {
-	t.Parallel()
-	d := inParts(t)
-	one := price.Rate{Region: "us-east-1", Hosts: map[string]int{"c5.large": 1}, PerHour: .09, AsOf: "2026-08-29", Source: "x"}
-	two := price.Rate{Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1, "c6g.large": 1}, DiskGiB: 20, PerHour: .2, AsOf: "2026-08-29", Source: "x"}
-	require.NoError(t, d.WriteJSON(RunName(1), Run{Rate: &one}))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Nil(t, v.Cost)
-	require.Contains(t, v.Warnings, "what the run cost is not known: MACHINES did not name the hosts of runner 2")
-	require.NoError(t, d.WriteJSON(RunName(2), Run{Rate: &two}))
-	v, _, err = d.Judge()
-	require.NoError(t, err)
-	require.InDelta(t, .29, v.Cost.PerHour, 1e-9)
-	v.Cost.PerHour = 0
-	require.Equal(t, price.Rate{Region: "us-east-1 and eu-central-1", Hosts: map[string]int{"c5.large": 2, "c6g.large": 1}, DiskGiB: 20, AsOf: "2026-08-29", Source: "x"}, v.Cost.Rate)
 }
 
 func TestWhatAPartSawIsSaidInItsName(t *testing.T) {

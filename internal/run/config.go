@@ -85,7 +85,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.On != "local" && s.On != "k8s" {
 		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
 	}
-	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone, plan.PinOff}, s.Pin) {
+	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone}, s.Pin) {
 		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinAuto, plan.PinNone)
 	}
 	s.Live = liveAddress(s.Live)

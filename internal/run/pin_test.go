@@ -27,8 +27,7 @@ func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
 	compare, err := suite.Of(plan.Plan{Suite: "compare"})
 	require.NoError(t, err)
 	for _, d := range []*local{
-		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinOff, true),
-		pinned(t, compare, plan.PinNone, true), pinned(t, compare, plan.PinOff, true),
+		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinNone, true), pinned(t, compare, plan.PinNone, true),
 	} {
 		require.Empty(t, d.targetCores)
 		require.Empty(t, d.runnerCores)

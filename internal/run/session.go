@@ -18,7 +18,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
@@ -91,9 +90,6 @@ func newSession(c Config) *session {
 }
 
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
-	if err := s.rate(); err != nil {
-		return "", UsageError{err}
-	}
 	if s.driver == nil {
 		if s.driver, err = newDriver(s); err != nil {
 			return "", err
@@ -145,24 +141,6 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	return s.driver.judge(graceful, force)
-}
-
-// rate finds out what the machines of the run cost, where somebody says which they are.
-func (s *session) rate() error {
-	if s.Machines == "" {
-		return nil
-	}
-	machines, err := price.Parse(s.Machines)
-	if err != nil {
-		return fmt.Errorf("MACHINES: %w", err)
-	}
-	table, err := price.Read(s.Prices)
-	if err != nil {
-		return err
-	}
-	rate, err := table.Rate(machines)
-	s.seen.Rate = &rate
-	return err
 }
 
 // savePlan writes down what was planned. That of a run in parts is the same for all of them.

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"github.com/sse-soak/sse-soak/internal/machine"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -26,7 +25,6 @@ type Evidence struct {
 
 	Actions []Acted // of --at, in their order
 
-	Rate *price.Rate // what the machines cost; nil: not known
 	Ran  *Ran        // what the run was made with; nil: nobody wrote it down
 }
 

@@ -33,7 +33,6 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.Resources.RunnerThreads = max(v.Resources.RunnerThreads, b.Threads)
 	}
 	v.runners(m)
-	v.Cost = cost(e, v)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.OpenTime, v.Generator.Saturated = s.OpenTime, !s.KeptUp().Pass

@@ -63,7 +63,6 @@ type Verdict struct {
 	Counts                // of the event streams
 	Generator Generator   `json:"generator"`
 	Resources Resources   `json:"resources"`
-	Cost      *Cost       `json:"cost,omitempty"` // where the machines have a price
 	Criteria  []Criterion `json:"criteria"`
 	Actions   []Action    `json:"actions,omitempty"` // of --at, in their order
 	Failures  []Failure   `json:"target_failures,omitempty"`

@@ -51,9 +51,6 @@ func (s *subject) card() Section {
 	if c := s.v.Control; c != nil {
 		plan.Rows = append(plan.Rows, facts("control group", c.Line()).Rows...)
 	}
-	for i, fact := range report.Cost(s.v.Cost) {
-		plan.Rows = append(plan.Rows, facts([]string{"cost", "it took", "prices"}[i], fact.Value).Rows...)
-	}
 	plan.Caption = "The run"
 	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}
 }
