@@ -289,8 +289,10 @@ OVERLAY ?= local
 ARCH ?= $(shell $(GO) env GOARCH)
 
 .PHONY: images
-images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6 and sse-soak/backend
+images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6, backend and bucket
 	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
+	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o 'bin/linux-$(ARCH)/' ./tools/bucket
+	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file tools/bucket/Dockerfile --tag sse-soak/bucket:local .
 
 # The stack's own images for its host, from programs that are built here: no compiler runs there. The programs have always
 # the same time, so that the same programs make the same image: another image would make another host.

@@ -35,7 +35,6 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		{[]string{"run", "churn", "--runner", "1/2", "--out", out}, exitUsage},
 		{[]string{"attach", "t", "--out", out}, 2},
 		{[]string{"attach", "--out", out}, exitUsage},
-		{[]string{"bucket"}, exitUsage},
 	} {
 		assert.Equal(t, c.want, execute(c.args), "%v", c.args)
 	}

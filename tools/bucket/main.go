@@ -1,8 +1,11 @@
+// Command bucket serves a bucket over S3 without authentication, for clusters that have no object storage
+// (infra/k6-operator/overlays/local) and for tests. Everyone who reaches it can read and write: keep it behind a network policy.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,31 +17,24 @@ import (
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3bolt"
-	"github.com/spf13/cobra"
 	"go.etcd.io/bbolt"
 )
 
-// bucketCommand serves a bucket where a cluster has none: infra/k6-operator/overlays/local.
-func bucketCommand() *cobra.Command {
-	var listen, dir string
-	cmd := &cobra.Command{
-		Use:   "bucket NAME",
-		Short: "Serve a bucket for shards over S3, without authentication",
-		Long: "bucket speaks enough of S3 for runners to leave their shards and for soak to fetch them, in clusters that\n" +
-			"have no object storage. Everyone who reaches it can read and write: keep it behind a network policy.",
-		Args: oneArg("bucket"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return serveBucket(ctx, args[0], listen, dir)
-		},
+func main() {
+	name := flag.String("name", "soak", "name of the bucket")
+	listen := flag.String("listen", "127.0.0.1:9000", "address to listen on")
+	dir := flag.String("dir", "bucket", "folder that holds the objects")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, *name, *listen, *dir); err != nil {
+		fmt.Fprintf(os.Stderr, "bucket: %v\n", err)
+		os.Exit(1) //nolint:gocritic // exitAfterDefer: the process ends
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9000", "address to listen on")
-	cmd.Flags().StringVar(&dir, "dir", "bucket", "folder that holds the objects")
-	return cmd
 }
 
-func serveBucket(ctx context.Context, name, listen, dir string) error {
+// serve serves a bucket over S3 until ctx ends.
+func serve(ctx context.Context, name, listen, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the bucket's folder: %w", err)
 	}
@@ -64,7 +60,7 @@ func serveBucket(ctx context.Context, name, listen, dir string) error {
 		_ = server.Shutdown(grace) // what is not done by then is cut
 	})
 	defer ended()
-	fmt.Fprintf(os.Stderr, "soak: the bucket s3://%s is served at http://%s\n", name, listener.Addr())
+	fmt.Fprintf(os.Stderr, "bucket: s3://%s is at http://%s\n", name, listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

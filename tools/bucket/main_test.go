@@ -20,7 +20,7 @@ func TestTheBucketKeepsShards(t *testing.T) {
 		at := address.For(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- serveBucket(ctx, "soak", at, dir) }()
+		go func() { ended <- serve(ctx, "soak", at, dir) }()
 		s, err := store.Open(ctx, "s3://soak/t?endpoint=http://"+at+"&use_path_style=true&region=us-east-1&anonymous=true")
 		require.NoError(t, err)
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
