@@ -3,6 +3,9 @@ package baseline
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +103,14 @@ func TestEqualRunsDifferInOneOfTwenty(t *testing.T) {
 		require.LessOrEqual(t, share, Alpha+.01, "%d against %d", n[0], n[1])
 		require.GreaterOrEqual(t, share, .02, "%d against %d: a test that never speaks is none", n[0], n[1])
 	}
+}
+
+// Another user may have put it next to the runs.
+func TestOpenRefusesALargeVerdict(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `{"plan": {"connections": 1}, "runners": [{}` + strings.Repeat(",{}", 1<<20) + "]}"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(text), 0o600))
+	_, err := Open(dir)
+	require.ErrorContains(t, err, "verdict.json: the file is too large: it must have at most 131072 values, got 1048577; move it away")
 }

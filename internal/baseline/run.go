@@ -5,7 +5,6 @@ package baseline
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,25 +41,24 @@ func Read(dir string) (Run, error) {
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
-	b, err := regularfile.Read(path, regularfile.Document)
+	var whole struct {
+		Schema int            `json:"schema"`
+		Plan   map[string]any `json:"plan"`
+	}
+	err := regularfile.JSON(path, regularfile.Verdict, &whole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("%s holds no verdict.json: it is not the folder of a run that was judged (`soak merge %s` judges it)", dir, dir)
 	}
 	if err != nil {
 		return r, err //nolint:wrapcheck // names the file
 	}
-	var whole struct {
-		Schema int            `json:"schema"`
-		Plan   map[string]any `json:"plan"`
-	}
-	if err = json.Unmarshal(b, &whole); err == nil && len(whole.Plan) > 0 {
+	if len(whole.Plan) > 0 {
 		if err := verdict.CheckSchema(whole.Schema); err != nil {
 			return r, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", path, err, dir)
 		}
-		err = json.Unmarshal(b, &r.Verdict)
-	}
-	if err != nil {
-		return r, fmt.Errorf("read %s: %w", path, err)
+		if err := regularfile.JSON(path, regularfile.Verdict, &r.Verdict); err != nil {
+			return r, err //nolint:wrapcheck // names the file
+		}
 	}
 	if r.Verdict == nil || len(whole.Plan) == 0 {
 		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
@@ -114,8 +112,7 @@ type circumstances struct {
 
 // manifest reads run.json; it is empty where there is none that can be read.
 func manifest(dir string) (run circumstances) {
-	b, err := regularfile.Read(filepath.Join(dir, "run.json"), regularfile.Document)
-	if err != nil || json.Unmarshal(b, &run) != nil {
+	if regularfile.JSON(filepath.Join(dir, "run.json"), regularfile.Verdict, &run) != nil {
 		return circumstances{}
 	}
 	return run

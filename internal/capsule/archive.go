@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 )
 
 // pack writes the files of a folder into an archive, in a folder of the name of the run, with their checksums first.
-func pack(dir, testID, file string) error {
+func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile}
 	var sums bytes.Buffer
 	var size int64
@@ -27,10 +28,16 @@ func pack(dir, testID, file string) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(all, name)
+		in, err := all.Open(name)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		sum := sha256.New()
+		n, err := io.Copy(sum, &interruptible{ctx, in})
 		names = append(names, name)
-		size += int64(len(text))
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), name)
+		size += n
+		fmt.Fprintf(&sums, "%x  %s\n", sum.Sum(nil), name)
 		return err
 	})
 	if err == nil {
@@ -40,19 +47,19 @@ func pack(dir, testID, file string) error {
 		return fmt.Errorf("pack the capsule: %w", err)
 	}
 	if size > mostBytes {
-		return fmt.Errorf("the run left %s, and `soak open` takes %s: leave files out of its folder", format.Bytes(uint64(size)), format.Bytes(mostBytes))
+		return fmt.Errorf("the run left %s, and `soak open` takes %s: leave files out of its folder", format.Bytes(size), format.Bytes(mostBytes))
 	}
 	level := gzip.DefaultCompression
 	if size > alwaysFit { // a log that has one line a million times packs so well that Open would take it for a bomb
 		var packed counter
-		if err := write(&packed, dir, testID, names, level); err != nil {
+		if err := write(ctx, &packed, dir, testID, names, level); err != nil {
 			return fmt.Errorf("pack the capsule: %w", err)
 		}
 		if size > mostRatio*int64(packed) {
 			level = gzip.HuffmanOnly
 		}
 	}
-	return atomicfile.Write(file, func(w io.Writer) error { return write(w, dir, testID, names, level) })
+	return atomicfile.Write(file, func(w io.Writer) error { return write(ctx, w, dir, testID, names, level) })
 }
 
 // A counter is how much was written.
@@ -63,21 +70,21 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func write(w io.Writer, dir, testID string, names []string, level int) error {
+func write(ctx context.Context, w io.Writer, dir, testID string, names []string, level int) error {
 	zip, err := gzip.NewWriterLevel(w, level)
 	if err != nil {
 		return err
 	}
 	out := tar.NewWriter(zip)
 	for _, name := range names {
-		if err := add(out, filepath.Join(dir, name), path.Join(testID, name)); err != nil {
+		if err := add(ctx, out, filepath.Join(dir, name), path.Join(testID, name)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(out.Close(), zip.Close())
 }
 
-func add(out *tar.Writer, file, name string) error {
+func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	in, err := os.Open(file) //nolint:gosec // G304: in our temporary folder
 	if err != nil {
 		return err
@@ -90,6 +97,6 @@ func add(out *tar.Writer, file, name string) error {
 	if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime(), Typeflag: tar.TypeReg}); err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	_, err = io.Copy(out, &interruptible{ctx, in})
 	return err
 }

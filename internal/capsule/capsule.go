@@ -4,7 +4,6 @@
 package capsule
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -71,15 +70,12 @@ type ran struct {
 
 // readVerdict says which run is in a folder, and when it was.
 func readVerdict(folder string) (r ran, err error) {
-	text, err := regularfile.Read(filepath.Join(folder, "verdict.json"), regularfile.Document)
+	err = regularfile.JSON(filepath.Join(folder, "verdict.json"), regularfile.Verdict, &r)
 	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
 		return r, fmt.Errorf("there is no folder %s: name a run by its test id, with --out where its folder is not in results, or by its folder", folder)
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("%s has no verdict.json: `soak merge %[1]s` makes the verdict of a run", folder)
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
 		return r, fmt.Errorf("read the verdict in %s: %w", folder, err)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -306,9 +307,13 @@ func TestACommonWordIsReplacedWhereItIsASecret(t *testing.T) {
 func TestThePagesCodeStays(t *testing.T) {
 	t.Parallel()
 	page := "<style>\nkey: v\n</style><p>token=XX</p><script type=\"application/json\">{\"token\":\"XX\"}</script><script>\nkey: v\n</script>"
-	clean, found := NewSecrets(nil, "").Page([]byte(page))
-	require.True(t, found)
-	require.Equal(t, strings.ReplaceAll(page, "XX", secret.Redacted), string(clean))
+	for _, reader := range []io.Reader{strings.NewReader(page), iotest.OneByteReader(strings.NewReader(page))} {
+		var clean strings.Builder
+		found, err := NewSecrets(nil, "").copy(&clean, reader, true)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, strings.ReplaceAll(page, "XX", secret.Redacted), clean.String())
+	}
 }
 
 // Shards and the data of a page are lines of some MB: only what is near a name is looked at, wherever that is.
@@ -359,8 +364,8 @@ func packed(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// unpacked are the entries of an archive.
-func unpacked(t *testing.T, file string) (entries []entry) {
+// entriesOf are the entries of an archive.
+func entriesOf(t *testing.T, file string) (entries []entry) {
 	t.Helper()
 	in, err := os.Open(file)
 	require.NoError(t, err)

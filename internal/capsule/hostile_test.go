@@ -2,15 +2,20 @@ package capsule
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,7 +76,7 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			file := filepath.Join(dir, "hostile.tar.gz")
-			require.NoError(t, os.WriteFile(file, packed(t, c.change(unpacked(t, good))), 0o600))
+			require.NoError(t, os.WriteFile(file, packed(t, c.change(entriesOf(t, good))), 0o600))
 			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "no capsule that can be trusted, nothing of it was kept")
@@ -136,4 +141,93 @@ func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
 		_, err = Open(t.Context(), none, dir)
 		require.ErrorContains(t, err, none+" must be a regular file")
 	}
+}
+
+// planted is a run with large files that another user put into its folder.
+func planted(t *testing.T, size int64) string {
+	t.Helper()
+	run := folder(t, nil)
+	sparse, err := os.Create(filepath.Join(run, "k6.log"))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(sparse.Truncate(size), sparse.Close()))
+	out, err := os.Create(filepath.Join(run, "bomb.json.gz"))
+	require.NoError(t, err)
+	zip := gzip.NewWriter(out)
+	_, err = io.CopyN(zip, zeros{}, size)
+	require.NoError(t, errors.Join(err, zip.Close(), out.Close()))
+	return run
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// heap is the most memory that do uses.
+func heap(do func()) (most uint64) {
+	done, sampled := make(chan struct{}), make(chan uint64)
+	go func() {
+		var most uint64
+		for {
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+			select {
+			case <-done:
+				sampled <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	do()
+	close(done)
+	return <-sampled
+}
+
+func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
+	run := planted(t, 128<<20)
+	most := heap(func() {
+		_, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
+		require.Len(t, c.LeftOut, 1, "the dashboards")
+	})
+	require.Less(t, most, uint64(64<<20))
+}
+
+func TestAFileBeyondTheLimitIsLeftOut(t *testing.T) {
+	t.Parallel()
+	run := folder(t, nil)
+	sparse, err := os.Create(filepath.Join(run, "k6.log"))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(sparse.Truncate(mostFile+1<<20), sparse.Close()))
+	_, c := made(t, Source{Results: run})
+	require.Contains(t, c.LeftOut, "results/k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
+	_, err = io.Copy(io.Discard, &limited{from: zeros{}, left: 1 << 20})
+	require.ErrorIs(t, err, errUnpacked)
+}
+
+func TestMakeEndsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := filepath.Join(t.TempDir(), "it.capsule.tar.gz")
+	_, err := Make(ctx, Source{Results: folder(t, nil), Without: "it is off"}, file)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoFileExists(t, file)
+}
+
+func TestALargeContentsFileIsRefused(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	entries := entriesOf(t, good)
+	old := *at(entries, contentsFile)
+	text := strings.TrimSuffix(strings.TrimSpace(old.text), "}") + `, "left_out": [` + strings.Repeat(`"",`, mostContents) + `""]}`
+	entries[0].text = strings.ReplaceAll(entries[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old.text))), fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+	at(entries, contentsFile).text = text
+	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
+	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
+	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	require.ErrorContains(t, err, "capsule.json has 12.0 MiB, and must have at most 4.0 MiB")
 }

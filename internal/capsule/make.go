@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/history"
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/secret"
@@ -29,6 +31,7 @@ type Source struct {
 
 // A making is a capsule that grows in a folder.
 type making struct {
+	ctx      context.Context //nolint:containedctx // of Make, for all that it reads
 	dir      string
 	secrets  Secrets
 	contents Contents
@@ -52,7 +55,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	if from.Secrets.Values == nil {
 		from.Secrets = NewSecrets(nil, "")
 	}
-	m := &making{dir: dir, secrets: from.Secrets, contents: Contents{
+	m := &making{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
 		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
 		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
 	}}
@@ -76,7 +79,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		err = m.scan()
 	}
 	if err == nil {
-		err = pack(dir, run.TestID, file)
+		err = pack(ctx, dir, run.TestID, file)
 	}
 	return m.contents, err
 }
@@ -91,23 +94,34 @@ func (m *making) scan() error {
 		if err != nil {
 			return err
 		}
-		text, err := regularfile.Read(path, mostUnpacked)
-		if err != nil {
-			return err
-		}
 		if left := m.secrets.Left([]byte(filepath.ToSlash(name))); left != "" {
 			return fmt.Errorf("the name of a file in %s contains the value of %s; rename the file and make the capsule again", filepath.Dir(name), left)
 		}
-		if filepath.Ext(name) == ".gz" {
-			if text, err = unpack(text); err != nil {
-				return fmt.Errorf("scan %s: %w", name, err)
-			}
+		left, err := m.left(path)
+		if err != nil {
+			return fmt.Errorf("scan %s: %w", name, err)
 		}
-		if left := m.secrets.Left(text); left != "" {
+		if left != "" {
 			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the capsule again", name, left)
 		}
 		return nil
 	})
+}
+
+// left returns the variable of a secret in a file, in a compressed one too; "" if there is none.
+func (m *making) left(path string) (string, error) {
+	file, err := regularfile.Open(path, mostFile)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var text io.Reader = &interruptible{m.ctx, file}
+	if filepath.Ext(path) == ".gz" {
+		if text, err = unpacked(text); err != nil {
+			return "", err
+		}
+	}
+	return m.secrets.LeftIn(text)
 }
 
 // addPrometheus takes what Prometheus knows of the run's time.
@@ -198,17 +212,33 @@ func (m *making) addDashboards(folder string) error {
 
 // put stores a file.
 func (m *making) put(name string, content []byte) error {
+	return m.copy(name, func(out io.Writer) error {
+		_, err := out.Write(content)
+		return err
+	})
+}
+
+// copy stores a file that fill writes.
+func (m *making) copy(name string, fill func(io.Writer) error) error {
 	path := filepath.Join(m.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o600)
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // G304: in our temporary folder
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(out), out.Close())
 }
 
 func (m *making) addJSON(name string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
+	}
+	if name == contentsFile && len(text) >= mostContents {
+		return fmt.Errorf("%s would have %s, and `soak open` accepts %s; remove the files from the results that no run leaves", name,
+			format.Bytes(len(text)), format.Bytes(mostContents))
 	}
 	if name == contentsFile { // names files, such as token.log, whose names look like secrets
 		return m.put(name, append(text, '\n'))

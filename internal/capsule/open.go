@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
@@ -26,6 +27,8 @@ const (
 	alwaysFit = 64 << 20 // bytes
 	mostFiles = 200_000
 	mostSums  = 32 << 20 // bytes of the checksums
+
+	mostContents = 4 << 20 // bytes of capsule.json: it names files
 
 	mostPadding = 1 << 20 // bytes behind the end of a tar
 )
@@ -100,7 +103,7 @@ func HasData(file, testID string) bool {
 		}
 		if path.Base(h.Name) == contentsFile {
 			var c Contents
-			return json.NewDecoder(io.LimitReader(files, mostSums)).Decode(&c) == nil && c.TestID == testID && c.Prometheus.Requests > 0
+			return json.NewDecoder(io.LimitReader(files, mostContents)).Decode(&c) == nil && c.TestID == testID && c.Prometheus.Requests > 0
 		}
 	}
 }
@@ -221,9 +224,9 @@ func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 			return fmt.Errorf("%s has a line that is none of sha256sum: %.80q", sumsFile, line)
 		}
 		u.sums[name] = sum
-	}
-	if len(u.sums) > mostFiles {
-		return fmt.Errorf("it has %d files, which no run has", len(u.sums))
+		if len(u.sums) > mostFiles {
+			return fmt.Errorf("it has over %d files, which no run has", mostFiles)
+		}
 	}
 	out, err := u.root.OpenFile(sumsFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -234,7 +237,15 @@ func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 }
 
 func readContents(root *os.Root) (c Contents, err error) {
-	text, err := root.ReadFile(contentsFile)
+	info, err := root.Stat(contentsFile)
+	if err == nil && info.Size() > mostContents {
+		return c, fmt.Errorf("%s has %s, and must have at most %s; get the archive from its author again", contentsFile,
+			format.Bytes(info.Size()), format.Bytes(mostContents))
+	}
+	var text []byte
+	if err == nil {
+		text, err = root.ReadFile(contentsFile)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}

@@ -1,18 +1,19 @@
 package capsule
 
 import (
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
@@ -29,7 +30,7 @@ func (m *making) addResults(folder string) error {
 	var stale bool // the page has a copy of what was redacted
 	var later []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if err := errors.Join(err, m.ctx.Err()); err != nil {
 			return err
 		}
 		name, err := filepath.Rel(folder, path)
@@ -76,16 +77,23 @@ func packable(name string) bool {
 
 // addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.
 func (m *making) addFile(path, name string) (found bool, err error) {
-	text, err := regularfile.Read(path, mostUnpacked)
+	in, err := regularfile.Open(path, mostFile)
 	if errors.Is(err, regularfile.ErrTooLarge) {
-		m.leaveOut("%s is too large", name)
+		m.leaveOut("%s was left out: %v", name, errors.Unwrap(err))
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
+	defer in.Close()
+	file := &interruptible{m.ctx, in}
 	if filepath.Ext(name) == ".gz" {
-		switch secret, err := m.packedSecret(text); {
+		switch secret, err := m.packedSecret(file); {
+		case m.ctx.Err() != nil:
+			return false, m.ctx.Err()
+		case errors.Is(err, errUnpacked):
+			m.leaveOut("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(mostFile))
+			return false, nil
 		case err != nil:
 			m.leaveOut("%s cannot be read, so that nobody knows whether a secret is in it: %v", name, err)
 			return false, nil
@@ -93,40 +101,63 @@ func (m *making) addFile(path, name string) (found bool, err error) {
 			m.leaveOut("%s has a secret in it", name)
 			return true, nil
 		}
-		return false, m.put(name, text)
+		if _, err := in.Seek(0, io.SeekStart); err != nil {
+			return false, err
+		}
+		return false, m.copy(name, func(out io.Writer) error {
+			_, err := io.Copy(out, file)
+			return err
+		})
 	}
-	clean := m.secrets.Clean
-	if filepath.Base(name) == page {
-		clean = m.secrets.Page
-	}
-	text, found = clean(text)
+	err = m.copy(name, func(out io.Writer) (err error) {
+		found, err = m.secrets.copy(out, file, filepath.Base(name) == page)
+		return err
+	})
 	if found {
 		m.contents.Redacted = append(m.contents.Redacted, filepath.ToSlash(name))
 	}
-	return found, m.put(name, text)
+	return found, err
 }
 
-// mostUnpacked bounds what is looked at of a compressed file: no shard is larger.
-const mostUnpacked = 2 << 30
+// mostFile limits the size of a file, unpacked if it is compressed: the size of the largest file that a run leaves.
+const mostFile = regularfile.Table
 
-func (m *making) packedSecret(packed []byte) (bool, error) {
-	text, err := unpack(packed)
+var errUnpacked = errors.New("the unpacked file is too large")
+
+func sizeOf(file *os.File) string {
+	info, err := file.Stat()
+	if err != nil {
+		return "an unknown size"
+	}
+	return format.Bytes(info.Size())
+}
+
+func (m *making) packedSecret(packed io.Reader) (bool, error) {
+	text, err := unpacked(packed)
 	if err != nil {
 		return false, err
 	}
-	_, found := m.secrets.Clean(text)
-	return found, nil
+	return m.secrets.copy(io.Discard, text, false)
 }
 
-// unpack returns what a compressed file contains.
-func unpack(packed []byte) ([]byte, error) {
-	in, err := gzip.NewReader(bytes.NewReader(packed))
+// unpacked returns a reader of the content of a compressed file. It fails with errUnpacked behind mostFile bytes.
+func unpacked(packed io.Reader) (io.Reader, error) {
+	in, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
-	if err == nil && len(text) > mostUnpacked {
-		err = errors.New("it is too large")
+	return &limited{from: in, left: mostFile}, nil
+}
+
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return n, errUnpacked
 	}
-	return text, err
+	return n, err
 }

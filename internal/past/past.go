@@ -163,6 +163,10 @@ func changed(d results.Dir, name string) time.Time {
 
 // reason is the innermost error: the outer ones name the file.
 func reason(err error) string {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return file.Err.Error()
+	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}

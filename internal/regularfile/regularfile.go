@@ -4,6 +4,7 @@ package regularfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 // Limits of the files of a run, in bytes.
 const (
 	Document = 64 << 20 // a JSON document: it lists at most 50 findings of each kind
+	Verdict  = 8 << 20  // verdict.json or run.json: the largest known one has 60 kB
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )
 
@@ -78,8 +80,26 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
+// bytesPerValue limits the number of values in a JSON document. An empty object has 3 bytes in the file and hundreds in memory.
+const bytesPerValue = 64
+
+// JSON decodes a JSON document of at most limit bytes into value.
+func JSON(path string, limit int64, value any) error {
+	content, err := Read(path, limit)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(content, []byte{','}); int64(n) > limit/bytesPerValue {
+		return failed(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, limit/bytesPerValue, n))
+	}
+	if err := json.Unmarshal(content, value); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
 func tooLarge(size, limit int64) error {
-	return fmt.Errorf("%w: it must be at most %s, got %s", ErrTooLarge, format.Bytes(clamp.Uint64(limit)), format.Bytes(clamp.Uint64(size)))
+	return fmt.Errorf("%w: it must be at most %s, got %s; move it away", ErrTooLarge, format.Bytes(clamp.Uint64(limit)), format.Bytes(clamp.Uint64(size)))
 }
 
 func failed(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }

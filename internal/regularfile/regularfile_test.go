@@ -51,3 +51,24 @@ func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
 	_, err = Read("/proc/self/status", 10)
 	require.ErrorIs(t, err, ErrTooLarge)
 }
+
+// A list of empty objects takes a hundred times its size in memory.
+func TestJSONLimitsSizeAndValues(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "verdict.json")
+	type run struct {
+		Runners []struct{ Name, Host, Version, State string } `json:"runners"`
+	}
+	write := func(objects int) {
+		require.NoError(t, os.WriteFile(path, []byte(`{"runners": [{"name": "a"}`+strings.Repeat(",{}", objects)+"]}"), 0o600))
+	}
+	var a run
+	write(100)
+	require.NoError(t, JSON(path, Verdict, &a))
+	require.Len(t, a.Runners, 101)
+	write(Verdict / 4)
+	require.ErrorIs(t, JSON(path, Verdict, &a), ErrTooLarge)
+	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must have at most 131072 values, got 2097152; move it away")
+	write(Verdict / 2)
+	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must be at most 8.0 MiB, got 12.0 MiB; move it away")
+}

@@ -107,15 +107,12 @@ func (d Dir) Write(name string, fill func(io.Writer) error) error {
 }
 
 func (d Dir) readJSON(name string, v any) (there bool, err error) {
-	b, err := regularfile.Read(d.Path(name), regularfile.Document)
+	err = regularfile.JSON(d.Path(name), regularfile.Document, v)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err //nolint:wrapcheck // names the file
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return false, fmt.Errorf("read %s: %w", d.Path(name), err)
 	}
 	return true, nil
 }

@@ -3,6 +3,7 @@ package secret
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -135,6 +136,19 @@ func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 		return oneRune(rune(code), end+1) //nolint:gosec // G115: at most seven digits
 	}
 	return c, 0, 0
+}
+
+// isCutEscape reports whether text may be the start of an escape that continues behind its end.
+func isCutEscape(text []byte) bool {
+	if len(text) > longestEscape || strings.IndexByte(`%\&`+"\x1b", text[0]) < 0 {
+		return false
+	}
+	for _, c := range text[1:] {
+		if !isAlphanumeric(c) && strings.IndexByte(`%\#[;`, c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func isHex(text []byte) bool {

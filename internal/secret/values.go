@@ -219,18 +219,32 @@ func isAlphanumeric(c byte) bool {
 
 func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// end returns the end of the occurrence of f.text[done:] that starts at an offset; -1 if there is none.
+// Results of end without an occurrence.
+const (
+	absent     = -1
+	unfinished = -2 // the text ends inside what may be an occurrence
+)
+
+// end returns the end of the occurrence of f.text[done:] that starts at an offset; absent or unfinished if there is none.
 func (f *form) end(text []byte, at, done int) int {
 	if done == len(f.text) {
 		return at
 	}
 	if at >= len(text) {
-		return -1
+		return unfinished
 	}
-	if c, n, width := decode(text[at:]); n > 0 && strings.HasPrefix(f.text[done:], string(c[:n])) {
-		if end := f.end(text, at+width, done+n); end >= 0 {
-			return end
+	result := absent
+	if isCutEscape(text[at:]) {
+		result = unfinished
+	}
+	follow := func(next, done int) (found bool) {
+		if end := f.end(text, next, done); end != absent {
+			result = end
 		}
+		return result >= 0
+	}
+	if c, n, width := decode(text[at:]); n > 0 && strings.HasPrefix(f.text[done:], string(c[:n])) && follow(at+width, done+n) {
+		return result
 	}
 	if f.text[done] == '\\' { // JSON writes it twice, JSON in JSON four times
 		for next, count := at, 1; count <= 8; count++ {
@@ -239,22 +253,20 @@ func (f *form) end(text []byte, at, done int) int {
 				break
 			}
 			next += width
-			if end := f.end(text, next, done+1); end >= 0 {
-				return end
+			if follow(next, done+1) {
+				return result
 			}
 		}
-	} else if text[at] == f.text[done] {
-		if end := f.end(text, at+1, done+1); end >= 0 {
-			return end
-		}
+	} else if text[at] == f.text[done] && follow(at+1, done+1) {
+		return result
 	}
 	if done == 0 || f.word {
-		return -1
+		return result
 	}
 	if next := skip(text, at); next > at {
-		return f.end(text, next, done)
+		follow(next, done)
 	}
-	return -1
+	return result
 }
 
 var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
