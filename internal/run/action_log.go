@@ -15,23 +15,21 @@ import (
 // An actionLog copies the output of an action to its log, without secrets. The action writes to an unlinked file. Unlike a pipe,
 // this stays writable for processes that the action leaves running after soak has exited.
 type actionLog struct {
-	raw     *os.File // the unlinked file
-	out     *os.File // the log
-	secrets *secret.Values
-	stop    chan struct{}
-	copier  sync.WaitGroup
+	raw    *os.File // the unlinked file
+	out    *os.File // the log
+	stop   chan struct{}
+	copier sync.WaitGroup
 
-	mu   sync.Mutex
-	read int64  // the offset in raw up to which bytes are read
-	rest []byte // the start of an incomplete line
-	last []byte // the end of the log
-	err  error
+	mu    sync.Mutex
+	read  int64          // the offset in raw up to which bytes are read
+	clean *secret.Writer // to the log
+	last  []byte         // the end of the log
+	err   error
 }
 
 const (
 	copyEvery = 100 * time.Millisecond
-	mostLine  = 64 << 10 // longer lines are written in parts
-	overlap   = 8 << 10  // kept back between two parts: longer than any form of a secret
+	copyBytes = 64 << 10 // of one read
 )
 
 // openActionLog creates the log at path and starts copying to it.
@@ -48,7 +46,8 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())
 	}
-	l := &actionLog{raw: raw, out: out, secrets: secrets, stop: make(chan struct{})}
+	l := &actionLog{raw: raw, out: out, stop: make(chan struct{})}
+	l.clean = secrets.Writer(writerFunc(l.write))
 	l.copier.Go(func() {
 		for {
 			select {
@@ -62,49 +61,42 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	return l, nil
 }
 
-// copy copies the lines that were completed since the last call.
+// copy copies the output since the last call, except an end in which a secret may be incomplete.
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if info, err := l.raw.Stat(); err == nil && info.Size() < l.read { // the action truncated it, for example by > /dev/stdout
 		l.read = 0
 	}
-	buffer := make([]byte, mostLine)
+	buffer := make([]byte, copyBytes)
 	for {
 		n, err := l.raw.ReadAt(buffer, l.read)
 		l.read += int64(n)
-		l.rest = append(l.rest, buffer[:n]...)
-		line := strings.LastIndexByte(string(l.rest), '\n') + 1
-		l.write(l.rest[:line])
-		if l.rest = l.rest[line:]; len(l.rest) > mostLine {
-			l.rest = l.secrets.Replace(l.rest, secret.Redacted)
-			part := max(0, len(l.rest)-overlap)
-			l.write(l.rest[:part])
-			l.rest = l.rest[part:]
-		}
+		_, failed := l.clean.Write(buffer[:n])
+		l.err = errors.Join(l.err, failed)
 		if err != nil || n == 0 {
 			return
 		}
 	}
 }
 
-func (l *actionLog) write(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	clean, _ := l.secrets.Clean(text)
-	_, err := l.out.Write(clean)
-	l.err = errors.Join(l.err, err)
-	l.last = append(l.last, clean...)
+// write writes text without secrets to the log, and keeps its end.
+func (l *actionLog) write(text []byte) (int, error) {
+	l.last = append(l.last, text...)
 	l.last = l.last[max(0, len(l.last)-mostOutput):]
+	return l.out.Write(text)
 }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // tail returns the end of the output so far.
 func (l *actionLog) tail() string {
 	l.copy()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := string(l.last) + l.secrets.String(string(l.rest))
+	text := string(l.last) + string(l.clean.Rest())
 	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-mostOutput, 0):]), "")
 }
 
@@ -113,6 +105,5 @@ func (l *actionLog) close() error {
 	close(l.stop)
 	l.copier.Wait()
 	l.copy()
-	l.write(l.rest)
-	return errors.Join(l.err, l.out.Close(), l.raw.Close())
+	return errors.Join(l.err, l.clean.Close(), l.out.Close(), l.raw.Close())
 }

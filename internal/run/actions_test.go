@@ -182,7 +182,7 @@ func TestAnActionsOutputIsBounded(t *testing.T) {
 // A secret may be anywhere in a line without an end, and be written in two parts.
 func TestALogHasNoSecretAcrossItsParts(t *testing.T) {
 	t.Parallel()
-	for _, before := range []int{0, mostLine - overlap - 8, mostLine - 8, mostLine, 2*mostLine - 8} {
+	for _, before := range []int{0, copyBytes - 8, copyBytes, 256<<10 - 8, 256 << 10, 288<<10 - 8, 288 << 10, 600 << 10} {
 		log, tail := logOf(t, func(raw *os.File) {
 			_, _ = raw.WriteString(strings.Repeat("x", before) + "01234567")
 			time.Sleep(3 * copyEvery / 2) // either way the result is the same
@@ -197,6 +197,18 @@ func TestALogHasNoSecretAcrossItsParts(t *testing.T) {
 		_, _ = raw.WriteString("b\n")
 	})
 	require.True(t, strings.HasSuffix(log, "b\n"))
+}
+
+// A line feed does not end a secret: base64 and fold break lines.
+func TestALogHasNoSecretAcrossItsLines(t *testing.T) {
+	t.Parallel()
+	log, tail := logOf(t, func(raw *os.File) {
+		_, _ = raw.WriteString("first\n01234567\n")
+		time.Sleep(3 * copyEvery / 2)
+		_, _ = raw.WriteString("89abcdef\nlast\n")
+	})
+	require.Equal(t, "first\n[redacted]\nlast\n", log)
+	require.Equal(t, strings.TrimSpace(log), tail)
 }
 
 // What makes no sense is refused before anything is started.
