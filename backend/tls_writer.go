@@ -78,7 +78,8 @@ func (h *hub) tlsFailed(d *device, o *tlsWriter, err error) {
 		if d.open && d.tls == o {
 			h.tally[sendErrors]++
 			reason := closedByClient
-			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+			var timeout net.Error
+			if errors.As(err, &timeout) && timeout.Timeout() {
 				d.slow, reason = true, closedSlow
 				h.tally[slowConsumers]++
 			}

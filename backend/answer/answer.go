@@ -27,7 +27,8 @@ func Refuse(status int, detail string) *Problem {
 
 // Refused is the problem that an error stands for: itself, or else 400 with its sentence.
 func Refused(err error) *Problem {
-	if p, ok := errors.AsType[*Problem](err); ok {
+	var p *Problem
+	if errors.As(err, &p) {
 		return p
 	}
 	return Refuse(http.StatusBadRequest, err.Error())
@@ -42,7 +43,8 @@ func NotAllowed(w http.ResponseWriter, methods ...string) error {
 
 // BadBody says why a body could not be read; tooLarge says how large it may be.
 func BadBody(err error, tooLarge string) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
 		return Refuse(http.StatusRequestEntityTooLarge, tooLarge)
 	}
 	return errors.New("the body could not be read; send it whole and in time")

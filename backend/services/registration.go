@@ -32,7 +32,8 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body.DisallowUnknownFields()
 	var asked registration
 	if err := body.Decode(&asked); err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
 			return nil, answer.BadBody(err, fmt.Sprintf("a registration has at most %d bytes", maxRegistration))
 		}
 		return nil, errors.New(`the body must be an object with id, email and name, such as {"id":"a1","email":"a@example.com","name":"A"}`)

@@ -33,12 +33,12 @@ func TestLateMessagesOfOtherStreamsDoNotDecideWhoDelayedTheHeldOnes(t *testing.T
 		for name, c := range map[string]struct {
 			group time.Duration // by which the control group was late
 			all   shard.Late
-			held  *shard.Late
+			held  []shard.Late // of the first held client; empty: not known
 			want  verdict.Outcome
 		}{
-			"the generator was late, and others are late by themselves": {3 * second, lateBy(900, 30*second), new(lateBy(5, 2*second)), verdict.Invalid},
-			"the service was late, and so were others":                  {0, lateBy(900, 2*second), new(lateBy(5, 2*second)), verdict.Fail},
-			"the service was far later than the generator":              {3 * second, lateBy(900, 30*second), new(lateBy(5, 30*second)), verdict.Fail},
+			"the generator was late, and others are late by themselves": {3 * second, lateBy(900, 30*second), []shard.Late{lateBy(5, 2*second)}, verdict.Invalid},
+			"the service was late, and so were others":                  {0, lateBy(900, 2*second), []shard.Late{lateBy(5, 2*second)}, verdict.Fail},
+			"the service was far later than the generator":              {3 * second, lateBy(900, 30*second), []shard.Late{lateBy(5, 30*second)}, verdict.Fail},
 			"all are held, and were far later than the generator":       {3 * second, lateBy(5, 30*second), nil, verdict.Fail},
 		} {
 			t.Run(suite+"/"+name, func(t *testing.T) {
@@ -49,8 +49,11 @@ func TestLateMessagesOfOtherStreamsDoNotDecideWhoDelayedTheHeldOnes(t *testing.T
 				m.Plan.LateMS = 1000
 				m.Control = &shard.Control{Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 800, Received: 800, LongestUS: c.group.Microseconds()}}
 				m.Runners[0].Controlled = &shard.Controlled{Control: *m.Control, Moments: []shard.Moment{
-					{At: began.Add(20 * second), Longest: c.group, Late: c.all.Late, LateBy: c.all.LateBy, Held: c.held},
+					{At: began.Add(20 * second), Longest: c.group, Late: c.all.Late, LateBy: c.all.LateBy},
 				}}
+				for _, late := range c.held {
+					m.Runners[0].Controlled.Moments[0].Held = &late
+				}
 				v := judged(r)
 				require.Equal(t, c.want, v.Verdict, v.Reasons)
 				require.Equal(t, c.all.Late, m.Runners[0].Controlled.Moments[0].Late, "what is judged is not changed")

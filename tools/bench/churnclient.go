@@ -82,7 +82,8 @@ func churn(ctx context.Context, o churnOptions) churnResult {
 
 // withoutAddresses is what an error says, alike for all connections.
 func withoutAddresses(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
+	var op *net.OpError
+	if errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()
 	}
 	return err.Error()

@@ -131,7 +131,7 @@ func (b Board) JSON() ([]byte, error) {
 
 // source is the data source that was chosen at the top.
 func source() common.DataSourceRef {
-	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
+	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
 // sourceVariable chooses the Prometheus; the provisioned one has the uid prometheus.

@@ -56,7 +56,7 @@ const limit = "limit "
 func graph(title, unit, about string, queries ...string) Panel {
 	p := Panel{Title: title, Unit: unit, About: about}
 	if unit == count {
-		p.Decimals = new(0.)
+		p.Decimals = cog.ToPtr(0.)
 	}
 	for i := 0; i < len(queries); i += 2 {
 		p.Queries = append(p.Queries, Query{Expr: queries[i], Legend: queries[i+1]})
@@ -83,7 +83,7 @@ func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true
 func (p Panel) stacked() Panel            { p.Stacked = true; return p }
 
 // ofWhole is for a share of a count: one stream of 100,000 shows, which Grafana would round to 100.0 %.
-func (p Panel) ofWhole() Panel { p.Decimals = new(3.); return p }
+func (p Panel) ofWhole() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
 // notWhole is for a count that has fractions.
 func (p Panel) notWhole() Panel { p.Decimals = nil; return p }
