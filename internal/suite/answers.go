@@ -12,12 +12,14 @@ func (st *StageResult) answerMetrics(of string, bound bool) []verdict.Metric {
 	if st.OK.Count() == 0 {
 		return []verdict.Metric{failed}
 	}
-	out := []verdict.Metric{{Name: "mean " + of, Unit: "ms", Value: st.Mean(), Own: new(float64(st.Own.Mean().Microseconds()) / 1000), Bound: bound}}
+	ownMean := float64(st.Own.Mean().Microseconds()) / 1000
+	out := []verdict.Metric{{Name: "mean " + of, Unit: "ms", Value: st.Mean(), Own: &ownMean, Bound: bound}}
 	for _, q := range []struct {
 		name string
 		at   float64
 	}{{"p50", .5}, {"p95", .95}, {"p99", .99}, {"max", 1}} {
-		out = append(out, verdict.Metric{Name: q.name + " " + of, Unit: "ms", Value: quantile(st.OK, q.at), Own: new(quantile(st.Own, q.at)), Bound: bound})
+		own := quantile(st.Own, q.at)
+		out = append(out, verdict.Metric{Name: q.name + " " + of, Unit: "ms", Value: quantile(st.OK, q.at), Own: &own, Bound: bound})
 	}
 	return append(out, failed)
 }
