@@ -41,7 +41,8 @@ func Read(r io.Reader) (*Shard, error) {
 	}
 	in := newBounded(z, packed)
 	s, err := in.shard()
-	if other, ok := errors.AsType[schemaError](err); ok {
+	var other schemaError
+	if errors.As(err, &other) {
 		return nil, other
 	}
 	if err != nil {
