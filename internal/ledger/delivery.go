@@ -352,6 +352,9 @@ func (l *Ledger) Heard(at Instant, what Heard) {
 
 // silentUntil ends a time in which nothing came.
 func (l *Ledger) silentUntil(at Instant) {
+	if l.cfg.IgnoresSilence {
+		return
+	}
 	s := l.silence()
 	if silence := at - s.heardAt; silence > s.longest {
 		s.longest, s.from = silence, s.heardAt

@@ -41,6 +41,8 @@ type Config struct {
 	Published bool
 	// Most is the highest number that can be published to a topic; 0: not known.
 	Most uint64
+	// IgnoresSilence reports that nobody asks how long a stream was silent.
+	IgnoresSilence bool
 	// ClientEnds: a stream that the client closes at the end is completed.
 	ClientEnds bool
 	// Cuts: the client cuts its streams itself, to see them resume.

@@ -99,6 +99,9 @@ type Reading struct {
 	ID []byte
 
 	HasSeq, HasSentAt bool
+	// OtherID reports that message.every is set and the id that message.seq names does not count 1, 2, 3 …: the interval
+	// decides, so the message is intact.
+	OtherID bool
 	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON,
 	// ErrData, ErrSum or ErrMarker; nil where all is well. Such a message is corrupted, except that without a
 	// number (ErrMissing) the clock may still count it; where the description asks for a checksum that is ErrSum.
@@ -139,7 +142,10 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	case s.heartbeat.matches(b):
 		out.Kind = Heartbeat
 		return out
-	case !b.HasData || s.Then != nil && isEvent(b.Event, s.Then.Event) || !s.Message.named(b.Event):
+	case !b.HasData || s.Then != nil && isEvent(b.Event, s.Then.Event):
+		return out
+	case !s.Message.named(b.Event):
+		s.Message.otherNumber(b, &out)
 		return out
 	}
 	var found [maxPaths]span
@@ -167,6 +173,15 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		out.Err = ErrData
 	}
 	return out
+}
+
+// otherNumber reads the id of an event that is not a message. With message.every and ids of the stream it uses a number too.
+func (m *Message) otherNumber(b *Block, out *Reading) {
+	if m.Interval > 0 && m.seq.from == fromID {
+		if v, ok := m.seq.find(b, nil); ok {
+			out.Seq, out.HasSeq = parseID(v.raw)
+		}
+	}
 }
 
 // named says whether messages have that event.
@@ -224,6 +239,9 @@ func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) (m summed)
 		switch {
 		case !ok:
 			out.Err = ErrMissing
+		case s.Message.Interval > 0 && s.Message.seq.from == fromID:
+			out.Seq, out.HasSeq = parseID(m.seq.raw)
+			out.OtherID = !out.HasSeq && len(m.seq.raw) > 0
 		case !m.seq.scalar():
 			out.Err = ErrNumber
 		default:

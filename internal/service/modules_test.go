@@ -68,6 +68,15 @@ func TestEachModuleCompiles(t *testing.T) {
 	}
 }
 
+// A Go caller and a script test the same service.
+func TestNoopIsTheModule(t *testing.T) {
+	require.Equal(t, load(t, "noop").Hash(), Noop(15*time.Second).Hash())
+	s := Noop(500 * time.Millisecond)
+	require.Equal(t, 500*time.Millisecond, s.Message.Interval)
+	require.Equal(t, "GET /event/connect", s.Connect.Route())
+	require.Equal(t, "DELETE /event/forcedisconnect", s.End.Request.Route())
+}
+
 // tools/bench has messages of 100 bytes published.
 func TestTheServiceOfTheBenchCompiles(t *testing.T) {
 	s, err := Parse(evaluate(t, "../../tools/bench/service.js", map[string]string{}))
@@ -159,7 +168,10 @@ func TestWhatTheServicesSay(t *testing.T) {
 		{"ours", "noop", noop, Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"bare", "noop", block("", "", "0"), Reading{Kind: Delivery, Err: ErrMissing}},
 		{"changed", "noop", block("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
-		{"id", "noop", block("", "x", "0"), Reading{Kind: Delivery, Err: ErrNumber}},
+		{"id", "noop", block("", "x", "0"), Reading{Kind: Delivery, OtherID: true}},
+		{"zero", "noop", block("", "0", "0"), Reading{Kind: Delivery, OtherID: true}},
+		{"empty id", "noop", &Block{Data: []byte("0"), HasData: true, HasID: true}, Reading{Kind: Delivery}},
+		{"named", "noop", block("news", "18", "x"), Reading{Seq: 18, HasSeq: true}},
 		{"ping", "nchan", &Block{Event: []byte("ping")}, Reading{Kind: Heartbeat}},
 		{"message", "nchan", block("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+sum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"another run", "nchan", block("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+sum("r2")+`"}`), Reading{Kind: Foreign}},

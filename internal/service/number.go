@@ -183,3 +183,14 @@ func digitsOf(text []byte, n *int) bool {
 	}
 	return true
 }
+
+// parseID reads a number from 1 on that consists of digits only.
+func parseID(text []byte) (n int64, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' || n > (math.MaxInt64-9)/10 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, n > 0
+}

@@ -50,7 +50,7 @@ func (p *parser) root(n *node) {
 	if s.Name = name; ok && !nameOfService.MatchString(name) {
 		p.found.add(f.at("name"), "name is %q: it must be letters, digits, dots, hyphens and underscores, at most 64", name)
 	}
-	s.HasToken = p.function(f.get("token"), "token")
+	p.token(f.get("token"))
 	s.HasURL = p.function(f.get("url"), "url")
 	before := len(p.found)
 	p.connect(f)
@@ -63,6 +63,16 @@ func (p *parser) root(n *node) {
 	p.publish(f)
 	p.unclear = connected > before || len(p.found) > resumed
 	p.contradictions(f)
+}
+
+// token reads whether token is a function or the name of a variable.
+func (p *parser) token(n *node) {
+	if n != nil && n.kind == isText {
+		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
+		p.service.TokenVariable = variables[p.choice(n, "token", variables...)]
+		return
+	}
+	p.service.HasToken = p.function(n, "token")
 }
 
 // connect reads the request of a stream, and the one that follows it.
@@ -127,6 +137,8 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 }
 
 func (p *parser) message(root *fields) {
+	nouns := []string{"message", "noop"}
+	p.service.Message.Noun = nouns[0]
 	n := root.need(p, "message", "how messages are checked, such as { seq: 'json:$.seq' } or { every: 15 }; 'unchecked' if they are not checked")
 	if n != nil && n.kind == isText {
 		if p.service.Message.Unchecked = n.value == "unchecked"; !p.service.Message.Unchecked {
@@ -134,7 +146,7 @@ func (p *parser) message(root *fields) {
 		}
 		return
 	}
-	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "per", "order", "delivery", "every")
+	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "per", "order", "delivery", "every", "noun")
 	if f == nil {
 		return
 	}
@@ -154,6 +166,7 @@ func (p *parser) message(root *fields) {
 	m.AnyOrder = p.choice(f.get("order"), "message.order", "published", "any") == 1
 	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
 	m.Interval = p.seconds(f.get("every"), "message.every")
+	m.Noun = nouns[p.choice(f.get("noun"), "message.noun", nouns...)]
 	if n := f.get("seq"); n == nil && f.get("every") == nil && root.get("publish") == nil && !f.meant["seq"] && !f.meant["every"] {
 		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq') or every (seconds between two), or write message: 'unchecked'")
 	}

@@ -142,7 +142,7 @@ func (p *parser) template(n *node, name, text string, l language, rules requestR
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)
 	})
-	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken {
+	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken && p.service.TokenVariable == "" {
 		p.found.add(n.at, "%s: nothing fills {token}: add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
 	}
 	return t

@@ -15,6 +15,8 @@ type Service struct {
 	// HasToken and HasURL: the module has the functions token() and url(n). They are JavaScript, and run once per
 	// attempt to connect: token() gives Values.Token, url(n) the URL of stream n in place of Connect.URL.
 	HasToken, HasURL bool
+	// TokenVariable is the environment variable that Values.Token is read from; "" if token is a function or missing.
+	TokenVariable string
 
 	Connect Request // of a stream; its URL is empty where HasURL
 	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
@@ -46,9 +48,30 @@ type Request struct {
 	OK []int
 }
 
+// Route is the method and the path of the request with its placeholders, such as "GET /event/connect". It names the
+// request in metrics and reports. It is "" of no request; url(n) is a path that only the function knows.
+func (r *Request) Route() string {
+	if r == nil {
+		return ""
+	}
+	path, _, _ := strings.Cut(r.URL.String(), "?")
+	if path == "" {
+		path = "url(n)"
+	}
+	return r.Method + " " + strings.TrimPrefix(path, "{base}")
+}
+
 // Accepts says whether a status confirms the request.
 func (r *Request) Accepts(status int) bool {
 	return slices.Contains(r.OK, status)
+}
+
+// Marks reports whether messages or requests carry the marker of the run.
+func (s *Service) Marks() bool {
+	if s.Message.Marked || s.Connect.Uses(Run) {
+		return true
+	}
+	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.Then != nil && s.Then.Uses(Run)
 }
 
 // Uses says that the request has that placeholder anywhere.
@@ -85,11 +108,12 @@ type Then struct {
 
 // Message says what a message is.
 type Message struct {
-	Unchecked bool // messages are not checked by number, interval or publisher
-	Numbered  bool // there is a number in it
-	Marked    bool // there is the run's marker in it
-	Timed     bool // there is the time in it at which it was sent
-	Summed    bool // there is a checksum in it, of marker, number and time
+	Noun      string // what reports call a message: message or noop
+	Unchecked bool   // messages are not checked by number, interval or publisher
+	Numbered  bool   // there is a number in it
+	Marked    bool   // there is the run's marker in it
+	Timed     bool   // there is the time in it at which it was sent
+	Summed    bool   // there is a checksum in it, of marker, number and time
 	// PerTopic: the streams of a topic bring the same numbers. Otherwise each stream has numbers of its own,
 	// which go on when it connects again.
 	PerTopic bool

@@ -88,6 +88,19 @@ func (t Template) Uses(f Field) bool {
 	return false
 }
 
+// String returns the text with its placeholders.
+func (t Template) String() string {
+	var text strings.Builder
+	for _, p := range t.parts {
+		if p.literal != "" {
+			text.WriteString(p.literal)
+		} else {
+			text.WriteString("{" + fieldNames[p.field] + "}")
+		}
+	}
+	return text.String()
+}
+
 // Append appends the text, filled and escaped. It allocates only where dst has to grow.
 func (t Template) Append(dst []byte, v *Values) []byte {
 	for i := range t.parts {

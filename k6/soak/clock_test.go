@@ -38,7 +38,8 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 		require.NoError(t, r.setPlan(p))
 		l, err := r.newLedger("a-0")
 		require.NoError(t, err)
-		b := &observer{ledger: l, recorder: r}
+		o := r.observer(l, false)
+		b := &o
 		at := now
 		b.Connecting(at)
 		at = at.Add(20 * time.Millisecond)

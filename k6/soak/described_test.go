@@ -75,7 +75,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
@@ -161,7 +161,7 @@ func TestAResetIDNamesItsEvent(t *testing.T) {
 	} {
 		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
 		js(t, rt, `var l = new Ledger("d-0")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
 		o.Connecting(second(0))
@@ -216,7 +216,7 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	js(t, rt, `var l = new Ledger("d-0")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.Connecting(r.start)
 	o.Opened(r.start.Add(time.Second))
@@ -235,7 +235,7 @@ func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.Connecting(r.start)
 	o.Opened(r.start.Add(time.Second))
@@ -264,7 +264,7 @@ func TestASecondRequest(t *testing.T) {
 	_, err = requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)})
 	require.ErrorContains(t, err, "connect.then.client")
 
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.Connecting(r.start)
 	o.Opened(r.start.Add(time.Second))
@@ -328,8 +328,8 @@ func TestAFindingDoesNotShowAToken(t *testing.T) {
 	js(t, rt, planJS)
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
 	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.credentials.excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
-	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.credentials.excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
+	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.credentials().excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
+	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.credentials().excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
 }

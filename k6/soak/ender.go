@@ -37,11 +37,7 @@ type ender struct {
 
 func newEnder(h *holding) ender {
 	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: endsOfVU}
-	name := "DELETE /event/forcedisconnect"
-	if h.service != nil {
-		name = "end of a stream of " + h.service.Name
-	}
-	e.tags.SetTag(metrics.TagName.String(), name)
+	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
 	if run := lib.GetExecutionState(h.ctx); run != nil {
 		e.workers = min(endsOfVU, max(endsOfRunner/max(int(run.GetInitializedVUsCount()), 1), 1))
 	}
@@ -110,7 +106,7 @@ func (e *ender) end(s *held) {
 }
 
 func (e *ender) byRequest() bool {
-	return e.h.service == nil || e.h.service.End.By == service.ByRequest
+	return e.h.service.End.By == service.ByRequest
 }
 
 // send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
@@ -137,7 +133,7 @@ func (e *ender) send(s *held) (status int) {
 
 // request makes it: on the event loop, where the description has functions.
 func (e *ender) request(s *held) (r sse.Request, err error) {
-	if service := e.h.service; service == nil || !service.hasFunctions() {
+	if !e.h.service.hasFunctions() {
 		return s.endRequest()
 	}
 	made := make(chan sse.Request, 1)
@@ -220,12 +216,7 @@ func (s *held) finish() {
 const notSent = -1
 
 // accepts reports whether a status is what the request for the end of a stream should have.
-func (e *ender) accepts(status int) bool {
-	if e.h.service == nil {
-		return status == http.StatusOK
-	}
-	return e.h.service.End.Request.Accepts(status)
-}
+func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
 // ended reports whether the request for the end of a stream was accepted, or there was no stream to end: where clients
 // reconnect, it may have ended a moment before.

@@ -18,7 +18,8 @@ import (
 
 func testObserver() *observer {
 	r := newRecorder()
-	return &observer{ledger: ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), recorder: r}
+	o := r.observer(ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), false)
+	return &o
 }
 
 func TestTheTextOfARefusalIsKept(t *testing.T) {

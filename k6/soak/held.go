@@ -2,7 +2,6 @@ package soak
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -38,15 +37,15 @@ func (h *holding) add(n int) error {
 	if err != nil {
 		return err
 	}
-	seen, own := h.m.watch(l)
-	s := &held{of: h, n: int32(n), observer: own} //nolint:gosec // G115: an index of connections
+	seen := h.m.observe(l, false)
+	s := &held{of: h, n: int32(n), observer: seen.unwrap()} //nolint:gosec // G115: an index of connections
 	var then sse.SecondRequester
-	if service := h.service; service != nil && (service.hasFunctions() || service.Then != nil) {
+	if service := h.service; service.hasFunctions() || service.Then != nil {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
 			return err
 		}
-		if d, ok := seen.(interface{ authorize(c *credentials) }); ok && service.hasFunctions() {
-			d.authorize(s.own.credentials)
+		if service.hasFunctions() {
+			s.observer.authorize(s.own.credentials)
 		}
 		if service.Then != nil {
 			then = &secondRequest{service: service.Service, values: s.own.values}
@@ -66,10 +65,7 @@ func (s *held) ledger() *ledger.Ledger { return s.observer.ledger }
 // Request is what the next attempt sends.
 func (s *held) Request() sse.Request {
 	h, id := s.of, s.ledger().ID()
-	switch {
-	case h.service == nil:
-		return sse.Request{URL: h.BackendURL + "/event/connect?id=" + id, Header: h.header}
-	case s.own == nil:
+	if s.own == nil {
 		v, _ := h.service.values(int(s.n), id) // it has no functions, which alone may fail
 		return requestBy(&h.service.Connect, v)
 	}
@@ -96,9 +92,6 @@ func (s *held) Ended() { s.of.ended(s) }
 // endRequest is what asks for its end. On the event loop where the description has functions.
 func (s *held) endRequest() (sse.Request, error) {
 	h, id := s.of, s.ledger().ID()
-	if h.service == nil {
-		return sse.Request{URL: h.BackendURL + "/event/forcedisconnect?id=" + id, Method: http.MethodDelete, Header: h.header}, nil
-	}
 	v, err := h.service.values(int(s.n), id)
 	return requestBy(h.service.End.Request, v), err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"sync"
 	"time"
 
@@ -18,19 +17,17 @@ import (
 
 // holdOptions are the second argument of hold; soak.d.ts documents them.
 type holdOptions struct {
-	From            int               `js:"from"`
-	To              int               `js:"to"`
-	OpenFor         float64           `js:"openFor"`     // ms
-	IdleTimeout     float64           `js:"idleTimeout"` // ms
-	EndTimeout      float64           `js:"endTimeout"`  // s
-	Reconnect       bool              `js:"reconnect"`
-	Prefix          string            `js:"prefix"`
-	BackendURL      string            `js:"backendUrl"`
-	Headers         map[string]string `js:"headers"`
-	Accept          string            `js:"acceptEncoding"`
-	HTTPVersion     string            `js:"httpVersion"`
-	Per             uint16            `js:"streamsPerConnection"`
-	FollowRedirects bool              `js:"followRedirects"`
+	From            int     `js:"from"`
+	To              int     `js:"to"`
+	OpenFor         float64 `js:"openFor"`     // ms
+	IdleTimeout     float64 `js:"idleTimeout"` // ms
+	EndTimeout      float64 `js:"endTimeout"`  // s
+	Reconnect       bool    `js:"reconnect"`
+	Prefix          string  `js:"prefix"`
+	Accept          string  `js:"acceptEncoding"`
+	HTTPVersion     string  `js:"httpVersion"`
+	Per             uint16  `js:"streamsPerConnection"`
+	FollowRedirects bool    `js:"followRedirects"`
 }
 
 // A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
@@ -38,8 +35,7 @@ type holdOptions struct {
 type holding struct {
 	holdOptions
 	m       *module
-	service *jsService // nil: noop
-	header  http.Header
+	service *jsService
 	ctx     context.Context // of the iteration
 	state   *lib.State
 	group   *sse.Streams
@@ -78,7 +74,7 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams: call it in the default function")
 	}
-	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), begun: time.Now(), header: http.Header{}}
+	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), begun: time.Now()}
 	if common.IsNullish(options) {
 		return nil, errors.New("soak.hold(service, options) needs options: from and to, which streams it holds, and openFor")
 	}
@@ -88,13 +84,13 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if h.From < 0 || h.To < h.From || h.To > math.MaxInt32 || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
 		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
 	}
-	for name, value := range h.Headers {
-		h.header.Set(name, value)
+	if common.IsNullish(described) {
+		h.service = m.recorder.undeclared(m)
+	} else {
+		h.service = m.compiled[described]
 	}
-	if !common.IsNullish(described) {
-		if h.service = m.compiled[described]; h.service == nil {
-			return nil, errors.New("soak.hold: the service is none that soak.service returned; null is for noop")
-		}
+	if h.service == nil {
+		return nil, errors.New("soak.hold: the service must be one that soak.service returned, or null for noop")
 	}
 	return h, nil
 }
@@ -121,13 +117,10 @@ func (h *holding) begin() error {
 }
 
 func (h *holding) streamsOptions() sse.StreamsOptions {
-	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per, FollowRedirects: h.FollowRedirects}
-	if s := h.service; s != nil {
-		o.Name, o.Method, o.MaxEventSize = "stream of "+s.Name, s.Connect.Method, s.MaxEventSize
-		o.NoResume, o.ResumeQuery = !s.Resume.Resumes(), s.Resume.Query
-		if s.hasFunctions() {
-			o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
-		}
+	s := h.service
+	o := sse.StreamsOptions{Name: s.Connect.Route(), Method: s.Connect.Method, MaxEventSize: s.MaxEventSize, NoResume: !s.Resume.Resumes(), ResumeQuery: s.Resume.Query, IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per, FollowRedirects: h.FollowRedirects}
+	if s.hasFunctions() {
+		o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
 	}
 	return o
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // jsLedger is a Ledger as a script sees it: it can be read, but only the connection writes
@@ -20,6 +21,16 @@ type jsLedger struct {
 }
 
 var _ sobek.DynamicObject = (*jsLedger)(nil)
+
+func (l *jsLedger) unwrap() *observer { return &l.observer }
+
+// resumingLedger is a jsLedger of a service whose streams resume from an id that is not in the field id.
+type resumingLedger struct{ jsLedger }
+
+var _ sse.ResumeObserver = (*resumingLedger)(nil)
+
+// LastEventID is the id of the last message.
+func (l *resumingLedger) LastEventID() string { return string(l.rareSights().last) }
 
 // The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and
 // functions, which no script can list.

@@ -26,15 +26,15 @@ type metric struct {
 	of   func(*snapshot) float64
 }
 
-// published are the metrics of every snapshot of noop, publishedOfService those of a described service.
-var (
-	published          = slices.Concat(countMetrics("noops"), everyRun)
-	publishedOfService = slices.Concat(countMetrics("messages"), everyRun, []metric{
+// published are the metrics of every snapshot, by what the service calls a message.
+var published = map[string][]metric{
+	"noop": slices.Concat(countMetrics("noops"), everyRun),
+	"message": slices.Concat(countMetrics("messages"), everyRun, []metric{
 		{"soak_published", metrics.Counter, func(s *snapshot) float64 { return float64(s.Published) }},
 		{"soak_confirmed", metrics.Counter, func(s *snapshot) float64 { return float64(s.Confirmed) }},
 		{"soak_heartbeats", metrics.Counter, func(s *snapshot) float64 { return float64(s.Heartbeats) }},
-	})
-)
+	}),
+}
 
 var everyRun = []metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},

@@ -3,6 +3,7 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grafana/sobek"
@@ -123,20 +124,13 @@ func (m *module) beginRun() error {
 
 // observe makes the observer of a stream. aside is of one that is not held.
 func (m *module) observe(l *ledger.Ledger, aside bool) watcher {
-	o := observer{ledger: l, recorder: m.recorder, sink: m.sink, aside: aside}
-	return m.recorder.observe(jsLedger{observer: o, rt: m.vu.Runtime()}, m.known())
+	m.known() // which findings hide
+	o := m.recorder.observer(l, aside)
+	o.sink = m.sink
+	return watch(jsLedger{observer: o, rt: m.vu.Runtime()})
 }
 
-// watch makes the observer of a held stream, which no script sees.
-func (m *module) watch(l *ledger.Ledger) (sse.Observer, *observer) {
-	if m.recorder.described() {
-		seen := m.observe(l, false)
-		return seen, seen.own()
-	}
-	m.known() // which the recorder hides in findings
-	o := &observer{ledger: l, recorder: m.recorder, sink: m.sink}
-	return o, o
-}
+var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
 
 // heldOf reads the option held of a ledger, which is true where nothing is said.
 func heldOf(rt *sobek.Runtime, options sobek.Value) bool {
@@ -156,41 +150,52 @@ func (m *module) known() *credentials {
 	return m.credentials
 }
 
+// token returns the value of a variable of the environment that holds a token; "" for another variable.
+func (m *module) token(variable string) string {
+	i := slices.Index(tokenVariables, variable)
+	if i < 0 {
+		return ""
+	}
+	return m.tokens()[i]
+}
+
 // tokens returns the secrets of the environment that a runner sends.
 func (m *module) tokens() []string {
 	if m.secrets == nil {
-		m.secrets = []string{m.environment("BACKEND_TOKEN"), m.environment("SUBSCRIBE_TOKEN"), m.environment("PUBLISH_TOKEN")}
+		for _, name := range tokenVariables {
+			m.secrets = append(m.secrets, m.environment(name))
+		}
 	}
 	return m.secrets
 }
 
-// A watcher passes what is seen of a stream to its ledger, as a script sees that.
+// A watcher is an observer as a script sees it.
 type watcher interface {
 	sobek.DynamicObject
 	sse.Observer
-	own() *observer
+	unwrap() *observer
 }
 
-// observe is the observer that fits the service.
-func (r *recorder) observe(l jsLedger, c *credentials) watcher {
+func watch(l jsLedger) watcher {
+	if l.topic.service.Resume.TakesID {
+		return &resumingLedger{l}
+	}
+	return &l
+}
+
+// observer makes the observer of a ledger.
+func (r *recorder) observer(l *ledger.Ledger, aside bool) observer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.aside {
+	if aside {
 		if r.asides == nil {
 			r.asides = map[*ledger.Ledger]bool{}
 		}
-		r.asides[l.ledger] = true
+		r.asides[l] = true
 	}
-	if r.service == nil {
-		return &l
+	topic := 0
+	if n, ok := r.plan.Number(l.ID()); ok {
+		topic = r.plan.Topic(n)
 	}
-	d := described{jsLedger: l, service: r.service, credentials: c}
-	if n, ok := r.plan.Number(l.ledger.ID()); ok {
-		d.topic = r.plan.Topic(n)
-	}
-	d.reader = r.readers[d.topic]
-	if r.service.Resume.TakesID {
-		return &describedWithID{described: d}
-	}
-	return &d
+	return observer{ledger: l, recorder: r, topic: r.topics[topic], aside: aside}
 }

@@ -73,10 +73,9 @@ func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	for id, aside := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
-		l := jsLedger{observer: *newObserver(t, r, id)}
-		l.aside = aside
-		seen, ok := r.observe(l, nil).(sse.Observer)
-		require.True(t, ok)
+		l, err := r.newLedger(id)
+		require.NoError(t, err)
+		seen := watch(jsLedger{observer: r.observer(l, aside)})
 		seen.Connecting(r.start)
 		seen.Opened(r.start)
 		seen.Closed(r.start.Add(time.Second), sse.Close{Reason: sse.ReasonCut, Retry: -1})

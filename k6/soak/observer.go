@@ -1,31 +1,47 @@
 package soak
 
 import (
-	"bytes"
+	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// An observer passes what an EventSource sees to the ledger of one connection. Its methods are called by
-// the goroutine that reads the stream; no JavaScript runs.
+// An observer passes what arrives on the streams of one client to its ledger, as the service description reads it. Its
+// methods are called by the goroutine that reads the stream; no JavaScript runs.
 type observer struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
+	topic    *topicReader
 	sink     *sampleSink    // nil: no metrics are published
-	openedAt ledger.Instant // until the first noop, then 0
+	openedAt ledger.Instant // until the first message, then 0
 	rare     *rareSights    // nil: none yet
+	streams  uint32         // whose headers arrived
 	aside    bool           // the script does something to the stream, so that it tells nothing of those that are held
 	open     bool
 }
 
+// A topicReader reads the messages of one topic.
+type topicReader struct {
+	*service.Reader
+	service *service.Service
+	number  int
+	// keepsIDs reports whether the id to resume from matters to the counts; silences whether comments and heartbeats do.
+	keepsIDs, silences bool
+}
+
 // rareSights are what few streams bring.
 type rareSights struct {
-	other string // name of the last event that was no noop
-	coded *coded
+	other       string // name of the last event that was not a message
+	coded       *coded
+	last        []byte       // the id to resume from; empty: none arrived
+	pending     time.Time    // arrival of a comment line that is a heartbeat, or part of the next block; zero: none
+	credentials *credentials // nil: those of all streams
 }
 
 var noRareSights rareSights
@@ -46,12 +62,27 @@ func (o *observer) rarely() *rareSights {
 	return o.rare
 }
 
-var _ sse.Observer = (*observer)(nil)
+var (
+	_ sse.BlockObserver  = (*observer)(nil)
+	_ sse.AnswerObserver = (*observer)(nil)
+	_ sse.HeadObserver   = (*observer)(nil)
+)
 
-// own is the observer, whatever is around it.
-func (o *observer) own() *observer { return o }
+// commentInBlock is how long after a comment line a block with data may end and still be the one that the line is in. A
+// heartbeat without a blank line behind it (Mercure's) is part of the next block, too, but stands there for longer.
+const commentInBlock = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
+
+// credentials are the secrets that findings of the stream do not show.
+func (o *observer) credentials() *credentials {
+	if own := o.rareSights().credentials; own != nil {
+		return own
+	}
+	return o.recorder.known.Load()
+}
+
+func (o *observer) authorize(c *credentials) { o.rarely().credentials = c }
 
 // faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks only
 // whether it was held. Where no message of a stream had a number, the verdict tells a wrong description from wrong messages.
@@ -80,31 +111,198 @@ func (o *observer) Connecting(at time.Time) {
 	}
 }
 
+// Head looks for the service's announcement, in the headers of a resumed stream, that messages are missing.
+func (o *observer) Head(header http.Header) {
+	if o.streams > 0 && o.topic.service.Resume.Missed(header, o.rareSights().last) {
+		o.ledger.Announced(o.now())
+	}
+	o.streams++
+}
+
 func (o *observer) Opened(at time.Time) {
 	o.open, o.openedAt = true, max(o.recorder.instant(at), 1)
 	o.recorder.opened(o.ledger.Opened(o.recorder.instant(at)))
 }
 
-func (o *observer) Event(at time.Time, e *eventstream.Event) {
-	instant := o.recorder.instant(at)
-	var number uint64
-	var otherID bool
-	if e.HasID {
-		number = decimal(e.ID)
-		otherID = number == 0 && len(e.ID) > 0
-	}
-	if len(e.Name) > 0 && string(e.Name) != "message" {
-		o.ledger.Message(instant, number)
-		o.named(e.Name, o.recorder.known.Load())
+// Answered begins the time in which messages are owed, where the headers of the stream do not.
+func (o *observer) Answered(at time.Time, _ int) { o.ledger.Joined(o.recorder.instant(at)) }
+
+// Comment notes a sign of life.
+func (o *observer) Comment(at time.Time, _ []byte) {
+	if !o.topic.silences {
 		return
 	}
-	n := ledger.Noop{At: instant, Number: number, OtherID: otherID, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
-	if !n.Intact {
-		n.Data = o.recorder.known.Load().excerpt(e.Data)
+	o.endComment(at, ledger.ASign)
+	if o.topic.service.HeartbeatIsComment() {
+		o.rarely().pending = at
 	}
-	arrival := o.ledger.Noop(n)
-	latency, ok := sinceSent(e.Comment, o.recorder.wall(at))
-	o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, o.firstAfter(at), latency, ok)
+}
+
+// endComment counts the pending comment line as a heartbeat, unless it is in the block that came now, and notes what
+// that block is.
+func (o *observer) endComment(at time.Time, what ledger.Heard) {
+	if pending := o.rareSights().pending; !pending.IsZero() {
+		if what == ledger.AHeartbeat || at.Sub(pending) >= commentInBlock {
+			o.ledger.Heard(o.recorder.instant(pending), ledger.AHeartbeat)
+		}
+		o.rare.pending = time.Time{}
+	}
+	if what != ledger.AHeartbeat {
+		o.ledger.Heard(o.recorder.instant(at), what)
+	}
+}
+
+// Block counts a block without data, which dispatches no event.
+func (o *observer) Block(at time.Time, b *eventstream.Block) {
+	if !b.HasData {
+		o.count(at, &b.Event, false, b.HasComment)
+	}
+}
+
+// Event counts a block with data.
+func (o *observer) Event(at time.Time, e *eventstream.Event) {
+	o.count(at, e, true, len(e.Comment) > 0)
+}
+
+// count counts a block as the message, heartbeat or other block that the description says it is.
+func (o *observer) count(at time.Time, e *eventstream.Event, hasData, hasComment bool) {
+	block := blockOf(e, hasData, hasComment)
+	reading := o.topic.Read(&block)
+	if o.topic.keepsIDs {
+		o.keepID(at, &block, &reading)
+	}
+	if !o.rareSights().pending.IsZero() {
+		if reading.Kind == service.Heartbeat {
+			o.endComment(at, ledger.AHeartbeat)
+			return
+		}
+		o.endComment(at, ledger.ASign)
+	}
+	switch reading.Kind {
+	case service.Delivery:
+		o.deliver(at, &block, &reading)
+	case service.Other:
+		o.other(at, &block, &reading)
+	default:
+		o.notOurs(at, &block, reading.Kind)
+	}
+}
+
+// notOurs counts a block that is not a message of the stream.
+//
+//go:noinline
+func (o *observer) notOurs(at time.Time, block *service.Block, kind service.Kind) {
+	instant := o.recorder.instant(at)
+	switch kind {
+	case service.Heartbeat:
+		o.ledger.Heard(instant, ledger.AHeartbeat)
+	case service.Gap:
+		o.ledger.Heard(instant, ledger.ASign)
+		o.ledger.Announced(instant)
+	case service.Foreign:
+		o.ledger.Heard(instant, ledger.AForeigner)
+	case service.Stray:
+		o.ledger.Strayed(instant, o.credentials().excerpt(block.Data))
+	case service.Unmarked:
+		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
+		o.named(block)
+	case service.Delivery, service.Other:
+	}
+}
+
+// other counts a block that the description does not define. With message.every only events count: they may use a number.
+//
+//go:noinline
+func (o *observer) other(at time.Time, block *service.Block, reading *service.Reading) {
+	if o.ledger.Counting() == ledger.Noops {
+		if !block.HasData {
+			return
+		}
+		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) //nolint:gosec // G115: it is not negative
+	}
+	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
+	o.named(block)
+}
+
+// keepID keeps the id to resume from; an empty one leaves the client without.
+func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Reading) {
+	id, has := b.ID, b.HasID
+	if o.topic.service.Resume.TakesID {
+		id, has = reading.ID, len(reading.ID) > 0
+	}
+	if !has {
+		return
+	}
+	rare := o.rarely()
+	switch had := len(rare.last) > 0; {
+	case !had && len(id) > 0:
+		o.ledger.IDReceived()
+	case had && len(id) == 0:
+		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
+	}
+	rare.last = append(rare.last[:0], id...)
+}
+
+// eventName describes a block as findings name it.
+//
+//go:noinline
+func (o *observer) eventName(b *service.Block, reading *service.Reading) string {
+	noun := "event"
+	switch {
+	case reading.Kind == service.Delivery && reading.Err == nil:
+		return fmt.Sprintf("message %d", reading.Seq)
+	case reading.Kind == service.Heartbeat:
+		noun = "heartbeat"
+	}
+	if len(b.Event) == 0 {
+		return noun + " without a name"
+	}
+	return fmt.Sprintf("%s %q", noun, o.credentials().excerpt(b.Event))
+}
+
+func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
+	return service.Block{
+		Event: e.Name, Data: e.Data, Comment: e.Comment, ID: e.ID,
+		HasData: hasData, HasComment: hasComment, HasID: e.HasID,
+	}
+}
+
+// deliver counts a message.
+func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
+	instant := o.recorder.instant(at)
+	var latency time.Duration
+	if r.HasSentAt {
+		latency = time.Duration(o.recorder.wall(at).UnixMicro()-r.SentAt) * time.Microsecond
+	}
+	first := o.firstAfter(at)
+	switch o.ledger.Counting() {
+	case ledger.Nothing:
+		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
+		o.recorder.noop(ledger.Arrival{}, o.aside, false, first, latency, r.HasSentAt)
+		return
+	case ledger.Noops:
+		if o.topic.silences {
+			o.ledger.Heard(instant, ledger.ASign)
+		}
+		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} //nolint:gosec // G115: a negative number fits no sequence
+		if !n.Intact {
+			n.Data = o.credentials().excerpt(b.Data)
+		}
+		arrival := o.ledger.Noop(n)
+		o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		return
+	case ledger.Numbered:
+	}
+	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} //nolint:gosec // G115: a negative number fits no sequence
+	if r.Err != nil {
+		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
+	}
+	arrival := o.ledger.Delivered(&m)
+	ours := arrival.Counted && m.Broken == ""
+	if ours && m.Timed {
+		o.recorder.reached(o.topic.number, m.Number, m.Lateness)
+	}
+	o.recorder.noop(arrival, o.aside, !ours, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // firstAfter is how long after the headers of its stream the first message came, -1 for each other one. It is called once for
@@ -121,23 +319,31 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	return after
 }
 
-// named counts an event that is not a noop. Its name is recorded without the secrets of known.
+// named counts an event that is not a message by its name, which is recorded without secrets.
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
-func (o *observer) named(name []byte, known *credentials) {
+func (o *observer) named(b *service.Block) {
+	if !b.HasData || len(b.Event) == 0 {
+		return
+	}
 	rare := o.rarely()
-	if string(name) != rare.other { // which is empty before the first: no such name is empty
-		rare.other = o.recorder.eventName(name, known)
+	if string(b.Event) != rare.other { // which is empty before the first: no such name is empty
+		rare.other = o.recorder.eventName(b.Event, o.credentials())
 	}
 	o.ledger.Named(rare.other)
 }
 
-// excerpt is what a finding shows of a corrupted noop.
+// excerpt is what a finding shows of a corrupted message.
 //
 //go:noinline
 func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }
 
+// Closed ends what is open with the stream.
 func (o *observer) Closed(at time.Time, c sse.Close) {
+	if !o.rareSights().pending.IsZero() {
+		o.endComment(at, ledger.AHeartbeat)
+	}
+	c = o.credentials().told(at, c, int(o.streams))
 	ended := c.Reason == sse.ReasonServer || c.Reason == sse.ReasonTruncated || c.Reason == sse.ReasonReset
 	if o.open {
 		o.open = false
@@ -152,35 +358,4 @@ func (o *observer) Closed(at time.Time, c sse.Close) {
 	if o.sink != nil {
 		o.recorder.telemetry.ended(o.sink)
 	}
-}
-
-// decimal is the number that an id is, 0 if it is none.
-func decimal(id []byte) uint64 {
-	if len(id) == 0 || len(id) > 19 {
-		return 0
-	}
-	var n uint64
-	for _, c := range id {
-		if c < '0' || c > '9' {
-			return 0
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n
-}
-
-var sentMark = []byte("sent=")
-
-// sinceSent reads the server's comment `sent=UNIX_MICROSECONDS` and returns how long before received
-// that was.
-func sinceSent(comment []byte, received time.Time) (time.Duration, bool) {
-	rest, ok := bytes.CutPrefix(bytes.TrimSpace(comment), sentMark)
-	if !ok {
-		return 0, false
-	}
-	us := decimal(rest)
-	if us == 0 {
-		return 0, false
-	}
-	return time.Duration(received.UnixMicro()-int64(us)) * time.Microsecond, true //nolint:gosec // G115: decimal reads at most 18 digits
 }

@@ -28,9 +28,10 @@ type recorder struct {
 	mu               sync.Mutex
 	plan             plan.Plan
 	planned          bool
-	suite            *shard.Suite      // nil of a soak
-	service          *service.Service  // nil: the service is noop
-	readers          []*service.Reader // by topic
+	suite            *shard.Suite     // nil of a soak
+	service          *service.Service // noop, if the script declares none
+	described        bool             // the script called soak.service
+	topics           []*topicReader
 	config           ledger.Config
 	ledgers          []*ledger.Ledger
 	open             int
@@ -70,6 +71,7 @@ func newRecorder() *recorder {
 		connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
 	}
 	r.bucket.Unix = bucketOf(r.start)
+	r.configure()
 	r.fastest.Store(math.MaxInt64)
 	r.telemetry = newTelemetry(r)
 	return r
@@ -91,11 +93,11 @@ func (r *recorder) setPlan(p plan.Plan) error {
 		return err
 	}
 	p.BackendURL = strings.Join(p.BackendURLs(), ",")
-	if p.Described() && p.Marker == "" { // k6 alone: soak would have drawn one
-		p.Marker = cmp.Or(p.TestID, p.Prefix)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.planned && p.Marker == "" {
+		p.Marker = r.plan.Marker
+	}
 	if r.planned && p.Connections == 0 {
 		p.Connections = r.plan.Connections
 	}
@@ -112,14 +114,14 @@ func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
 	c.Interval, c.Late, c.Cuts, c.MaxOutage = p.Interval(), p.Late(), p.Cuts(), p.MaxLastOutage()
+	if !r.described {
+		r.service = service.Noop(p.Interval())
+	}
 	s := r.service
-	if s == nil || !r.planned {
-		return
+	if r.planned && p.Marker == "" && s.Marks() { // k6 alone: soak would have drawn one
+		p.Marker = cmp.Or(p.TestID, p.Prefix)
 	}
-	r.readers = make([]*service.Reader, max(p.Topics, 1))
-	for k := range r.readers {
-		r.readers[k] = s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1])
-	}
+	c.IgnoresSilence = s.Message.Interval > 0 && s.HeartbeatEvery == 0
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.Resumes = s.Resume.Resumes()
 	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
@@ -133,6 +135,13 @@ func (r *recorder) configure() {
 		c.Counting = ledger.Numbered
 	default:
 		c.Counting = ledger.Nothing
+	}
+	r.topics = make([]*topicReader, max(p.Topics, 1))
+	for k := range r.topics {
+		r.topics[k] = &topicReader{
+			Reader: s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,
+			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.TakesID || s.Resume.GapHeader != ""),
+		}
 	}
 	if p.Published() && r.reach == nil {
 		most := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
@@ -190,11 +199,11 @@ func (r *recorder) connections() int {
 	return r.plan.Connections
 }
 
-// described says that the service is not noop.
-func (r *recorder) described() bool {
+// noun is what the service calls a message.
+func (r *recorder) noun() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.service != nil
+	return r.service.Message.Noun
 }
 
 // testID is the name that the script gave to the run.

@@ -34,7 +34,8 @@ func newObserver(t *testing.T, r *recorder, id string) *observer {
 	t.Helper()
 	l, err := r.newLedger(id)
 	require.NoError(t, err)
-	return &observer{ledger: l, recorder: r}
+	o := r.observer(l, false)
+	return &o
 }
 
 func event(id, data, comment string) *eventstream.Event {
@@ -191,11 +192,9 @@ func TestLateMessagesOfHeldStreams(t *testing.T) {
 	} {
 		r := planned(t)
 		for i, aside := range c.aside {
-			b := newObserver(t, r, fmt.Sprintf("d-%d", i))
-			l := jsLedger{observer: *b}
-			l.aside = aside
-			seen, ok := r.observe(l, nil).(sse.Observer)
-			require.True(t, ok)
+			l, err := r.newLedger(fmt.Sprintf("d-%d", i))
+			require.NoError(t, err)
+			seen := watch(jsLedger{observer: r.observer(l, aside)})
 			seen.Connecting(r.start)
 			seen.Opened(r.start)
 			seen.Event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
@@ -239,25 +238,6 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, r.setPlan(open), "a virtual user that does not know the iterations")
 	r.planIterations(7)
 	require.Equal(t, 600, filled(r).Plan.Connections)
-}
-
-func TestNumbers(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]uint64{
-		"": 0, "0": 0, "1": 1, "0042": 42, "9999999999999999999": 9999999999999999999, "18446744073709551616": 0, "-1": 0, "1a": 0, " 1": 0, "1.5": 0,
-	} {
-		require.Equal(t, want, decimal([]byte(text)), text)
-	}
-	received := time.UnixMicro(1_700_000_000_000_500)
-	for comment, want := range map[string]time.Duration{"sent=1700000000000000": 500 * time.Microsecond, " sent=1700000000001000 ": -500 * time.Microsecond} {
-		got, ok := sinceSent([]byte(comment), received)
-		require.True(t, ok)
-		require.Equal(t, want, got)
-	}
-	for _, comment := range []string{"", "sent=", "sent=x", "SENT=1", "ping"} {
-		_, ok := sinceSent([]byte(comment), received)
-		require.False(t, ok, comment)
-	}
 }
 
 // Clocks of two hosts differ by anything; what is above the fastest noop is exact all the same.

@@ -54,6 +54,8 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],
 		"lifetime":       compiled.End.Shortest.Seconds(),
+		"connectRoute":   compiled.Connect.Route(),
+		"endRoute":       compiled.End.Request.Route(),
 		"connect":        s.connect,
 		"end":            s.end,
 		"accepts":        func(status int) bool { return compiled.End.Request != nil && compiled.End.Request.Accepts(status) },
@@ -97,15 +99,25 @@ func thrown(err error) error {
 	return errors.New(e.Value().String())
 }
 
+// undeclared is the service of a script that declares none, nil if it does.
+func (r *recorder) undeclared(m *module) *jsService {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.described {
+		return nil
+	}
+	return &jsService{Service: r.service, m: m}
+}
+
 // setService stores the description. Each virtual user loads the script anew and has to give the same.
 func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.service != nil && r.service.Hash() != s.Hash() {
+	if r.described && r.service.Hash() != s.Hash() {
 		return errors.New("soak.service: the description is not the same each time that the script is loaded: what it computes must not change")
 	}
-	if r.service == nil {
-		r.service = s
+	if !r.described {
+		r.service, r.described = s, true
 		r.configure()
 	}
 	return nil
@@ -118,6 +130,8 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	v = &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
 		v.Token, err = s.askToken()
+	} else {
+		v.Token = s.m.token(s.TokenVariable)
 	}
 	return v, err
 }
@@ -279,7 +293,7 @@ func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.se
 // serviceInShard is what a verdict has to know of the service, nil of noop.
 func (r *recorder) serviceInShard() *shard.Service {
 	s := r.service
-	if s == nil {
+	if s.Name == service.NoopName {
 		return nil
 	}
 	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds()}

@@ -52,7 +52,7 @@ func newTelemetry(r *recorder) *telemetry {
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
-		for _, m := range slices.Concat(published, publishedOfService, publishedLateness) {
+		for _, m := range slices.Concat(published["noop"], published["message"], publishedLateness) {
 			if p.metrics[m.name] == nil {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
@@ -121,15 +121,15 @@ func (p *telemetry) run(stop chan struct{}) {
 
 // A look is what the recorder says at one moment.
 type look struct {
-	sums      shard.Progress
-	lateness  *shard.Histogram
-	planned   int
-	described bool
+	sums     shard.Progress
+	lateness *shard.Histogram
+	planned  int
+	noun     string // of a message
 }
 
 func (p *telemetry) look() (l look) {
 	l.sums, l.lateness = p.recorder.progress()
-	l.planned, l.described = p.recorder.connections(), p.recorder.described()
+	l.planned, l.noun = p.recorder.connections(), p.recorder.noun()
 	return l
 }
 
@@ -141,10 +141,7 @@ func (p *telemetry) publish(seen look) {
 	for _, streams := range p.live {
 		s.open += streams
 	}
-	list := published
-	if seen.described {
-		list = publishedOfService
-	}
+	list := published[seen.noun]
 	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
 		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}

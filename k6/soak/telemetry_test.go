@@ -132,7 +132,7 @@ func TestADescribedServiceTellsOfMessages(t *testing.T) {
 	samples := make(chan metrics.SampleContainer, 100)
 	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
 	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.Connecting(r.start)
 	o.Opened(r.start)
@@ -166,7 +166,7 @@ func TestCountersNeverFall(t *testing.T) {
 	for _, received := range []uint64{5, 4, 7} {
 		v := &snapshot{}
 		v.Received = received
-		o.samples <- r.telemetry.samplesOf(v, published, o.tags)
+		o.samples <- r.telemetry.samplesOf(v, published["noop"], o.tags)
 	}
 	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
 }
@@ -274,7 +274,7 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	documented := string(text)
 	names := map[string]bool{}
-	for _, f := range slices.Concat(published, publishedOfService, publishedLateness) {
+	for _, f := range slices.Concat(published["noop"], published["message"], publishedLateness) {
 		kind := strings.ToLower(f.kind.String())
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 		names[f.name] = true

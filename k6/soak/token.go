@@ -69,7 +69,7 @@ func (c *credentials) told(at time.Time, end sse.Close, streams int) sse.Close {
 	if end.Reason == sse.ReasonThen {
 		first = 1
 	}
-	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c.token != "" && streams > first {
+	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c != nil && c.token != "" && streams > first {
 		text = c.gave(at) + "; " + withoutStatus(text, end.Status)
 	}
 	end.Err = errors.New(text)
@@ -85,8 +85,6 @@ func (c *credentials) of(l sobek.Value) {
 		d.authorize(c)
 	}
 }
-
-func (d *described) authorize(c *credentials) { d.credentials = c }
 
 // askToken asks the module for a token, of the lifetime that the run wants.
 func (s *jsService) askToken() (string, error) {

@@ -62,7 +62,7 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 	} {
 		rt, r := ofService(t, renewedJS)
 		js(t, rt, `var l = new Ledger("d-1"), request = described.connect(1, "d-1", l)`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		o.Connecting(r.start)
 		o.Head(nil)
@@ -70,15 +70,15 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 		o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
 		js(t, rt, c.script)
 		if c.script == "" { // as a module does that keeps its token
-			o.credentials.learn("a-secret-1", time.Now())
+			o.credentials().learn("a-secret-1", time.Now())
 		}
 		c.end.Retry = -1
-		o.Connecting(o.credentials.since.Add(11 * time.Second))
-		o.Closed(o.credentials.since.Add(12*time.Second), c.end)
+		o.Connecting(o.credentials().since.Add(11 * time.Second))
+		o.Closed(o.credentials().since.Add(12*time.Second), c.end)
 		found := filled(r).Connections[0].Findings
 		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
 		require.Equal(t, c.want, found[len(found)-1].Note)
-		require.Equal(t, "{token}", o.credentials.excerpt([]byte(o.credentials.token)))
+		require.Equal(t, "{token}", o.credentials().excerpt([]byte(o.credentials().token)))
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAStreamMayEndWithItsToken(t *testing.T) {
 	r.mu.Unlock()
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
 	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.Connecting(r.start)
 	o.Opened(r.start.Add(time.Second))

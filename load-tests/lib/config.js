@@ -29,31 +29,24 @@ export const DELETE_TIMEOUT = 10000;
 
 /** @typedef {import('k6/x/soak').Service} Service */
 
-/**
- * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go,
- * the same for every way a soak is started.
- *
- * @param {Service | null} [service] what SERVICE describes (lib/service.js), null for noops
- */
-export function soakConfig(service = null) {
-  if (service) {
-    return describedConfig(service);
-  }
+/** The configuration of a script that speaks the original protocol itself, without `k6/x/soak`. */
+export function noopConfig() {
   onlyNoops();
   return configOf({}, 0);
 }
 
-/** @typedef {ReturnType<typeof configOf>} SoakConfig */
+/** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
 
 /**
  * The configuration of streams that a suite opens and ends in its own way.
  *
- * @param {{connections: number, seconds: number, noopInterval: number, lateMs: number}} suite
- * @returns {SoakConfig}
+ * @param {Service} service
+ * @param {{connections: number, seconds: number, lateMs: number}} suite
  */
-export function streamConfig(suite) {
+export function streamConfig(service, suite) {
   onlyNoops();
-  return configOf({ ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 }, LEAST_SILENCE);
+  const given = { ...suite, noopInterval: service.every, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 };
+  return { ...configOf(given, LEAST_SILENCE), service };
 }
 
 /** Stops a script that would hold noops where another service was asked for. */
@@ -65,13 +58,13 @@ function onlyNoops() {
 }
 
 /**
- * The configuration of a soak of a described service. Its interval is the time between two messages of a stream: by what
- * the run publishes, else by message.every, else by heartbeat.every. intervalOf in internal/run/service.go finds the same.
+ * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go, the same for every way
+ * a soak is started. The interval is the time between two messages of a stream: by what the run publishes, else by
+ * message.every, else by heartbeat.every. intervalOf in internal/run/service.go finds the same.
  *
- * @param {Service} service
- * @returns {SoakConfig}
+ * @param {Service} service what SERVICE describes (lib/service.js)
  */
-function describedConfig(service) {
+export function soakConfig(service) {
   const topics = setting(SETTINGS.topics);
   const publishRate = setting(SETTINGS.publishRate);
   if (topics + publishRate > 0 && !service.published) {
@@ -86,7 +79,8 @@ function describedConfig(service) {
   const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
   const given = { topics, publishRate, noopInterval };
   // A server that ends each stream after some time, or with its token, wants its clients to come back.
-  return configOf(service.endBy === 'server' || setting(SETTINGS.tokenTtl) > 0 ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, service, silence);
+  const reconnects = service.endBy === 'server' || setting(SETTINGS.tokenTtl) > 0;
+  return Object.freeze({ ...configOf(reconnects ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, silence), service });
 }
 
 /** The interval, in s, where nobody knows how often something comes. No run is too short for it. */
@@ -97,10 +91,9 @@ function anyInterval() {
 /**
  * @param {Partial<Plan>} given what is not to be read from the environment
  * @param {number} leastSilence in ms
- * @param {Service | null} [service]
  * @param {number} [silence] how long nothing may come, in s; left out: the interval
  */
-function configOf(given, leastSilence, service = null, silence = 0) {
+function configOf(given, leastSilence, silence = 0) {
   const read = Object.entries(SETTINGS).filter(([property]) => !(property in given)).map(([property, one]) => [property, setting(one)]);
   const plan = /** @type {Plan} */ ({ ...Object.fromEntries(read), ...given });
   return Object.freeze({
@@ -109,7 +102,6 @@ function configOf(given, leastSilence, service = null, silence = 0) {
     endTimeout: plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval),
     idleTimeout: Math.max(SILENT_INTERVALS * (silence || plan.noopInterval) * 1000, leastSilence),
     headers: authorization(),
-    service,
   });
 }
 

@@ -8,16 +8,14 @@ import { SERVICES, SETTINGS } from './plan.js';
 import { NOOP, serviceSetting, setting } from './settings.js';
 
 /**
- * Loads what SERVICE names. Of noops, which the scripts know by themselves, there is nothing to load.
+ * Loads what SERVICE names.
  *
- * @returns {{service: import('k6/x/soak').Service | null, description: object | null, ownToken: boolean}} compiled, and as
- *   data: with true in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
+ * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}} compiled, and as data: with true
+ *   in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
  */
 export function loadService() {
   const name = serviceSetting();
-  if (name === NOOP) {
-    return { service: null, description: null, ownToken: false };
-  }
+  setting(SETTINGS.noopInterval); // which a module may read: what is wrong with it is said here
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
     throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);
@@ -29,6 +27,17 @@ export function loadService() {
   }
   const ownToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
   return { service: soak.service(description), description: dataOf(description), ownToken };
+}
+
+/**
+ * The original protocol, for a suite that has an interval of its own.
+ *
+ * @param {number} interval of noops, in s
+ * @returns {import('k6/x/soak').Service}
+ */
+export function noopService(interval) {
+  const { message, ...description } = load(NOOP).default;
+  return soak.service({ ...description, message: { ...message, every: interval } });
 }
 
 /**

@@ -15,7 +15,7 @@ const PACE = 50;
 /**
  * The service and the configuration of such a suite.
  *
- * @returns {{service: import('k6/x/soak').Service | null, config: import('./config.js').SoakConfig, ext: object | undefined}}
+ * @returns {{service: import('k6/x/soak').Service, config: import('./config.js').SoakConfig, ext: object}}
  *   `ext` is for the options: `soak run` reads the description there by `k6 inspect`
  */
 export function sharedConfig() {
@@ -26,7 +26,7 @@ export function sharedConfig() {
     connections: given.connections || USUAL_CONNECTIONS,
     idleTimeout: Math.max(given.idleTimeout, LEAST_SILENCE), // what is done to some may hold messages back for seconds: the verdict says so, not a cut
   };
-  return { service, config, ext: description ? { soak: { service: description, ownToken } } : undefined };
+  return { service, config, ext: { soak: { service: description, ownToken } } };
 }
 
 /**
@@ -42,7 +42,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
     batchPerHost: 0,
     metricSamplesBufferSize: SAMPLES_BUFFER,
     systemTags: ['scenario', 'status', 'error_code', 'check'],
-    ...(ext && { ext }),
+    ext,
   };
 }
 

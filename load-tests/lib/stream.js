@@ -53,7 +53,7 @@ export class Stream {
     /** @type {() => void} called when the stream is over, and will not come back */
     this.onover = ignore;
     this.ledger = new Ledger(id, { held: config.held });
-    const { url, ...request } = config.service ? config.service.connect(n, id, this.ledger) : noopStream(config, id);
+    const { url, ...request } = config.service.connect(n, id, this.ledger);
     this.source = new EventSource(url, {
       ...request,
       ledger: this.ledger,
@@ -63,7 +63,7 @@ export class Stream {
       followRedirects: config.followRedirects,
       idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
-      tags: { name: config.service ? `stream of ${config.service.name}` : 'GET /event/connect' },
+      tags: { name: config.service.connectRoute },
     });
     this.source.addEventListener('open', this);
     this.source.addEventListener('error', this);
@@ -92,15 +92,15 @@ export class Stream {
     this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
     const { service } = this.config;
     this.disconnected = this.opened && this.config.reconnect === true && this.ledger.state !== 'open';
-    if (!this.opened || this.disconnected || (service && service.endBy !== 'request')) {
+    if (!this.opened || this.disconnected || service.endBy !== 'request') {
       this.source.close();
       return;
     }
-    const { url, method, body, headers } = service ? service.end(this.n, this.id) : noopEnd(this.config, this.id);
+    const { url, method, body, headers } = service.end(this.n, this.id);
     const { status } = await http.asyncRequest(method, url, body ?? null, {
       headers,
       redirects: 0, // to another origin it would take the token along
-      tags: { name: service ? `end of a stream of ${service.name}` : 'DELETE /event/forcedisconnect' },
+      tags: { name: service.endRoute },
       timeout: DELETE_TIMEOUT,
     });
     this.deleteStatus = status;
@@ -122,23 +122,6 @@ export class Stream {
       await sleep(RECHECK_CLOSED);
     }
   }
-}
-
-/**
- * @param {import('./config.js').SoakConfig} config
- * @param {string} id
- */
-function noopStream(config, id) {
-  return { url: `${config.backendUrl}/event/connect?id=${id}`, headers: config.headers };
-}
-
-/**
- * @param {import('./config.js').SoakConfig} config
- * @param {string} id
- * @returns {import('k6/x/soak').ServiceRequest}
- */
-function noopEnd(config, id) {
-  return { url: `${config.backendUrl}/event/forcedisconnect?id=${id}`, method: 'DELETE', headers: config.headers };
 }
 
 /**
@@ -259,7 +242,7 @@ async function ended(stream, each) {
  * @param {Stream} stream
  */
 function endAccepted({ deleteStatus, disconnected, ledger, config: { service, reconnect } }) {
-  const accepted = service ? service.accepts(deleteStatus) : deleteStatus === 200;
+  const accepted = service.accepts(deleteStatus);
   return accepted || disconnected || (reconnect === true && NO_STREAM.includes(deleteStatus) && ledger.state === 'completed');
 }
 
@@ -273,7 +256,7 @@ export function checkStream(stream, received = stream.ledger.faultless) {
   const { service } = stream.config;
   check(null, {
     'Get status was 200': () => stream.opened,
-    ...((!service || service.endBy === 'request') && { 'Delete status was 200': () => endAccepted(stream) }),
+    ...(service.endBy === 'request' && { 'Delete status was 200': () => endAccepted(stream) }),
     'Received all messages': () => received,
   });
 }

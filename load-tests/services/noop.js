@@ -10,15 +10,17 @@
 /** @type {import('../types/service').ServiceDescription} */
 export default {
   name: 'noop',
-  token: () => __ENV.BACKEND_TOKEN || '',
+  token: 'BACKEND_TOKEN',
   connect: {
     url: '{base}/event/connect?id={id}',
     headers: { Authorization: 'Bearer {token}' }, // left out without a token
   },
   message: {
+    noun: 'noop',
+    event: 'message', // one without a name
     data: '0',
     seq: 'id',
-    sentAt: 'comment:sent=(\\d+)',
+    sentAt: 'comment:^ *sent=([0-9]+) *$',
     per: 'stream',
     every: Number(__ENV.NOOP_INTERVAL || 15),
   },

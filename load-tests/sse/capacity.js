@@ -9,6 +9,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
+import { noopService } from '../lib/service.js';
 import { closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
 const full = {
@@ -43,7 +44,7 @@ if (stages.length === 0) {
 }
 
 const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);
-const config = streamConfig({ connections: stages.length * values.STEP, seconds: seconds + 60, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const config = streamConfig(noopService(values.NOOP_INTERVAL), { connections: stages.length * values.STEP, seconds: seconds + 60, lateMs: values.LATE_MS });
 plan(config);
 suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stages });
 

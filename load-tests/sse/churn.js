@@ -12,6 +12,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
+import { noopService } from '../lib/service.js';
 import { checkStream, settled, sleep, Stream, untilOver } from '../lib/stream.js';
 
 const full = {
@@ -33,7 +34,7 @@ if (values.MEAN_HOLD <= 0) {
 
 const slots = drawLifetimes();
 const connections = slots.reduce((sum, slot) => sum + slot.lifetimes.length, 0);
-const config = streamConfig({ connections, seconds: values.SECONDS, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const config = streamConfig(noopService(values.NOOP_INTERVAL), { connections, seconds: values.SECONDS, lateMs: values.LATE_MS });
 plan(config);
 suite({
   name: 'churn',

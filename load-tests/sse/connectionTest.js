@@ -37,7 +37,7 @@ export const options = {
   batchPerHost: 0,
   metricSamplesBufferSize: SAMPLES_BUFFER,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
-  ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
+  ext: { soak: { service: description, ownToken } }, // for `soak run`, which reads it by `k6 inspect`
 };
 
 export function setup() {

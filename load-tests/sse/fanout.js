@@ -9,6 +9,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
+import { noopService } from '../lib/service.js';
 import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
 const full = {
@@ -36,7 +37,7 @@ const SETTLE = 2 * values.NOOP_INTERVAL * 1000;
 const stageSeconds = Math.ceil((SETTLE + values.BROADCASTS * values.EVERY_MS) / 1000) + 2;
 const stages = levels.map((n, i) => ({ name: `to-${n}`, title: `${n}`, kind: 'load', start: i * stageSeconds, seconds: stageSeconds, concurrency: n, requests: values.BROADCASTS }));
 const seconds = stages.length * (stageSeconds + values.DELIVERY_SECONDS);
-const config = streamConfig({ connections: levels[levels.length - 1], seconds: seconds + 10, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const config = streamConfig(noopService(values.NOOP_INTERVAL), { connections: levels[levels.length - 1], seconds: seconds + 10, lateMs: values.LATE_MS });
 plan(config);
 suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
 

@@ -8,9 +8,9 @@ import exec from 'k6/execution';
 import http from 'k6/http';
 import sse from 'k6/x/sse';
 
-import { DISCONNECT_LEAD, soakConfig, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD, noopConfig, USUAL_CONNECTIONS } from '../lib/config.js';
 
-const config = soakConfig();
+const config = noopConfig();
 const connections = config.connections || USUAL_CONNECTIONS;
 /** A stream that has not ended by then, in s, was not ended by its DELETE. */
 const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;

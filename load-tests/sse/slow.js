@@ -12,7 +12,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, oneRunner } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { number, whole } from '../lib/settings.js';
+import { NOOP, number, whole } from '../lib/settings.js';
 import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
@@ -25,11 +25,13 @@ const { name, values, parameters } = profile({
 oneRunner('slow');
 const shared = sharedConfig();
 const { service, config } = shared;
+/** Messages are published as the description says; noop has broadcasts, which are events beside its noops. */
+const publishes = service.name !== NOOP;
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
 const kb = whole('MESSAGE_KB', 32);
 
 /** Messages per second and stream. */
-const rate = service ? config.publishRate / config.topics : values.MESSAGE_RATE;
+const rate = publishes ? config.publishRate / config.topics : values.MESSAGE_RATE;
 
 /** Two seconds more, in which the service's memory is seen before. */
 const settled = settledAfter(config) + 2;
@@ -38,18 +40,18 @@ const LEAST = 2;
 if (SLOW < LEAST || values.AFTER_SECONDS < LEAST) {
   throw new Error(`SECONDS is ${config.seconds} and AFTER_SECONDS ${values.AFTER_SECONDS}: ${config.connections} streams take ${settled} seconds to open, and memory is read once a second, so write at least ${LEAST} for AFTER_SECONDS, and ${settled + LEAST + DISCONNECT_LEAD} more than that for SECONDS.`);
 }
-if (service && !service.published) {
+if (publishes && !service.published) {
   throw new Error(`the description of ${service.name} has no publish, so nothing fills the buffers of clients that do not read: say there how a message is published.`);
 }
-if (service && kb > 0 && !service.padded) {
+if (publishes && kb > 0 && !service.padded) {
   throw new Error(`MESSAGE_KB is ${kb}, but what the description of ${service.name} publishes has no {padding}: put it into publish.body where the service takes any text, such as "pad":"{padding}".`);
 }
 if (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB) {
-  throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${service ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
+  throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
 /** Seconds after which the service may end a stream, whoever reads it. */
-const lifetime = Math.min(service?.lifetime || Infinity, config.tokenTtl || Infinity);
-if (service && lifetime < config.seconds - DISCONNECT_LEAD) {
+const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
+if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);
 }
 const limits = { MAX_HELD_LATE: whole('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
@@ -110,19 +112,19 @@ class Reader extends Stream {
     /** How many messages it had when others began to be slow. */
     this.before = 0;
     this.overAt = 0;
-    if (!service) {
+    if (!publishes) {
       this.source.addEventListener(EVENT, this);
     }
   }
 
   /** Messages that came since some are slow. */
   get got() {
-    return (service ? this.ledger.received : this.came) - this.before;
+    return (publishes ? this.ledger.received : this.came) - this.before;
   }
 
   /** @param {any} event */
   handleEvent(event) {
-    if (service || event.type !== EVENT) {
+    if (publishes || event.type !== EVENT) {
       super.handleEvent(event);
       if (this.over && !this.overAt) {
         this.overAt = Date.now();
@@ -153,7 +155,7 @@ export default async function () {
   const held = streams.filter((stream) => !stream.slow);
   const began = Date.now();
   begun.add(slow.length, tags);
-  const sent = service ? await follow(held) : await broadcast(began);
+  const sent = publishes ? await follow(held) : await broadcast(began);
   const readOn = Date.now();
   for (const stream of slow) {
     const missing = (sent - stream.got) * kb;
@@ -171,11 +173,11 @@ export default async function () {
       cut.add(stream.overAt - began, tags);
     } else if (stream.overAt > 0) {
       cutUnseen.add(1, tags);
-    } else if (!service && stream.got >= sent) { // of published messages the verdict knows
+    } else if (!publishes && stream.got >= sent) { // of published messages the verdict knows
       complete.add(1, tags);
     }
   }
-  if (!service) {
+  if (!publishes) {
     due.add(sent * held.length, tags);
     again.add(held.reduce((sum, stream) => sum + stream.again, 0), tags);
     arrived.add(held.reduce((sum, stream) => sum + Math.min(stream.got, sent), 0), tags);

@@ -2,15 +2,16 @@
 // lib/settings.js, lib/config.js and lib/service.js: what a script makes of its environment variables, and what it says of
 // wrong ones. test/e2e/testdata/urls.js has the URLs.
 
-import { DISCONNECT_LEAD, heedOptions, oneRunner, soakConfig, streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, noopConfig, oneRunner, soakConfig, streamConfig, teardown } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
-import { authorization, list, number, url, whole } from '../lib/settings.js';
+import { SETTINGS } from '../lib/plan.js';
+import { authorization, list, number, setting, url, whole } from '../lib/settings.js';
 import { equal, given, runInInit, that, throws, thresholds } from './cases.js';
 
 export const options = { thresholds };
 
 const BACKEND_URL = 'http://service:8080';
-const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, soakConfig);
+const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, () => soakConfig(noop(setting(SETTINGS.noopInterval))));
 
 /** @returns {never} */
 const never = () => {
@@ -18,7 +19,8 @@ const never = () => {
 };
 
 /** A service as k6/x/soak compiles it, to which the run publishes. */
-const published = { name: 'mine', numbered: true, published: true, padded: false, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), lifetime: 0, connect: never, end: never, accepts: never };
+const published = { name: 'mine', numbered: true, published: true, padded: false, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), lifetime: 0, connectRoute: '', endRoute: '', connect: never, end: never, accepts: never };
+const noop = (/** @type {number} */ every) => ({ ...published, name: 'noop', published: false, every, endBy: /** @type {const} */ ('request') });
 const described = (/** @type {object} */ changed, /** @type {Record<string, string>} */ env = {}) => given(
   { BACKEND_URL, SERVICE: 'mine', ...env }, () => soakConfig({ ...published, ...changed }),
 );
@@ -85,15 +87,16 @@ export default runInInit({
     throws(() => soak({ RUNNERS: '1.5' }), 'RUNNERS is "1.5": it must be a whole number.');
   },
   'a suite of short intervals cuts nobody off who is silent for a moment': () => {
-    const config = given({ BACKEND_URL, PREFIX: 'p-' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 }));
+    const config = given({ BACKEND_URL, PREFIX: 'p-' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 }));
     equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect], [10000, 500, 'p-', false]);
-    const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 }));
+    const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 }));
     equal([own.seconds, own.reconnect], [60, false], 'what a suite says itself');
   },
-  'a soak of noops, by name or by default, has no service': () => {
+  'a soak of noops, by name or by default, has that description': () => {
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
-      equal(given({ BACKEND_URL, ...env }, loadService), { service: null, description: null, ownToken: false });
-      equal(soak(env).service, null);
+      const { service, ownToken } = given({ BACKEND_URL, ...env }, loadService);
+      equal([service.name, service.every, service.endBy, ownToken], ['noop', 15, 'request', false]);
+      equal([service.connectRoute, service.endRoute], ['GET /event/connect', 'DELETE /event/forcedisconnect']);
     }
   },
   'the interval is that of what is owed, and a silence that of the rarest': () => {
@@ -135,8 +138,8 @@ export default runInInit({
     throws(() => given({ SERVICE: '../lib/settings' }, loadService), 'the module has no description');
   },
   'a script that knows noops only refuses other services': () => {
-    throws(() => soak({ SERVICE: 'nchan' }), 'SERVICE is "nchan": this script holds streams of noop only.');
-    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 })), 'SERVICE is "nchan"');
+    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, noopConfig), 'SERVICE is "nchan": this script holds streams of noop only.');
+    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE is "nchan"');
   },
   'a suite that needs one runner refuses more': () => {
     oneRunner('fanout');

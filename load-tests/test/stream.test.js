@@ -6,14 +6,15 @@ import { plan } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
 import { streamConfig } from '../lib/config.js';
+import { noopService } from '../lib/service.js';
 import { checkStream, closeAll, openInGroups, settled, sleep, Stream, untilOver } from '../lib/stream.js';
-import { equal, given, run, that, thresholds as cases } from './cases.js';
+import { equal, run, that, thresholds as cases } from './cases.js';
 
 const INTERVAL = 0.5;
-const settings = { connections: 100, seconds: 60, noopInterval: INTERVAL, lateMs: 1000 };
-const config = streamConfig(settings);
+const service = noopService(INTERVAL);
+const config = streamConfig(service, { connections: 100, seconds: 60, lateMs: 1000 });
 /** Nobody listens there. */
-const deaf = given({ BACKEND_URL: 'http://127.0.0.1:1' }, () => streamConfig(settings));
+const deaf = { ...config, service: { ...service, connect: () => ({ url: 'http://127.0.0.1:1/', method: 'GET', headers: {} }) } };
 plan(config);
 
 export const options = {

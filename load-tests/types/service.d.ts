@@ -28,8 +28,9 @@ export interface ServiceDescription {
   /**
    * Fills `{token}` of `connect` and `end`; called for every attempt to connect. A header with an empty one is left out.
    * `ttl` is TOKEN_TTL, for how many seconds the token is to be good; undefined where the run does not say.
+   * A token that does not change is given by the name of its variable.
    */
-  token?: (ttl?: number) => string;
+  token?: ((ttl?: number) => string) | 'SUBSCRIBE_TOKEN' | 'BACKEND_TOKEN';
   /** The URL of stream `n`, in place of `connect.url`; called for every attempt to connect. */
   url?: (n: number) => string;
   /** How a stream is opened. It must answer 200 and `text/event-stream`. */
@@ -137,4 +138,6 @@ export interface Message {
   delivery?: 'exactly-once' | 'at-least-once';
   /** One is due every so many seconds. */
   every?: number;
+  /** What reports and metrics call a message. Left out: `message`. */
+  noun?: 'message' | 'noop';
 }

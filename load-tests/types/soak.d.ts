@@ -129,6 +129,9 @@ declare module 'k6/x/soak' {
     connect(n: number, id: string, ledger?: Ledger): ServiceRequest & Pick<import('k6/x/sse').EventSourceOptions, 'resume' | 'then' | 'renew'>;
     /** The request that ends that stream. @throws where `endBy` is not `request`. */
     end(n: number, id: string): ServiceRequest;
+    /** Method and path of the two requests, with placeholders, such as `GET /event/connect`; `''` where there is none. */
+    readonly connectRoute: string;
+    readonly endRoute: string;
     /** Whether a status confirms that request. */
     accepts(status: number): boolean;
   }
@@ -222,9 +225,6 @@ declare module 'k6/x/soak' {
     followRedirects?: boolean;
     /** Of the device ids: stream 7 has the id `PREFIX7`. */
     prefix: string;
-    /** Of noops, where to connect to, and with what. */
-    backendUrl: string;
-    headers?: Record<string, string>;
   }
 
   /**
@@ -239,16 +239,18 @@ declare module 'k6/x/soak' {
    * import exec from 'k6/execution';
    * import { hold, plan } from 'k6/x/soak';
    * import { soakConfig } from './lib/config.js';
+   * import { loadService } from './lib/service.js';
    *
-   * const config = soakConfig();
+   * const { service } = loadService();
+   * const config = soakConfig(service);
    * plan(config);
    *
    * export default async function () {
    *   const from = exec.scenario.iterationInTest * config.connectionsPerVU;
-   *   await hold(null, { ...config, from, to: from + config.connectionsPerVU, openFor: 60_000 });
+   *   await hold(service, { ...config, from, to: from + config.connectionsPerVU, openFor: 60_000 });
    * }
    *
-   * @param service what {@link service} returned, null for noops
+   * @param service what {@link service} returned, null in a script that calls it nowhere: the original protocol
    * @returns a promise that resolves when every stream has ended and was checked
    * @throws where a stream cannot be asked for, as where `token` of the description throws
    */

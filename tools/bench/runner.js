@@ -5,9 +5,9 @@
 import { Ledger, plan } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
-import { soakConfig } from '../../load-tests/lib/config.js';
+import { noopConfig } from '../../load-tests/lib/config.js';
 
-const config = soakConfig();
+const config = noopConfig();
 plan(config);
 
 export const options = {
