@@ -114,3 +114,12 @@ func TestOpenRefusesALargeVerdict(t *testing.T) {
 	_, err := Open(dir)
 	require.ErrorContains(t, err, "verdict.json: the file is too large: it must have at most 131072 values, got 1048577; move it away")
 }
+
+// A line feed in a test id would forge lines of a report.
+func TestOpenRefusesATestIDWithControlCharacters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"schema": 1, "testid": "a\nPASS", "plan": {"connections": 1}}`), 0o600))
+	_, err := Open(dir)
+	require.ErrorContains(t, err, `verdict.json: TESTID is "a\nPASS"`)
+}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -62,6 +63,9 @@ func Open(dir string) (Run, error) {
 	}
 	if r.Verdict == nil || len(whole.Plan) == 0 {
 		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
+	}
+	if err := plan.CheckTestID(r.Verdict.TestID); err != nil {
+		return r, fmt.Errorf("read %s: %w", path, err)
 	}
 	r.plan, r.rest = whole.Plan, map[string]any{}
 	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others

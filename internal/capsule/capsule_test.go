@@ -237,13 +237,14 @@ func TestACapsuleWithASecretIsNotWritten(t *testing.T) {
 	t.Parallel()
 	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
 	secrets := NewSecrets([]string{"SUBSCRIBE_TOKEN=" + token}, "")
-	for name, text := range map[string]string{
-		"client-" + token + ".log": "",
-		page:                       "<style>/* " + token + " */</style>",
+	for name, file := range map[string]struct{ text, want string }{
+		"client-" + token + ".log":   {"", "the name of the file results/client-[redacted].log contains"},
+		"a-" + token + "/client.log": {"Cookie: x", "the name of the file results/a-[redacted]/client.log contains"},
+		page:                         {"<style>/* " + token + " */</style>", "results/report.html would contain"},
 	} {
 		to := filepath.Join(t.TempDir(), "it.capsule.tar.gz")
-		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: text}), Secrets: secrets}, to)
-		require.ErrorContains(t, err, "contain")
+		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: file.text}), Secrets: secrets}, to)
+		require.ErrorContains(t, err, file.want)
 		require.ErrorContains(t, err, "the value of SUBSCRIBE_TOKEN")
 		require.NotContains(t, err.Error(), token)
 		require.NoFileExists(t, to)

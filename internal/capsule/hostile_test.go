@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // listed adds a file to the checksums: a hostile archive can do that too.
@@ -29,6 +31,26 @@ func listed(entries []entry, name, text string) []entry {
 
 func at(entries []entry, suffix string) *entry {
 	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
+}
+
+// changed replaces a text in capsule.json, and its checksum.
+func changed(entries []entry, from, to string) []entry {
+	contents := at(entries, contentsFile)
+	old := contents.text
+	contents.text = strings.Replace(old, from, to, 1)
+	entries[0].text = strings.ReplaceAll(entries[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old))), fmt.Sprintf("%x", sha256.Sum256([]byte(contents.text))))
+	return entries
+}
+
+func TestForgedLinesOfAnArchiveAreJoined(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
+	require.NoError(t, os.WriteFile(file, packed(t, changed(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`)), 0o600))
+	c, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	require.NoError(t, err)
+	require.Equal(t, "pass secrets none", c.Verdict)
+	require.Equal(t, []string{"a b"}, c.Redacted)
 }
 
 func TestArchivesThatAreNoneAreRefused(t *testing.T) {
@@ -58,18 +80,17 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 		"a file that is not listed": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
 		}, `"run-1/more" is not in SHA256SUMS`},
-		"a file twice":               {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "there twice"},
-		"a second folder":            {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
-		"checksums that are none":    {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "a line that is none of sha256sum"},
-		"checksums that are missing": {func(e []entry) []entry { return e[1:] }, "where SHA256SUMS has to be"},
-		"nothing":                    {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":                     {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", alwaysFit+16<<20)) }, "over 100 times its size"},
+		"a file twice":                 {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "there twice"},
+		"a second folder":              {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
+		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "a line that is none of sha256sum"},
+		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "where SHA256SUMS has to be"},
+		"a name of control characters": {func(e []entry) []entry { return listed(e, "results/\u009b31m.json", "x") }, "a line that is none of sha256sum"},
+		"a test id of two lines": {func(e []entry) []entry { return changed(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
+			`names the run "run-1\nverdict pass"`},
+		"nothing": {func([]entry) []entry { return nil }, "it is empty"},
+		"a bomb":  {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", alwaysFit+16<<20)) }, "over 100 times its size"},
 		"a later format": {func(e []entry) []entry {
-			old := *at(e, "capsule.json")
-			text := strings.Replace(old.text, `"schema": 1`, `"schema": 2`, 1)
-			e[0].text = strings.ReplaceAll(e[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old.text))), fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
-			at(e, "capsule.json").text = text
-			return e
+			return changed(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads up to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +134,7 @@ func TestACapsuleOverwritesNothing(t *testing.T) {
 func TestWhatIsMadeCanBeOpened(t *testing.T) {
 	t.Parallel()
 	file, c := made(t, Source{Results: folder(t, map[string]string{
-		"two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
+		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
 		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", alwaysFit/40), // packs to a 300th
 	})})
 	files, again := opened(t, file)
@@ -121,7 +142,10 @@ func TestWhatIsMadeCanBeOpened(t *testing.T) {
 	require.Contains(t, files, "results/ü ü.json")
 	require.Contains(t, files, "results/-rf.json")
 	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"results/two\nlines.json" has a name that no archive carries everywhere`)
-	require.Len(t, c.LeftOut, 4, "and the dashboards")
+	require.Len(t, c.LeftOut, 7, "and the dashboards")
+	for name, text := range files {
+		require.Equal(t, format.Escape(text), text, name)
+	}
 }
 
 func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
@@ -222,10 +246,7 @@ func TestALargeContentsFileIsRefused(t *testing.T) {
 	t.Parallel()
 	good, _ := made(t, Source{Results: folder(t, nil)})
 	entries := entriesOf(t, good)
-	old := *at(entries, contentsFile)
-	text := strings.TrimSuffix(strings.TrimSpace(old.text), "}") + `, "left_out": [` + strings.Repeat(`"",`, mostContents) + `""]}`
-	entries[0].text = strings.ReplaceAll(entries[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old.text))), fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
-	at(entries, contentsFile).text = text
+	changed(entries, `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, mostContents)+`""], "schema": 1`)
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
 	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
 	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))

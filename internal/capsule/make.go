@@ -94,8 +94,8 @@ func (m *making) scan() error {
 		if err != nil {
 			return err
 		}
-		if left := m.secrets.Left([]byte(filepath.ToSlash(name))); left != "" {
-			return fmt.Errorf("the name of a file in %s contains the value of %s; rename the file and make the capsule again", filepath.Dir(name), left)
+		if err := m.checkName(name); err != nil {
+			return err
 		}
 		left, err := m.left(path)
 		if err != nil {
@@ -106,6 +106,16 @@ func (m *making) scan() error {
 		}
 		return nil
 	})
+}
+
+// checkName refuses the name of a file that contains a secret.
+func (m *making) checkName(name string) error {
+	left := m.secrets.Left([]byte(filepath.ToSlash(name)))
+	if left == "" {
+		return nil
+	}
+	return fmt.Errorf("the name of the file %s contains the value of %s; rename the file and make the capsule again",
+		m.secrets.Replace([]byte(name), secret.Redacted), left)
 }
 
 // left returns the variable of a secret in a file, in a compressed one too; "" if there is none.
@@ -236,6 +246,7 @@ func (m *making) addJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
+	text = []byte(format.Escape(string(text))) // in JSON, such characters are in strings only
 	if name == contentsFile && len(text) >= mostContents {
 		return fmt.Errorf("%s would have %s, and `soak open` accepts %s; remove the files from the results that no run leaves", name,
 			format.Bytes(len(text)), format.Bytes(mostContents))

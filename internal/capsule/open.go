@@ -220,7 +220,7 @@ func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 	u.sums = map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile {
+		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile || !packable(name) {
 			return fmt.Errorf("%s has a line that is none of sha256sum: %.80q", sumsFile, line)
 		}
 		u.sums[name] = sum
@@ -254,8 +254,21 @@ func readContents(root *os.Root) (c Contents, err error) {
 		return c, fmt.Errorf("read %s: %w", contentsFile, err)
 	case c.Schema < 1 || c.Schema > Schema:
 		return c, fmt.Errorf("its format has the version %d, and this soak reads up to %d: open it with the soak that made it, or a newer one", c.Schema, Schema)
+	case !packable(c.TestID):
+		return c, fmt.Errorf("%s names the run %q, which is no name of a folder", contentsFile, c.TestID)
 	case c.TestID == "" || c.Ended.Before(c.Started):
 		return c, fmt.Errorf("%s does not say which run it is of, and when that was", contentsFile)
 	}
+	for _, text := range []*string{&c.Verdict, &c.Soak, &c.Prometheus.Missing, &c.Prometheus.Address} {
+		*text = oneLine.Replace(*text)
+	}
+	for _, list := range [][]string{c.LeftOut, c.Redacted} {
+		for i, text := range list {
+			list[i] = oneLine.Replace(text)
+		}
+	}
 	return c, nil
 }
+
+// oneLine keeps a text from forging lines of the output. Other control characters are escaped when it is printed.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -41,11 +40,11 @@ func (m *making) addResults(folder string) error {
 			return filepath.SkipDir
 		case d.IsDir():
 			return nil
-		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
-			m.leaveOut("%s is no file that a run leaves", filepath.Join(ResultsDir, name))
-			return nil
 		case !packable(name):
 			m.leaveOut("%q has a name that no archive carries everywhere", filepath.Join(ResultsDir, name))
+			return nil
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
+			m.leaveOut("%s is no file that a run leaves", filepath.Join(ResultsDir, name))
 			return nil
 		case name == page:
 			later = append(later, name)
@@ -70,13 +69,16 @@ func (m *making) addResults(folder string) error {
 	return nil
 }
 
-// packable: Open takes the name, and so does sha256sum. A described service names files as it likes.
+// packable reports whether Open and sha256sum accept a name, and a terminal shows it as it is.
 func packable(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '\\' || unicode.IsControl(r) })
+	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
 }
 
 // addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.
 func (m *making) addFile(path, name string) (found bool, err error) {
+	if err := m.checkName(name); err != nil {
+		return false, err
+	}
 	in, err := regularfile.Open(path, mostFile)
 	if errors.Is(err, regularfile.ErrTooLarge) {
 		m.leaveOut("%s was left out: %v", name, errors.Unwrap(err))

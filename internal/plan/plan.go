@@ -92,14 +92,22 @@ func (p *Plan) Check() error {
 // CheckDeclared is Check for a plan of which the script states the rest: only what every run has is checked.
 func (p *Plan) CheckDeclared() error { return p.check(OfSuites(p.Settings())) }
 
+// CheckTestID returns an error unless id can name a folder.
+func CheckTestID(id string) error {
+	if !idPart.MatchString(id) || id == "." || id == ".." {
+		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", id)
+	}
+	return nil
+}
+
 func (p *Plan) check(settings []Setting) error {
 	for _, s := range settings {
 		if err := s.check(); err != nil {
 			return err
 		}
 	}
-	if !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == ".." {
-		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
+	if err := CheckTestID(p.TestID); err != nil {
+		return err
 	}
 	if _, err := coding.Setting(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
 		return fmt.Errorf("ACCEPT_ENCODING is %w", err)
