@@ -3,17 +3,20 @@
 package ci
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -38,7 +41,22 @@ func (t To) Check() error {
 	if info, err := os.Stat(t.JUnit); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("--junit is %q: that is there, and is not a file", t.JUnit)
 	}
+	if !replaceable(t.JUnit) {
+		return fmt.Errorf("--junit must not name an existing file of another format, got %q; remove it or name another file", t.JUnit)
+	}
 	return nil
+}
+
+// replaceable reports whether a file does not exist, is empty or has JUnit's format. soak.yaml of the working directory may
+// name any file.
+func replaceable(path string) bool {
+	file, err := regularfile.Open(path, regularfile.Table)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, 1024))
+	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
 // A Teller tells one verdict, or that there is none.

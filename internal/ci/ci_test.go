@@ -304,3 +304,17 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	require.Equal(t, &skipped{"not judged: nothing says how; the limit is any"}, s.Cases[2].Skipped)
 	require.Contains(t, s.Properties, property{"messages_checked", "false"})
 }
+
+// junit: of a soak.yaml may name any file.
+func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "main.go")
+	to := To{JUnit: path}
+	require.NoError(t, to.Check())
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, to.Check())
+	require.NoError(t, Begin(to, io.Discard).End(nil, func(text string) { require.Fail(t, text) }))
+	require.NoError(t, to.Check(), "its own")
+	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
+	require.EqualError(t, to.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
+}

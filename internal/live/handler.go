@@ -14,6 +14,8 @@ import (
 const (
 	// queue is how many events a viewer may be behind before it is cut off.
 	queue = 16
+	// maxKey is the length of a viewer's key, which is kept for the whole run. Keys of the page have at most 13 characters.
+	maxKey = 100
 	// writeWithin is how long one write may take: a browser that sleeps holds nothing here.
 	writeWithin = 10 * time.Second
 )
@@ -82,6 +84,10 @@ func (s *Server) delivered() {
 
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	key := cmp.Or(r.URL.Query().Get("viewer"), r.RemoteAddr)
+	if len(key) > maxKey {
+		http.Error(w, fmt.Sprintf("viewer must have at most %d characters, got %d", maxKey, len(key)), http.StatusBadRequest)
+		return
+	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)

@@ -354,3 +354,11 @@ func TestAnAddressThatIsTakenIsSaid(t *testing.T) {
 	_, err := Listen(s.listener.Addr().String(), s.view, nil)
 	require.ErrorContains(t, err, "name another address")
 }
+
+// Each key is kept for the whole run.
+func TestALongViewerKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
+	require.Equal(t, "viewer must have at most 100 characters, got 101\n", get(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
+}

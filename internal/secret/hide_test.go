@@ -24,3 +24,19 @@ func TestASecretIsHiddenHoweverItStandsThere(t *testing.T) {
 	require.Equal(t, `{"t":"{token}"}`, Hide(`{"t":"a\u0026b\u003C\u002B"}`, "a&b<+"))
 	require.Equal(t, "a1b", Hide("a1b", "1"), "too short to be told from other text")
 }
+
+// A host name and a content coding are written in lower case.
+func TestALongSecretIsHiddenInAnyCase(t *testing.T) {
+	t.Parallel()
+	const mixed = "aB3dE5gH7jK9mN"
+	for text, want := range map[string]string{
+		"http://ab3de5gh7jk9mn.example/":               "http://{token}.example/",
+		"content coding AB3DE5GH7JK9MN is unknown":     "content coding {token} is unknown",
+		`{"t":"\u0061B3dE5gH7jK9mN"} %41b3de5gh7jk9mn`: `{"t":"{token}"} {token}`,
+		mixed: "{token}",
+	} {
+		require.Equal(t, want, Hide(text, mixed), text)
+	}
+	require.Equal(t, "short-one", Hide("short-one", "Short-One"))
+	require.Equal(t, "[redacted].example", Environment([]string{"BACKEND_TOKEN=" + mixed}).String("ab3de5gh7jk9mn.example"))
+}

@@ -27,6 +27,7 @@ type form struct {
 	text  string
 	word  bool // match whole words only, because short values are parts of other words
 	loose bool // base64: replace the neighbouring characters, too, which hold some bits of the value
+	fold  bool // text is in lower case and matches in any: host names and content codings are written in lower case
 }
 
 const (
@@ -86,14 +87,18 @@ func (v *Values) add(name, value string, word bool) {
 	}
 	all := []form{{name: name, text: value, word: word}}
 	if len(value) >= minLengthAnywhere {
-		digits := hex.EncodeToString([]byte(value))
-		all = append(all, form{name: name, text: digits}, form{name: name, text: strings.ToUpper(digits)})
+		all[0].text, all[0].fold = string(lowered([]byte(value))), true
+		all = append(all, form{name: name, text: hex.EncodeToString([]byte(value)), fold: true})
 		for _, text := range inBase64(value) {
 			all = append(all, form{name: name, text: text, loose: true})
 		}
 	}
 	for _, f := range all {
-		v.starts[f.text[0]] = append(v.starts[f.text[0]], len(v.forms))
+		first := f.text[0]
+		v.starts[first] = append(v.starts[first], len(v.forms))
+		if f.fold && 'a' <= first && first <= 'z' {
+			v.starts[first-'a'+'A'] = append(v.starts[first-'a'+'A'], len(v.forms))
+		}
 		v.forms = append(v.forms, f)
 	}
 }
@@ -167,7 +172,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 		look := func(starts []int) {
 			for _, i := range starts {
 				f := &v.forms[i]
-				if at+1 < len(text) && len(f.text) > 1 && text[at+1] != f.text[1] && !special[text[at+1]] && !special[text[at]] {
+				if at+1 < len(text) && len(f.text) > 1 && f.char(text[at+1]) != f.text[1] && !special[text[at+1]] && !special[text[at]] {
 					continue
 				}
 				if end := f.end(text, at, 0); end > to && f.bounded(text, at, end) {
@@ -219,6 +224,22 @@ func isAlphanumeric(c byte) bool {
 
 func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
+// char returns c as text has it.
+func (f *form) char(c byte) byte {
+	if f.fold && 'A' <= c && c <= 'Z' {
+		return c - 'A' + 'a'
+	}
+	return c
+}
+
+// continues reports whether text[done:] starts with a character.
+func (f *form) continues(done int, c []byte) bool {
+	if len(c) == 1 {
+		return f.text[done] == f.char(c[0])
+	}
+	return strings.HasPrefix(f.text[done:], string(c))
+}
+
 // Results of end without an occurrence.
 const (
 	absent     = -1
@@ -243,7 +264,7 @@ func (f *form) end(text []byte, at, done int) int {
 		}
 		return result >= 0
 	}
-	if c, n, width := decode(text[at:]); n > 0 && strings.HasPrefix(f.text[done:], string(c[:n])) && follow(at+width, done+n) {
+	if c, n, width := decode(text[at:]); n > 0 && f.continues(done, c[:n]) && follow(at+width, done+n) {
 		return result
 	}
 	if f.text[done] == '\\' { // JSON writes it twice, JSON in JSON four times
@@ -257,7 +278,7 @@ func (f *form) end(text []byte, at, done int) int {
 				return result
 			}
 		}
-	} else if text[at] == f.text[done] && follow(at+1, done+1) {
+	} else if f.char(text[at]) == f.text[done] && follow(at+1, done+1) {
 		return result
 	}
 	if done == 0 || f.word {
