@@ -41,61 +41,6 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 	@bin/soak run --connections 100 --seconds 30 --noop-interval 1 --runners '$(RUNNERS)' \
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
-# The settings of a suite are environment variables: make http-rampup STAGES=20,50 SEARCH=1
-HTTP_SUITE = bin/soak run $(@:http-%=%) $(if $(filter file,$(origin RUNNERS)),,--runners '$(RUNNERS)') --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: http-rampup
-http-rampup: build ## raise the request rate in stages, find the breaking point
-	@$(HTTP_SUITE)
-
-.PHONY: http-burst
-http-burst: build ## up to 2000 requests at once, and a health check after each burst
-	@$(HTTP_SUITE)
-
-.PHONY: http-upload
-http-upload: build ## large bodies in sequence and in parallel, compared by their hash
-	@$(HTTP_SUITE)
-
-.PHONY: http-throughput
-http-throughput: build ## requests by volume, by endpoint, and by how many at a time
-	@$(HTTP_SUITE)
-
-.PHONY: http-compare
-http-compare: build ## one backend against three behind nginx
-	@$(HTTP_SUITE)
-
-.PHONY: http-handshake
-http-handshake: build certs ## connect many clients by mutual TLS handshakes, none resumed (docs/handshake.md)
-	@bin/soak run handshake --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: sse-capacity
-sse-capacity: build ## add event streams in steps until one suffers (docs/stream-suites.md)
-	@bin/soak run capacity --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: sse-churn
-sse-churn: build ## let event streams come and go, account for every noop of each
-	@bin/soak run churn --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
-
-.PHONY: sse-fanout
-sse-fanout: build ## measure how long a broadcast takes to reach every event stream
-	@bin/soak run fanout --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: sse-resume
-sse-resume: build ## cut event streams while messages go on, account for every message of the time between (docs/resume.md)
-	@bin/soak run resume --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
-
-.PHONY: sse-storm
-sse-storm: build ## drop thousands of event streams at once, and see the service take them back (docs/storm.md)
-	@bin/soak run storm --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: sse-vanish
-sse-vanish: build ## let clients disappear without a FIN, and see after how long the service notices (docs/vanish.md)
-	@bin/soak run vanish --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
-.PHONY: sse-slow
-sse-slow: build ## let some clients read nothing, see whether others notice and the service's memory holds (docs/slow.md)
-	@bin/soak run slow --backend-url '$(BACKEND_URL)' --out '$(OUT)'
-
 .PHONY: build
 build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
@@ -206,10 +151,6 @@ campaign-sample: build ## the same thirty scenarios every time
 report-test: build ## report.html and the page of all runs in a real browser (chromium), from disk, without a network
 	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html ./internal/past
 
-.PHONY: report-pictures
-report-pictures: build ## take the pictures of docs/report.md from the latest run
-	@bin/soak report '$(OUT)/latest' && node internal/report/html/browser/screenshots.js '$(OUT)/latest/report.html' docs/report
-
 .PHONY: recording
 recording: build ## record a run in a terminal as docs/recording.svg (needs script of util-linux)
 	@node tools/recording/record.js docs/recording.svg bin/soak run --connections 1000 --seconds 40 --noop-interval 1 --progress full
@@ -254,10 +195,6 @@ up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
 .PHONY: down
 down: .env ## stop the stack; what Prometheus and Grafana stored stays
 	docker compose --profile '*' down --remove-orphans
-
-.PHONY: logs
-logs: .env ## follow the logs of the stack
-	@docker compose logs --follow --tail 50 || test $$? = 130 # Ctrl-C
 
 # PROMETHEUS_URL where it is given; else the stack of this machine's, where `make up` made one.
 .PHONY: capsule
@@ -371,11 +308,6 @@ aws-down: bin/soak-aws ## keep the runs' evidence (CAPSULE=0: not), destroy all 
 .PHONY: aws-sweep
 aws-sweep: bin/soak-aws ## find by its tag what is there, also where terraform's state is lost
 	@$(SOAK_AWS) sweep
-
-# From the registry, for all platforms, so that everybody has the same provider. Commit what it writes.
-.PHONY: aws-lock
-aws-lock: ## write the provider's lock file, on a machine that reaches registry.terraform.io; commit it
-	terraform -chdir=infra/terraform providers lock -platform=linux_amd64 -platform=linux_arm64 -platform=darwin_amd64 -platform=darwin_arm64
 
 .PHONY: aws-logs
 aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
