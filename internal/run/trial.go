@@ -28,7 +28,7 @@ func (s *session) tryService(ctx context.Context) error {
 	}
 	err = trial.Run(ctx, trial.Config{
 		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker, Padding: s.Plan.Padding(),
-		SubscribeToken: os.Getenv("SUBSCRIBE_TOKEN"), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"), AcceptEncoding: s.Plan.Accept(), HTTPVersion: s.Plan.HTTPVersion, FollowRedirects: s.Plan.FollowRedirects, Note: s.warn,
+		SubscribeToken: os.Getenv(s.service.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"), AcceptEncoding: s.Plan.Accept(), HTTPVersion: s.Plan.HTTPVersion, FollowRedirects: s.Plan.FollowRedirects, Note: s.warn,
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the description of %s does not fit what is at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -200,4 +201,16 @@ func TestAFieldIsQuotedAsItIsWritten(t *testing.T) {
 	require.Equal(t, `["a","b"]`, s.Said("message.event"))
 	require.Equal(t, "", s.Said("message.run"))
 	require.Equal(t, "", s.Said("publish.url"))
+}
+
+func TestATokenMayNameItsVariable(t *testing.T) {
+	const description = `{"name":"x","token":%q,"connect":{"url":"{base}?t={token}"},"message":"unchecked"}`
+	for _, name := range []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"} {
+		s, err := Parse(fmt.Appendf(nil, description, name))
+		require.NoError(t, err)
+		require.False(t, s.HasToken)
+		require.Equal(t, name, s.Variable())
+	}
+	_, err := Parse(fmt.Appendf(nil, description, "PUBLISH_TOKEN"))
+	require.ErrorContains(t, err, "it must be 'SUBSCRIBE_TOKEN' or 'BACKEND_TOKEN'")
 }

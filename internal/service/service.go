@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net/http"
@@ -47,6 +48,9 @@ type Request struct {
 	// OK are the statuses that confirm it; of the request of a stream: 200.
 	OK []int
 }
+
+// Variable is the environment variable that holds the token of a trial: the one that token names, or SUBSCRIBE_TOKEN.
+func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
 // Route is the method and the path of the request with its placeholders, such as "GET /event/connect". It names the
 // request in metrics and reports. It is "" of no request; url(n) is a path that only the function knows.

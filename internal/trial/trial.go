@@ -216,10 +216,10 @@ func openWithin(ctx context.Context, patience time.Duration, r stream.Request) (
 
 func (t *trial) subscribeRemedy() string {
 	switch {
-	case !t.s.HasToken:
+	case !t.s.HasToken && t.s.TokenVariable == "":
 		return "it sends no token: add token() and a header with {token}, if the service wants one"
 	case t.SubscribeToken == "":
-		return "set SUBSCRIBE_TOKEN"
+		return "set " + t.s.Variable()
 	}
 	return "the service does not accept that token for this topic"
 }
