@@ -41,7 +41,7 @@ type Config struct {
 	Published bool
 	// Most is the highest number that can be published to a topic; 0: not known.
 	Most uint64
-	// IgnoresSilence reports that nobody asks how long a stream was silent.
+	// IgnoresSilence turns off the measurement of the longest silence, which saves memory per stream.
 	IgnoresSilence bool
 	// ClientEnds: a stream that the client closes at the end is completed.
 	ClientEnds bool
