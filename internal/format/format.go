@@ -91,6 +91,9 @@ func inHours(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
+// InMilliseconds returns a duration as a number of milliseconds, to the microsecond.
+func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 // Milliseconds is a Duration that is given in them.
 func Milliseconds(v float64) string { return Duration(time.Duration(v * float64(time.Millisecond))) }
 

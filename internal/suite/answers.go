@@ -1,6 +1,10 @@
 package suite
 
-import "github.com/sse-soak/sse-soak/internal/verdict"
+import (
+	"github.com/sse-soak/sse-soak/internal/verdict"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
 
 // OfRequests is the unit of metrics that are a share of all requests.
 const OfRequests = "% of requests"
@@ -12,7 +16,7 @@ func (st *StageResult) answerMetrics(of string, bound bool) []verdict.Metric {
 	if st.OK.Count() == 0 {
 		return []verdict.Metric{failed}
 	}
-	ownMean := float64(st.Own.Mean().Microseconds()) / 1000
+	ownMean := format.InMilliseconds(st.Own.Mean())
 	out := []verdict.Metric{{Name: "mean " + of, Unit: "ms", Value: st.Mean(), Own: &ownMean, Bound: bound}}
 	for _, q := range []struct {
 		name string

@@ -119,7 +119,7 @@ func share(n, total int64) float64 {
 
 // milliseconds of a quantile.
 func quantile(h *shard.Histogram, q float64) float64 {
-	return float64(h.Quantile(q).Microseconds()) / 1000
+	return format.InMilliseconds(h.Quantile(q))
 }
 
 // A StageResult is a stage and what came of it.

@@ -100,7 +100,7 @@ func (s *Streams) slowEnds() string {
 	case s.m.Lateness.Count() == 0:
 		return ""
 	}
-	limit := milliseconds(s.m.Plan.Late())
+	limit := format.InMilliseconds(s.m.Plan.Late())
 	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanNoops*late {
 		return ""
 	}

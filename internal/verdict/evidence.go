@@ -25,7 +25,7 @@ type Evidence struct {
 
 	Actions []Acted // of --at, in their order
 
-	Ran  *Ran        // what the run was made with; nil: nobody wrote it down
+	Ran *Ran // what the run was made with; nil: nobody wrote it down
 }
 
 // An Assessment is what a suite concludes from the evidence.

@@ -84,7 +84,7 @@ func (s *Streams) openTime() {
 	}
 	if survived > 0 {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
-		s.Reconnect.Max = max(s.Reconnect.Max, milliseconds(longestBack))
+		s.Reconnect.Max = max(s.Reconnect.Max, format.InMilliseconds(longestBack))
 	}
 	s.Held = &Held{Planned: s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections), Held: open.Seconds()}
 	if s.Held.Planned > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -114,11 +115,9 @@ func (v *Verdict) runners(m *shard.Merged) {
 }
 
 func quantiles(h *shard.Histogram) Quantiles {
-	ms := milliseconds
+	ms := format.InMilliseconds
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 

@@ -42,7 +42,7 @@ func stallsNoops(m *shard.Merged) bool { return useOf(m).Stall > m.Plan.Late()/2
 // generator sums up what the runners took. Whether they were saturated is told by the lateness of noops, where there are any.
 func generator(m *shard.Merged) (g Generator) {
 	u := useOf(m)
-	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, milliseconds(u.Stall)
+	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, format.InMilliseconds(u.Stall)
 	for _, r := range m.Runners {
 		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
 	}
@@ -55,7 +55,7 @@ func (s *Streams) KeptUp() Criterion {
 	u := useOf(s.m)
 	var broken []string
 	limit := fmt.Sprintf("stall under %d ms", s.m.Plan.LateMS/2)
-	actual := fmt.Sprintf("stall %.0f ms", milliseconds(u.Stall))
+	actual := fmt.Sprintf("stall %.0f ms", format.InMilliseconds(u.Stall))
 	const notTheServers = ", so lateness is not the server's"
 	so := "" // many short waits make no noop late
 	switch c := s.Control; {

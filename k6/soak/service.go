@@ -82,21 +82,12 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	}
 	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
 	if err != nil {
-		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", thrown(err)))
+		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", sse.Thrown(err)))
 	}
 	if sobek.IsUndefined(text) {
 		return nil
 	}
 	return []byte(text.String())
-}
-
-// thrown is what a script threw, without where.
-func thrown(err error) error {
-	var e *sobek.Exception
-	if !errors.As(err, &e) {
-		return err
-	}
-	return errors.New(e.Value().String())
 }
 
 // undeclared is the service of a script that declares none, nil if it does.

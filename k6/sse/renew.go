@@ -24,7 +24,7 @@ func (s *eventSource) renew() error {
 		if err == nil {
 			err = s.takeRenewal(value)
 		}
-		return thrown(err)
+		return Thrown(err)
 	})
 }
 
@@ -113,8 +113,8 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	return fn, nil
 }
 
-// thrown is what a script threw, without where.
-func thrown(err error) error {
+// Thrown returns the error or value that a script threw, without its position.
+func Thrown(err error) error {
 	var e *sobek.Exception
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) || !errors.As(err, &e) {
 		return err

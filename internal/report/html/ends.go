@@ -57,7 +57,7 @@ func (s *Section) addGroups(g groups, caption, what, took string, of int) {
 // times are quantiles of a histogram.
 func times(h *shard.Histogram, quantiles ...float64) (row Row) {
 	for _, q := range quantiles {
-		row = append(row, Cell{Text: duration(millis(h.Quantile(q)))})
+		row = append(row, Cell{Text: duration(format.InMilliseconds(h.Quantile(q)))})
 	}
 	return row
 }

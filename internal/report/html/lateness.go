@@ -71,9 +71,9 @@ func quantiles(name string, h *shard.Histogram) Series {
 		if x >= n {
 			break
 		}
-		out.At, out.Values = append(out.At, x), append(out.Values, millis(h.Quantile(1-1/x)))
+		out.At, out.Values = append(out.At, x), append(out.Values, format.InMilliseconds(h.Quantile(1-1/x)))
 	}
-	out.At, out.Values = append(out.At, max(n, 1)), append(out.Values, millis(h.Max()))
+	out.At, out.Values = append(out.At, max(n, 1)), append(out.Values, format.InMilliseconds(h.Max()))
 	return out
 }
 
@@ -124,7 +124,7 @@ func (s *subject) heat() *Heat {
 // edge is an edge as short as it can be said.
 func edge(d time.Duration) string {
 	if d < time.Second {
-		return fmt.Sprintf("%v ms", millis(d))
+		return fmt.Sprintf("%v ms", format.InMilliseconds(d))
 	}
 	return fmt.Sprintf("%v s", d.Seconds())
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -99,9 +100,9 @@ func (s *series) addClients(buckets []shard.Bucket) {
 		if h == nil {
 			continue
 		}
-		put(&s.p50, millis(h.Quantile(.5)))
-		put(&s.p99, millis(h.Quantile(.99)))
-		put(&s.max, millis(h.Max()))
+		put(&s.p50, format.InMilliseconds(h.Quantile(.5)))
+		put(&s.p99, format.InMilliseconds(h.Quantile(.99)))
+		put(&s.max, format.InMilliseconds(h.Max()))
 		if s.rows == nil {
 			s.rows = make([][]int64, s.n)
 		}
@@ -215,8 +216,6 @@ func known(column []float64, from, to int) []float64 {
 	}
 	return slices.DeleteFunc(slices.Clone(column[from:to]), math.IsNaN)
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
