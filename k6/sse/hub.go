@@ -57,7 +57,7 @@ func (m *module) currentHub() *hub {
 		counts: make(map[*metrics.TagSet][]*eventCounter),
 		wake:   m.vu.RegisterCallback(),
 	}
-	beginRamp()
+	limitGarbage()
 	h.unwatch = context.AfterFunc(h.ctx, h.interrupt)
 	m.hub = h
 	return h

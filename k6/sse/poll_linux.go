@@ -45,7 +45,6 @@ type polled struct {
 	started  bool      // the poller has it; guarded by the poller's mu
 	drained  bool      // the last read has taken all that there was
 	ending   bool      // the peer has ended the connection: a read that leaves room may not be the last
-	ended    bool      // TLS has said that nothing follows
 	limited  bool      // it may read only what is left
 	called   bool      // its turn is in this round
 }
@@ -58,8 +57,6 @@ var (
 const (
 	eventsPerWait = 256
 	pollBuffer    = 32 << 10 // shared by all streams
-	// recordBuffer holds the largest record twice, so that a bytes.Buffer moves its rest to the front and does not grow.
-	recordBuffer = 40 << 10
 	// readsPerTurn bounds how long one busy stream keeps the others waiting.
 	readsPerTurn = 16
 	// incoming is what the poller is told of each connection, once for all that has come: a turn takes that, or asks for
@@ -81,7 +78,7 @@ func poll(conn net.Conn, s turner) *polled {
 	c := pollTCP(counted.Conn, s, counted.BytesRead)
 	if c != nil && secure != nil {
 		c.tls, under.Conn = secure, ciphertext{of: c, sent: counted.BytesWritten}
-		slim(secure)
+		releaseHandshake(secure)
 	}
 	return c
 }
@@ -165,9 +162,8 @@ func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
 
 // scratch is what the streams share while it is their turn.
 type scratch struct {
-	buf     [pollBuffer]byte
-	records [recordBuffer]byte
-	block   eventstream.Block
+	buf   [pollBuffer]byte
+	block eventstream.Block
 }
 
 // run reads until no connection is left.
@@ -258,13 +254,7 @@ func (c *polled) turn(shared *scratch) {
 		return
 	}
 	c.drained, c.reads = false, 0
-	if c.tls == nil {
-		c.source.turn(shared.buf[:], &shared.block)
-	} else {
-		lend(c.tls, shared.records[:])
-		c.source.turn(shared.buf[:], &shared.block)
-		takeBack(c.tls)
-	}
+	c.source.turn(shared.buf[:], &shared.block)
 	if c.reads == readsPerTurn && !c.drained {
 		_ = c.Close() // another turn, after those of the others
 	}
@@ -276,14 +266,7 @@ func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.take(p)
 	}
-	if !c.ended {
-		if err := bringRecord(c.tls, c.take); err != nil {
-			return 0, err
-		}
-	}
-	n, err := c.tls.Read(p)
-	c.ended = err != nil && err != errNotReady // it may come with the last bytes
-	return n, err                              //nolint:wrapcheck // errNotReady and io.EOF as they are
+	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF as they are
 }
 
 // take takes what is in the socket. A read that leaves room has taken all, which spares the

@@ -21,7 +21,6 @@ type Opener struct{ m *module }
 
 // NewOpener belongs into the init context, where metrics are registered.
 func NewOpener(vu modules.VU) *Opener {
-	begun()
 	return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}}
 }
 
@@ -49,9 +48,8 @@ type StreamsOptions struct {
 
 // Streams are event streams of one iteration with the same options. The iteration lasts until Over.
 type Streams struct {
-	hub   *hub
-	opts  sourceOptions
-	usual func() // ends the thrift
+	hub  *hub
+	opts sourceOptions
 }
 
 // Streams begins some. On the event loop.
@@ -65,7 +63,7 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 		return nil, fmt.Errorf("option http: %w", err)
 	}
 	state := network.State(o.m.vu, ImportPath)
-	g := &Streams{hub: o.m.currentHub(), usual: processThrift.hold()}
+	g := &Streams{hub: o.m.currentHub()}
 	g.hub.open++
 	g.opts.setDefaults()
 	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state)) //nolint:gosec // G115: k6 bounds the option
@@ -89,7 +87,6 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 func (g *Streams) Over(then func() error) {
 	g.hub.post(func() error {
 		g.hub.open--
-		g.usual()
 		return then()
 	})
 }

@@ -10,7 +10,7 @@ type contender struct {
 	name, what        string
 	of                service
 	start             func(n int) client
-	limitKB, limitCPU float64
+	limitKB           float64
 	peersKB, peersCPU string
 
 	memory []float64 // KB per connection
@@ -68,7 +68,7 @@ func (c *contender) perConnection(connections int) Metric {
 // perThousand is its CPU for what it receives.
 func (c *contender) perThousand(connections int, of string) Metric {
 	b := c.of.bench
-	return metric(c.name+", CPU-s per 1000 "+of, "s", c.cpu...).limited(c.limitCPU).peers(c.peersCPU).means(
+	return metric(c.name+", CPU-s per 1000 "+of, "s", c.cpu...).peers(c.peersCPU).means(
 		"user and system CPU (/proc/PID/stat) of %s over %v of steady state at %d connections, after the ramp, ÷ %s sent in it; "+
 			"nothing subtracted; %d in all windows, and each client received every one it was ever sent", c.what, b.window, connections, of, c.noops)
 }

@@ -21,7 +21,7 @@ import (
 
 // The limits of issue 18.
 const (
-	limitHTTP2KB    = 1.5
+	limitHTTP2KB    = 2
 	limitHTTP2TLSKB = 2
 	limitHTTP2Ratio = 1
 )

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	limitMergeSeconds = 10
-	limitMergeMB      = 500
+	limitMergeSeconds = 15
+	limitMergeMB      = 700
 )
 
 // measureMerge makes the files of a large run of an hour and has `soak merge` judge it.

@@ -10,8 +10,7 @@ import (
 
 // The limits of issue 18.
 const (
-	limitTLSKB  = 9
-	limitTLSCPU = .008
+	limitTLSKB = 9
 )
 
 // tlsScript is the soak script for a service that wants a certificate of its clients.
@@ -27,7 +26,7 @@ func (b *bench) measureTLS() []Metric {
 	defer encrypted.stop()
 	secure, open := encrypted.soakScript("TLS 1.3", tlsScript, nothing), plain.soakScript("plain", soakScript, nothing)
 	secure.what += " (the soak script with a client's certificate)"
-	secure.limitKB, secure.limitCPU = limitTLSKB, limitTLSCPU
+	secure.limitKB = limitTLSKB
 	b.inTurns(b.encrypted, secure, open)
 	return []Metric{
 		secure.perConnection(b.encrypted), open.perConnection(b.encrypted),
