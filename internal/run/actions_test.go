@@ -276,3 +276,10 @@ func TestActionsOutliveALostConnection(t *testing.T) {
 	require.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
 	require.Equal(t, []string{"rolled", ""}, []string{v.Actions[0].Output, v.Actions[1].Output})
 }
+
+// The action's process has ended, but one that it started still writes.
+func TestTheTailHasNoStartOfASecret(t *testing.T) {
+	t.Parallel()
+	_, tail := logOf(t, func(raw *os.File) { _, _ = raw.WriteString("ready\nuses 01234567") })
+	require.Equal(t, "ready\nuses [redacted]", tail)
+}

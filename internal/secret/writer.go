@@ -14,40 +14,98 @@ const (
 	cuts        = 64        // positions that are tried for such an end
 )
 
+// longestCharacter limits the bytes of one escaped character of a secret, on average.
+const longestCharacter = 12
+
 // A Writer writes text without secrets, as Values.Clean returns it, to another writer. The text may be of any length, and a
-// secret may be split over several writes: a Writer keeps the end of the text until it is known not to be part of one.
+// secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a secret.
 type Writer struct {
 	Found bool // whether anything was replaced
 
 	values *Values
 	out    io.Writer
-	rest   []byte
+	rest   []byte // the text that is not written yet
+	hidden int    // bytes at the start of rest that are replaced already: a secret may start in them
 }
 
 // Writer returns a Writer to out. The caller must close it.
 func (v *Values) Writer(out io.Writer) *Writer { return &Writer{values: v, out: out} }
 
+// overlap returns the length of the longest text that can contain a secret.
+func (v *Values) overlap() int {
+	longest := 0
+	for _, f := range v.forms {
+		longest = max(longest, len(f.text))
+	}
+	return max(2*context, longest*longestCharacter)
+}
+
 func (w *Writer) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
+	overlap := w.values.overlap()
 	for {
-		line := bytes.LastIndexByte(w.rest, '\n') + 1
-		if line == 0 && len(w.rest) <= longestLine+2*context {
+		line, full := bytes.LastIndexByte(w.rest, '\n')+1, len(w.rest) > longestLine+overlap
+		if line == 0 && !full {
 			return len(p), nil
 		}
-		end, safe := w.values.cut(w.rest, line)
-		if end == 0 {
+		end := w.values.cut(w.rest, line, full)
+		var err error
+		switch {
+		case end > 0 && end >= w.hidden:
+			err = w.next(end)
+		case full:
+			err = w.hide(len(w.rest) - overlap)
+		default:
 			return len(p), nil
 		}
-		if err := w.clean(w.rest[:end], safe); err != nil {
+		if err != nil {
 			return 0, err
 		}
-		w.rest = append([]byte(nil), w.rest[end:]...)
 	}
 }
 
-// Rest returns the end of the text that is not written yet, without secrets.
+// next writes the first n bytes of rest without secrets, and nothing if some of them are hidden.
+func (w *Writer) next(n int) error {
+	text, hidden := w.rest[:n], w.hidden > 0
+	w.rest, w.hidden = bytes.Clone(w.rest[n:]), 0
+	if hidden {
+		return nil
+	}
+	clean, found := w.values.Clean(text)
+	w.Found = w.Found || found
+	_, err := w.out.Write(clean)
+	return err //nolint:wrapcheck // of the caller's writer
+}
+
+// hide removes the first n bytes of rest and hides the others. It is for text without an end that is outside of any secret.
+func (w *Writer) hide(n int) error {
+	first := w.hidden == 0
+	w.rest = bytes.Clone(w.rest[n:])
+	w.hidden, w.Found = len(w.rest), true
+	if !first {
+		return nil
+	}
+	_, err := io.WriteString(w.out, Redacted)
+	return err //nolint:wrapcheck // of the caller's writer
+}
+
+// Rest returns the end of the text that is not written yet, without secrets. It replaces the start of a secret, too, if the
+// text has at least four characters of it.
 func (w *Writer) Rest() []byte {
-	clean, _ := w.values.Clean(w.rest)
+	if w.hidden > 0 {
+		return nil
+	}
+	open := len(w.rest)
+	for at := range w.rest[:max(0, open-minLengthToken+1)] {
+		if w.values.startsForm(w.rest, at) {
+			open = at
+			break
+		}
+	}
+	clean, _ := w.values.Clean(w.rest[:open])
+	if open < len(w.rest) {
+		clean = append(clean, Redacted...)
+	}
 	return clean
 }
 
@@ -55,25 +113,12 @@ func (w *Writer) Rest() []byte {
 func (w *Writer) Close() error { return w.Flush() }
 
 // Flush writes the text so far. A secret is not found if it continues in the next write.
-func (w *Writer) Flush() error {
-	rest := w.rest
-	w.rest = nil
-	return w.clean(rest, true)
-}
-
-func (w *Writer) clean(text []byte, safe bool) error {
-	clean, found := w.values.Clean(text)
-	if !safe {
-		clean, found = []byte(Redacted), true
-	}
-	w.Found = w.Found || found
-	_, err := w.out.Write(clean)
-	return err //nolint:wrapcheck // of the caller's writer
-}
+func (w *Writer) Flush() error { return w.next(len(w.rest)) }
 
 // LeftIn is Left for a text of any length.
 func (v *Values) LeftIn(text io.Reader) (string, error) {
-	part := make([]byte, 0, longestLine)
+	overlap := v.overlap()
+	part := make([]byte, 0, longestLine+overlap)
 	for {
 		n, err := io.ReadFull(text, part[len(part):cap(part)])
 		part = part[:len(part)+n]
@@ -86,40 +131,47 @@ func (v *Values) LeftIn(text io.Reader) (string, error) {
 		if err != nil {
 			return "", err //nolint:wrapcheck // of the caller's reader
 		}
-		part = part[:copy(part, part[len(part)-2*context:])]
+		part = part[:copy(part, part[len(part)-overlap:])]
 	}
 }
 
-// cut returns the length of the part of text that can be cleaned without the rest, 0 if there is none. It ends with a line if
-// line, the end of the last whole line, is positive. safe is false if a part would be too long: its end may be inside a secret.
-func (v *Values) cut(text []byte, line int) (end int, safe bool) {
+// cut returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. The part ends
+// with a line if line, the end of the last whole line, is positive. Only full text may end inside a line.
+func (v *Values) cut(text []byte, line int, full bool) int {
 	open, closed := v.spans(text)
-	if line > 0 {
-		end := bytes.LastIndexByte(text[:min(line, open+1)], '\n') + 1
-		if open < line {
-			end = bytes.LastIndexByte(text[:open], '\n') + 1
-		}
+	outside := func(end int) int { // of the secrets
 		for _, span := range slices.Backward(closed) {
 			if span[0] < end && end < span[1] {
-				end = bytes.LastIndexByte(text[:span[0]], '\n') + 1
+				return span[0]
 			}
 		}
-		if end > 0 || len(text) <= longestLine+2*context {
-			return end, true
+		return end
+	}
+	if line > 0 {
+		end := lineEnd(text, min(line, open))
+		for start := outside(end); start < end; start = outside(end) {
+			end = lineEnd(text, start)
+		}
+		if end > 0 || !full {
+			return end
 		}
 	}
-	end = min(open, len(text)-context)
+	end := min(open, len(text)-context)
 	for range cuts {
+		end = outside(end)
 		if end <= context {
 			break
 		}
 		if v.independent(text[end-context:end], text[end:min(len(text), end+context)]) {
-			return end, true
+			return end
 		}
 		end -= 997
 	}
-	return len(text), false
+	return 0
 }
+
+// lineEnd returns the end of the last whole line of text[:end].
+func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
 // independent reports whether two neighbouring texts have no secret in common.
 func (v *Values) independent(a, b []byte) bool {
@@ -157,9 +209,11 @@ func (v *Values) unfinished(text []byte, from, to int) int {
 }
 
 func (v *Values) startsUnfinished(text []byte, at int) bool {
-	if len(v.forms) > 0 && isCutEscape(text[at:]) {
-		return true
-	}
+	return len(v.forms) > 0 && isCutEscape(text[at:]) || v.startsForm(text, at)
+}
+
+// startsForm reports whether a form of a value starts at an offset, and ends with the text or continues behind it.
+func (v *Values) startsForm(text []byte, at int) bool {
 	starts := v.starts[text[at]]
 	if special[text[at]] {
 		if c, n, _ := decode(text[at:]); n > 0 && c[0] != text[at] {

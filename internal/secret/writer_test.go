@@ -93,3 +93,63 @@ func TestLeftInFindsASecretAcrossParts(t *testing.T) {
 	_, err = v.LeftIn(iotest.ErrReader(io.ErrClosedPipe))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
+
+// A line of "Cookie: Cookie: …" has no place at which it can be split.
+func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
+	t.Parallel()
+	v := Environment([]string{"BACKEND_TOKEN=" + token})
+	limit := longestLine + v.overlap()
+	for before := limit - len(token) - 1; before < limit+3; before += 9 {
+		text := strings.Repeat("Cookie: ", limit/8+1)[:before] + token + strings.Repeat("Cookie: ", 8) + "\nend\n"
+		out := written(t, v, text, limit+1)
+		for i := range len(token) - 7 {
+			require.NotContains(t, out, token[i:i+8], "the secret is at %d", before)
+		}
+		require.True(t, strings.HasPrefix(out, Redacted))
+	}
+
+	var out bytes.Buffer
+	w := v.Writer(&out)
+	for _, part := range []string{strings.Repeat("Cookie: ", limit/8+1), strings.Repeat("Cookie: ", limit/16) + "\n", "end\n"} {
+		_, err := io.WriteString(w, part)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	require.Equal(t, Redacted+"end\n", out.String())
+}
+
+// A TLS key may be longer than the text around the end of a part.
+func TestWriterAndLeftInFindALongSecretAcrossParts(t *testing.T) {
+	t.Parallel()
+	var key strings.Builder
+	for n := 0; key.Len() < 40<<10; n++ {
+		fmt.Fprintf(&key, "%d-", n)
+	}
+	v := Environment([]string{"TLS_PRIVATE_KEY=" + key.String()})
+	for _, before := range []int{100 << 10, longestLine - 60<<10, longestLine - 20<<10, longestLine, 2 * longestLine, 3*longestLine + 30<<10, 700 << 10} {
+		text := strings.Repeat("x ", before/2) + key.String() + strings.Repeat(" y", longestLine)
+		want, _ := v.Clean([]byte(text))
+		require.True(t, string(want) == written(t, v, text, 100_000), "the secret is at %d", before)
+		left, err := v.LeftIn(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Equal(t, "TLS_PRIVATE_KEY", left)
+	}
+}
+
+func TestRestHidesTheStartOfASecret(t *testing.T) {
+	t.Parallel()
+	v := Environment([]string{"BACKEND_TOKEN=" + token})
+	for text, want := range map[string]string{
+		"ready " + token[:20]:       "ready " + Redacted,
+		"ready " + token[:4]:        "ready " + Redacted,
+		"ready " + token[:3]:        "ready " + token[:3],
+		"ready " + token:            "ready " + Redacted,
+		token + " and " + token[:9]: Redacted + " and " + Redacted,
+		"100% of C:\\soak":          "100% of C:\\soak",
+	} {
+		w := v.Writer(io.Discard)
+		_, err := io.WriteString(w, text)
+		require.NoError(t, err)
+		require.Equal(t, want, string(w.Rest()), "%q", text)
+	}
+}
