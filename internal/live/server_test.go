@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -361,4 +362,11 @@ func TestALongViewerKeyIsRefused(t *testing.T) {
 	s := newStage(t, "127.0.0.1:0")
 	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
 	require.Equal(t, "viewer must have at most 100 characters, got 101\n", get(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
+}
+
+func TestTheConnectionLimitIsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../SECURITY.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("at most %d connections", maxConnections))
 }
