@@ -59,7 +59,7 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run}, to, &said))
 		require.Contains(t, said.String(), "BACKEND_TOKEN is a word or a number that anything may hold")
 		require.Contains(t, said.String(), "capsule  "+where+", ")
-		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus was named")
+		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
 		archive := where
 		if to != "" && to[0] == 's' {
 			archive += query

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// pack writes the files of a folder into an archive, in a folder of the name of the run, with their checksums first.
+// pack writes the files of dir to an archive. In the archive they are in a folder named testID, after their checksums.
 func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile}
 	var sums bytes.Buffer
@@ -47,10 +47,10 @@ func pack(ctx context.Context, dir, testID, file string) error {
 		return fmt.Errorf("pack the capsule: %w", err)
 	}
 	if size > mostBytes {
-		return fmt.Errorf("the run left %s, and `soak open` takes %s: leave files out of its folder", format.Bytes(size), format.Bytes(mostBytes))
+		return fmt.Errorf("the results must have at most %s, got %s; remove files that no run leaves", format.Bytes(mostBytes), format.Bytes(size))
 	}
 	level := gzip.DefaultCompression
-	if size > alwaysFit { // a log that has one line a million times packs so well that Open would take it for a bomb
+	if size > alwaysFit { // Open would refuse a log that repeats one line a million times: its ratio is too high
 		var packed counter
 		if err := write(ctx, &packed, dir, testID, names, level); err != nil {
 			return fmt.Errorf("pack the capsule: %w", err)
@@ -62,7 +62,7 @@ func pack(ctx context.Context, dir, testID, file string) error {
 	return atomicfile.Write(file, func(w io.Writer) error { return write(ctx, w, dir, testID, names, level) })
 }
 
-// A counter is how much was written.
+// A counter counts the bytes written to it.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {

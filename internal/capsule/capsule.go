@@ -1,6 +1,6 @@
-// Package capsule keeps the evidence of a run in one archive: its results, what Prometheus knew of its time, dashboards,
-// versions, image digests and kernel settings, each file with its checksum. The archive is a tar.gz with one folder, named
-// after the run; docs/capsule.md describes it.
+// Package capsule archives the evidence of a run: its results, the Prometheus data of its time, dashboards, versions, image
+// digests and kernel settings, each file with its checksum. The archive is a tar.gz with one folder, named after the run;
+// docs/capsule.md describes it.
 package capsule
 
 import (
@@ -16,14 +16,14 @@ import (
 // Schema is the version of the format. A reader refuses a later one.
 const Schema = 1
 
-// What an archive holds, in the folder of the run.
+// Names in an archive, in the folder of the run.
 const (
-	sumsFile       = "SHA256SUMS" // the first, as sha256sum writes it, of all others
+	sumsFile       = "SHA256SUMS" // the first file: the checksums of all others in the format of sha256sum
 	contentsFile   = "capsule.json"
 	versionsFile   = "versions.json"
 	kernelFile     = "kernel.json"
 	ResultsDir     = "results"    // of results/TESTID
-	PrometheusDir  = "prometheus" // bodies of remote write before snappy, in the order in which they are to be given
+	PrometheusDir  = "prometheus" // bodies of remote write before compression, in the order to send them
 	DashboardsDir  = "dashboards"
 	RequestPattern = "*.pb"
 )
@@ -36,15 +36,15 @@ type Contents struct {
 	Started    time.Time `json:"started"`
 	Ended      time.Time `json:"ended"`
 	Made       time.Time `json:"made"`
-	Soak       string    `json:"soak"` // version of who made it
+	Soak       string    `json:"soak"` // version of the soak that made it
 	Prometheus Snapshot  `json:"prometheus"`
 	LeftOut    []string  `json:"left_out,omitempty"` // sentences
 	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were replaced
 }
 
-// Snapshot is what was taken of a Prometheus.
+// A Snapshot describes the data of a Prometheus in an archive.
 type Snapshot struct {
-	Missing    string    `json:"missing,omitempty"` // why there is none, in a sentence
+	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
 	From       time.Time `json:"from,omitzero"`     // both included
 	To         time.Time `json:"to,omitzero"`
@@ -54,10 +54,10 @@ type Snapshot struct {
 	Requests   int       `json:"requests"`
 }
 
-// margin is the time around a run that is taken too: as far as Prometheus looks back for the value of a series.
+// margin is the time before and after a run whose data is read too: Prometheus looks back this far for the value of a series.
 const margin = 5 * time.Minute
 
-// ran is what a capsule needs of verdict.json.
+// ran holds the fields of verdict.json that a capsule needs.
 type ran struct {
 	TestID  string  `json:"testid"`
 	Verdict string  `json:"verdict"`
@@ -68,20 +68,20 @@ type ran struct {
 	} `json:"runners"`
 }
 
-// readVerdict says which run is in a folder, and when it was.
+// readVerdict reads the name and the times of the run in a folder.
 func readVerdict(folder string) (r ran, err error) {
 	err = regularfile.JSON(filepath.Join(folder, "verdict.json"), regularfile.Verdict, &r)
 	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
-		return r, fmt.Errorf("there is no folder %s: name a run by its test id, with --out where its folder is not in results, or by its folder", folder)
+		return r, fmt.Errorf("there is no folder %s; name the run by its test id (with --out if its folder is not in results) or by its folder", folder)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return r, fmt.Errorf("%s has no verdict.json: `soak merge %[1]s` makes the verdict of a run", folder)
+		return r, fmt.Errorf("%s has no verdict.json; run `soak merge %[1]s` to write it", folder)
 	}
 	if err != nil {
 		return r, fmt.Errorf("read the verdict in %s: %w", folder, err)
 	}
 	if r.TestID == "" || !filepath.IsLocal(r.TestID) || filepath.Base(r.TestID) != r.TestID || !packable(r.TestID) {
-		return r, fmt.Errorf("the verdict in %s is of a run named %q, which is no name of a folder", folder, r.TestID)
+		return r, fmt.Errorf("the verdict in %s names the run %q, which is not a valid folder name", folder, r.TestID)
 	}
 	return r, nil
 }

@@ -121,7 +121,7 @@ func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
 	denied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }))
 	t.Cleanup(denied.Close)
 	for address, want := range map[string]string{
-		"":                            "no Prometheus was named",
+		"":                            "no Prometheus address",
 		"http://me:pass-word@" + gone: "connection refused",
 		"http://me:pass-word@" + denied.Listener.Addr().String(): "answers 401 Unauthorized: who are you?",
 	} {
@@ -146,7 +146,7 @@ func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
 	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "must begin with http:// or https://")
 	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
-	require.ErrorContains(t, err, "has no verdict.json: `soak merge")
+	require.ErrorContains(t, err, "has no verdict.json; run `soak merge")
 	_, err = Make(t.Context(), Source{Results: filepath.Join(t.TempDir(), "none")}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "there is no folder")
 }
@@ -178,8 +178,8 @@ func TestNoSecretGoesIn(t *testing.T) {
 	for _, name := range []string{"results/.env", "results/certs/server-key.pem", "results/link.json", "results/shards/a.json.gz", "results/shards/c.json.gz"} {
 		require.NotContains(t, files, name)
 	}
-	require.Contains(t, fmt.Sprint(c.LeftOut), "results/shards/a.json.gz has a secret in it")
-	require.Contains(t, fmt.Sprint(c.LeftOut), "results/certs/server-key.pem is no file that a run leaves")
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/shards/a.json.gz was left out: it contains a secret")
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/certs/server-key.pem is not a file that a run writes")
 	require.Contains(t, files, "results/report.html")
 
 	// The page has a copy of what was redacted, in a form that no search finds.
@@ -250,7 +250,7 @@ func TestACapsuleWithASecretIsNotWritten(t *testing.T) {
 		require.NoFileExists(t, to)
 	}
 	_, c := made(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
-	require.Contains(t, fmt.Sprint(c.LeftOut), "results/[redacted].pem is no file that a run leaves")
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/[redacted].pem is not a file that a run writes")
 }
 
 // Whoever's they are, and whatever else stands in the line.

@@ -60,38 +60,38 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 		change func(e []entry) []entry
 		want   string
 	}{
-		"a name that leads out": {func(e []entry) []entry { return listed(e, "../../escaped", "x") }, "leads elsewhere"},
+		"a name that leads out": {func(e []entry) []entry { return listed(e, "../../escaped", "x") }, "leads out of the folder"},
 		"an absolute name": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
-		}, "leads elsewhere"},
+		}, "leads out of the folder"},
 		"a link": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/results/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, ""})
-		}, "no plain file"},
+		}, "is not a regular file"},
 		"a device": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, ""})
-		}, "no plain file"},
+		}, "is not a regular file"},
 		"another checksum": {func(e []entry) []entry {
 			at(e, "results/verdict.json").text = `{"verdict": "pass"}`
 			return e
-		}, "results/verdict.json has another checksum than SHA256SUMS says"},
+		}, "results/verdict.json does not match its checksum in SHA256SUMS"},
 		"a file that is missing": {func(e []entry) []entry {
 			return slices.DeleteFunc(e, func(e entry) bool { return strings.HasSuffix(e.Name, "run.json") })
 		}, "results/run.json is missing"},
 		"a file that is not listed": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
 		}, `"run-1/more" is not in SHA256SUMS`},
-		"a file twice":                 {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "there twice"},
+		"a file twice":                 {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "is in the archive twice"},
 		"a second folder":              {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
-		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "a line that is none of sha256sum"},
-		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "where SHA256SUMS has to be"},
-		"a name of control characters": {func(e []entry) []entry { return listed(e, "results/\u009b31m.json", "x") }, "a line that is none of sha256sum"},
+		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "has an invalid line"},
+		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "its first file must be SHA256SUMS"},
+		"a name of control characters": {func(e []entry) []entry { return listed(e, "results/\u009b31m.json", "x") }, "has an invalid line"},
 		"a test id of two lines": {func(e []entry) []entry { return changed(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
 			`names the run "run-1\nverdict pass"`},
 		"nothing": {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":  {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", alwaysFit+16<<20)) }, "over 100 times its size"},
+		"a bomb":  {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", alwaysFit+16<<20)) }, "would exceed the limits: 100 times the size"},
 		"a later format": {func(e []entry) []entry {
 			return changed(e, `"schema": 1`, `"schema": 2`)
-		}, "version 2, and this soak reads up to 1"},
+		}, "version 2, and this soak reads versions up to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +100,7 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, packed(t, c.change(entriesOf(t, good))), 0o600))
 			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
-			require.ErrorContains(t, err, "no capsule that can be trusted, nothing of it was kept")
+			require.ErrorContains(t, err, "is not a valid capsule; no file of it was kept")
 			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
 			assert.NoFileExists(t, "/tmp/escaped")
 			assert.NoDirExists(t, filepath.Join(dir, "in", "to"))
@@ -113,7 +113,7 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 		file := filepath.Join(dir, "damaged.tar.gz")
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		_, err := Open(t.Context(), file, filepath.Join(dir, "to"))
-		require.ErrorContains(t, err, "no capsule that can be trusted", "%d bytes", len(damaged))
+		require.ErrorContains(t, err, "is not a valid capsule", "%d bytes", len(damaged))
 	}
 }
 
@@ -141,7 +141,7 @@ func TestWhatIsMadeCanBeOpened(t *testing.T) {
 	require.Equal(t, c, again)
 	require.Contains(t, files, "results/ü ü.json")
 	require.Contains(t, files, "results/-rf.json")
-	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"results/two\nlines.json" has a name that no archive carries everywhere`)
+	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"results/two\nlines.json" has a name that is not valid on every system`)
 	require.Len(t, c.LeftOut, 7, "and the dashboards")
 	for name, text := range files {
 		require.Equal(t, format.Escape(text), text, name)
@@ -250,5 +250,5 @@ func TestALargeContentsFileIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
 	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
 	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
-	require.ErrorContains(t, err, "capsule.json has 12.0 MiB, and must have at most 4.0 MiB")
+	require.ErrorContains(t, err, "capsule.json must have at most 4.0 MiB, got 12.0 MiB")
 }

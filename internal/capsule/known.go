@@ -20,18 +20,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/history"
 )
 
-// known is what the series themselves say of versions, images and kernels: of the hosts that the run was on.
+// known holds the versions, images and kernel settings that the series contain, of the hosts of the run.
 type known struct {
 	series     map[string]bool
-	builds     map[string]map[string]string // labels, by the same as text
+	builds     map[string]map[string]string // labels, by their JSON text
 	containers map[string]container
 	kernels    map[string]map[string]string // by instance, then by setting
 }
 
-// A container is one that cAdvisor saw.
+// A container is the image of a container that cAdvisor saw.
 type container struct {
 	Image string `json:"image"`
-	ID    string `json:"image_id,omitempty"` // as Docker Compose notes it
+	ID    string `json:"image_id,omitempty"` // from a label of Docker Compose
 }
 
 func newKnown() *known {
@@ -43,7 +43,7 @@ const (
 	composeImage = "container_label_com_docker_compose_image"
 )
 
-// see looks at one series of a window.
+// see adds the labels and values of one series.
 func (k *known) see(s *history.Series) {
 	labels := history.Labels(s)
 	key := labelKey(labels)
@@ -80,10 +80,10 @@ type versions struct {
 	Soak       string               `json:"soak"`
 	Go         string               `json:"go"`
 	K6         []string             `json:"k6"`
-	Builds     []map[string]string  `json:"builds,omitempty"`     // labels of *_build_info and the like, as Prometheus has them
+	Builds     []map[string]string  `json:"builds,omitempty"`     // labels of *_build_info and of similar series
 	Containers map[string]container `json:"containers,omitempty"` // that cAdvisor saw, by name
 	Compose    map[string]string    `json:"compose,omitempty"`    // images that compose.yaml names, by service
-	Docker     map[string]string    `json:"docker,omitempty"`     // of these images, what Docker of the machine has that made the capsule: id and digests
+	Docker     map[string]string    `json:"docker,omitempty"`     // id and digests of these images, from Docker on the machine that made the capsule
 }
 
 func versionsOf(ctx context.Context, from Source, run ran, k *known) versions {
@@ -100,7 +100,7 @@ func versionsOf(ctx context.Context, from Source, run ran, k *known) versions {
 	return v
 }
 
-// composeImages are the images of compose.yaml by service; none where it is not there.
+// composeImages returns the images of compose.yaml by service, none if there is no such file.
 func composeImages(file string) map[string]string {
 	var compose struct {
 		Services map[string]struct {
@@ -120,10 +120,10 @@ func composeImages(file string) map[string]string {
 	return images
 }
 
-// dockerWithin is how long Docker may take for an answer: one that hangs must not hold up evidence.
+// dockerWithin limits the time of all calls of Docker: a Docker that hangs must not delay the capsule.
 const dockerWithin = 5 * time.Second
 
-// digests are what Docker knows of images; none where there is no Docker.
+// digests returns the ids and digests of images from Docker, none if there is no Docker.
 func digests(ctx context.Context, images []string) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, dockerWithin)
 	defer cancel()
@@ -138,7 +138,7 @@ func digests(ctx context.Context, images []string) map[string]string {
 	return found
 }
 
-// settingsThatMatter are the sysctls on which thousands of long connections depend.
+// settingsThatMatter are the sysctls that affect thousands of long connections.
 var settingsThatMatter = []string{
 	"fs/file-max", "fs/nr_open", "kernel/osrelease", "net/core/netdev_max_backlog", "net/core/rmem_max", "net/core/somaxconn", "net/core/wmem_max",
 	"net/ipv4/ip_local_port_range", "net/ipv4/tcp_congestion_control", "net/ipv4/tcp_fin_timeout", "net/ipv4/tcp_keepalive_intvl",
@@ -150,7 +150,7 @@ var settingsThatMatter = []string{
 // kernel is kernel.json.
 type kernel struct {
 	Here  map[string]string            `json:"here"`            // of the machine that made the capsule
-	Hosts map[string]map[string]string `json:"hosts,omitempty"` // of those that node_exporter is on, by instance
+	Hosts map[string]map[string]string `json:"hosts,omitempty"` // of the hosts with node_exporter, by instance
 }
 
 func kernelOf(k *known) kernel {

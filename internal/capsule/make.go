@@ -18,30 +18,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// A Source is where the evidence of a run is.
+// A Source names the places of the evidence of a run.
 type Source struct {
 	Results    string // folder of the run
-	Prometheus string // address, with user and password if it wants them; "": none
-	Without    string // why Prometheus is not asked, in a sentence; "": it is
+	Prometheus string // address, with user and password if needed; "": none
+	Without    string // why Prometheus is not asked, as a sentence; "": it is asked
 	Dashboards string // folder of dashboards; "": none
 	Compose    string // compose.yaml, which names the images of the stack; "": none
 	Secrets    Secrets
 	Version    string // of soak
 }
 
-// A making is a capsule that grows in a folder.
+// A making is a capsule under construction, in a folder.
 type making struct {
-	ctx      context.Context //nolint:containedctx // of Make, for all that it reads
+	ctx      context.Context //nolint:containedctx // of Make, for every read
 	dir      string
 	secrets  Secrets
 	contents Contents
 }
 
-// ErrHasData says that there is a capsule of the run with Prometheus's data already, and that the new one would have none.
-var ErrHasData = errors.New("the capsule that is there has Prometheus's data of the run, and a new one would not")
+// ErrHasData reports that the existing capsule of the run has Prometheus data, and the new one would have none.
+var ErrHasData = errors.New("the existing capsule has the Prometheus data of the run, and a new one would not")
 
-// Make writes the capsule of a run into a file, whole or not at all. A Prometheus that cannot be reached leaves a sentence
-// in it.
+// Make writes the capsule of a run to a file, completely or not at all. If Prometheus cannot be reached, the capsule
+// contains the reason.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Results)
 	if err != nil {
@@ -134,7 +134,7 @@ func (m *making) left(path string) (string, error) {
 	return m.secrets.LeftIn(text)
 }
 
-// addPrometheus takes what Prometheus knows of the run's time.
+// addPrometheus stores the Prometheus data of the run's time.
 func (m *making) addPrometheus(ctx context.Context, address, without string) (*known, error) {
 	k := newKnown()
 	if without != "" {
@@ -142,7 +142,7 @@ func (m *making) addPrometheus(ctx context.Context, address, without string) (*k
 		return k, nil
 	}
 	if address == "" {
-		m.contents.Prometheus.Missing = "no Prometheus was named: --prometheus, or PROMETHEUS_URL"
+		m.contents.Prometheus.Missing = "no Prometheus address; set --prometheus or PROMETHEUS_URL"
 		return k, nil
 	}
 	prometheus, err := history.At(address)
@@ -155,7 +155,7 @@ func (m *making) addPrometheus(ctx context.Context, address, without string) (*k
 	}
 	snapshot.From, snapshot.To = snapshot.From.Truncate(time.Millisecond), snapshot.To.Truncate(time.Millisecond)
 	clean := map[string]string{} // of each value of a label
-	var ours error               // not of Prometheus
+	var ours error               // an error of this program, not of Prometheus
 	err = prometheus.Take(ctx, snapshot.From, snapshot.To, func(series []*history.Series) error {
 		for _, s := range series {
 			for _, label := range s.Labels {
@@ -189,13 +189,13 @@ func (m *making) addPrometheus(ctx context.Context, address, without string) (*k
 	case ctx.Err() != nil:
 		return k, ctx.Err()
 	case err != nil:
-		if err := os.RemoveAll(filepath.Join(m.dir, PrometheusDir)); err != nil { // half an hour would look like a whole one
+		if err := os.RemoveAll(filepath.Join(m.dir, PrometheusDir)); err != nil { // part of the data would look like all of it
 			return k, err
 		}
 		m.contents.Prometheus.Missing = m.secrets.String(err.Error())
 		return newKnown(), nil
 	case snapshot.Samples+snapshot.Histograms == 0:
-		m.contents.Prometheus.Missing = fmt.Sprintf("Prometheus at %s has nothing of the time from %s to %s", snapshot.Address,
+		m.contents.Prometheus.Missing = fmt.Sprintf("Prometheus at %s has no data from %s to %s", snapshot.Address,
 			snapshot.From.Format(time.RFC3339), snapshot.To.Format(time.RFC3339))
 		return k, nil
 	}
@@ -205,7 +205,7 @@ func (m *making) addPrometheus(ctx context.Context, address, without string) (*k
 
 func (m *making) addDashboards(folder string) error {
 	if folder == "" {
-		m.leaveOut("the dashboards were not found beside this program")
+		m.leaveOut("the dashboards were not found next to this program")
 		return nil
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
@@ -248,8 +248,8 @@ func (m *making) addJSON(name string, v any) error {
 	}
 	text = []byte(format.Escape(string(text))) // in JSON, such characters are in strings only
 	if name == contentsFile && len(text) >= mostContents {
-		return fmt.Errorf("%s would have %s, and `soak open` accepts %s; remove the files from the results that no run leaves", name,
-			format.Bytes(len(text)), format.Bytes(mostContents))
+		return fmt.Errorf("%s must have at most %s, got %s; remove files from the results that no run leaves", name,
+			format.Bytes(mostContents), format.Bytes(len(text)))
 	}
 	if name == contentsFile { // names files, such as token.log, whose names look like secrets
 		return m.put(name, append(text, '\n'))

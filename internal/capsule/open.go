@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
-// What an archive may hold: samples pack to a seventh of their size (node_exporter, every second).
+// Limits of an archive. Samples pack to a seventh of their size (node_exporter, every second).
 const (
 	mostBytes = 16 << 30
 	mostRatio = 100
@@ -33,12 +33,13 @@ const (
 	mostPadding = 1 << 20 // bytes behind the end of a tar
 )
 
-// Open unpacks an archive into a folder that is empty or not there yet. Whoever made it is not trusted: names that lead
-// elsewhere, links, files that are missing or too many, wrong checksums and too much data are errors, and leave nothing.
+// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive: names
+// outside of the folder, links, missing or unlisted files, wrong checksums and too much data are errors. After an error it
+// removes all unpacked files.
 func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	in, err := openArchive(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return c, fmt.Errorf("there is no capsule %s: name the file that `soak capsule` made, or s3://BUCKET/NAME", file)
+		return c, fmt.Errorf("there is no capsule %s; name a file that `soak capsule` made, or s3://BUCKET/NAME", file)
 	}
 	if errors.Is(err, regularfile.ErrNotRegular) {
 		return c, fmt.Errorf("open the capsule: %s must be a regular file", file)
@@ -54,7 +55,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return c, fmt.Errorf("%s is not empty: name a folder that is, or that is not there yet", dir)
+		return c, fmt.Errorf("%s is not empty; name an empty folder or one that does not exist", dir)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return c, err
 	}
@@ -73,7 +74,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), clean)
 	}
-	return c, errors.Join(fmt.Errorf("%s is no capsule that can be trusted, nothing of it was kept: %w", file, err), clean)
+	return c, errors.Join(fmt.Errorf("%s is not a valid capsule; no file of it was kept: %w", file, err), clean)
 }
 
 // openArchive opens an archive, or the one that a link named by the user leads to.
@@ -85,7 +86,7 @@ func openArchive(file string) (*os.File, error) {
 	return regularfile.Open(path, mostBytes)
 }
 
-// HasData says whether a file is a capsule of a run, with Prometheus's data. It reads only its beginning.
+// HasData reports whether a file is a capsule of a run with Prometheus data. It reads only the start of the file.
 func HasData(file, testID string) bool {
 	in, err := openArchive(file)
 	if err != nil {
@@ -121,11 +122,11 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// An unpacking checks what it takes out.
+// An unpacking checks the files that it unpacks.
 type unpacking struct {
 	root *os.Root
-	top  string            // the folder that all is in
-	sums map[string]string // that are still to come
+	top  string            // the folder in the archive
+	sums map[string]string // of the files that are not unpacked yet
 	left int64             // bytes
 }
 
@@ -137,7 +138,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 	defer root.Close()
 	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return c, fmt.Errorf("it is no tar.gz: %w", err)
+		return c, fmt.Errorf("it is not a tar.gz: %w", err)
 	}
 	u := &unpacking{root: root, left: most}
 	files := tar.NewReader(zip)
@@ -152,9 +153,9 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 	}
 	switch {
 	case err == nil:
-		return c, errors.New("there is more behind its end")
+		return c, errors.New("there is data after its end")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return c, errors.New("it is cut off")
+		return c, errors.New("it is truncated")
 	case !errors.Is(err, io.EOF):
 		return c, err
 	}
@@ -162,23 +163,23 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 		return c, errors.New("it is empty")
 	}
 	for name := range u.sums {
-		return c, fmt.Errorf("%s is missing, which %s lists (with %d others)", name, sumsFile, len(u.sums)-1)
+		return c, fmt.Errorf("%s is missing; %s lists it (%d others are missing)", name, sumsFile, len(u.sums)-1)
 	}
 	return readContents(root)
 }
 
-// file takes one file out.
+// file unpacks one file.
 func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 	top, name, _ := strings.Cut(h.Name, "/")
 	switch {
 	case h.Typeflag != tar.TypeReg:
-		return fmt.Errorf("%q is no plain file", h.Name)
+		return fmt.Errorf("%q is not a regular file", h.Name)
 	case !filepath.IsLocal(h.Name) || path.Clean(h.Name) != h.Name || name == "" || strings.Contains(h.Name, `\`):
-		return fmt.Errorf("the name %q leads elsewhere", h.Name)
+		return fmt.Errorf("the name %q leads out of the folder", h.Name)
 	case u.sums == nil && name != sumsFile:
-		return fmt.Errorf("it begins with %q, where %s has to be", h.Name, sumsFile)
+		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
 	case h.Size < 0 || h.Size > u.left:
-		return fmt.Errorf("with %q it would unpack to over %d times its size, or %d GiB, as no capsule does", h.Name, mostRatio, mostBytes>>30)
+		return fmt.Errorf("%q would exceed the limits: %d times the size of the archive, %d GiB", h.Name, mostRatio, mostBytes>>30)
 	}
 	u.left -= h.Size
 	if u.sums == nil {
@@ -187,7 +188,7 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 	}
 	want, listed := u.sums[name]
 	if !listed || top != u.top {
-		return fmt.Errorf("%q is not in %s, or there twice", h.Name, sumsFile)
+		return fmt.Errorf("%q is not in %s, or is in the archive twice", h.Name, sumsFile)
 	}
 	delete(u.sums, name)
 	if err := u.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -203,7 +204,7 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 		return err
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
-		return fmt.Errorf("%s has another checksum than %s says: it was damaged or changed", name, sumsFile)
+		return fmt.Errorf("%s does not match its checksum in %s; it was damaged or changed", name, sumsFile)
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 // readSums reads the checksums, as sha256sum writes them.
 func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > mostSums {
-		return fmt.Errorf("%s is larger than that of any run", sumsFile)
+		return fmt.Errorf("%s is larger than in any run", sumsFile)
 	}
 	text, err := io.ReadAll(content)
 	if err != nil {
@@ -221,11 +222,11 @@ func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile || !packable(name) {
-			return fmt.Errorf("%s has a line that is none of sha256sum: %.80q", sumsFile, line)
+			return fmt.Errorf("%s has an invalid line: %.80q", sumsFile, line)
 		}
 		u.sums[name] = sum
 		if len(u.sums) > mostFiles {
-			return fmt.Errorf("it has over %d files, which no run has", mostFiles)
+			return fmt.Errorf("it must have at most %d files", mostFiles)
 		}
 	}
 	out, err := u.root.OpenFile(sumsFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -239,8 +240,8 @@ func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
 func readContents(root *os.Root) (c Contents, err error) {
 	info, err := root.Stat(contentsFile)
 	if err == nil && info.Size() > mostContents {
-		return c, fmt.Errorf("%s has %s, and must have at most %s; get the archive from its author again", contentsFile,
-			format.Bytes(info.Size()), format.Bytes(mostContents))
+		return c, fmt.Errorf("%s must have at most %s, got %s; get the archive from its author again", contentsFile,
+			format.Bytes(mostContents), format.Bytes(info.Size()))
 	}
 	var text []byte
 	if err == nil {
@@ -253,11 +254,11 @@ func readContents(root *os.Root) (c Contents, err error) {
 	case err != nil:
 		return c, fmt.Errorf("read %s: %w", contentsFile, err)
 	case c.Schema < 1 || c.Schema > Schema:
-		return c, fmt.Errorf("its format has the version %d, and this soak reads up to %d: open it with the soak that made it, or a newer one", c.Schema, Schema)
+		return c, fmt.Errorf("its format has version %d, and this soak reads versions up to %d; open it with a newer soak", c.Schema, Schema)
 	case !packable(c.TestID):
-		return c, fmt.Errorf("%s names the run %q, which is no name of a folder", contentsFile, c.TestID)
+		return c, fmt.Errorf("%s names the run %q, which is not a valid folder name", contentsFile, c.TestID)
 	case c.TestID == "" || c.Ended.Before(c.Started):
-		return c, fmt.Errorf("%s does not say which run it is of, and when that was", contentsFile)
+		return c, fmt.Errorf("%s must have the name and the times of the run", contentsFile)
 	}
 	for _, text := range []*string{&c.Verdict, &c.Soak, &c.Prometheus.Missing, &c.Prometheus.Address} {
 		*text = oneLine.Replace(*text)

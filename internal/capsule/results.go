@@ -16,17 +16,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/regularfile"
 )
 
-// kinds are the files of a run. Whatever else lies in its folder, such as keys and certificates, is nobody's evidence.
+// kinds are the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// inPage says that report.html carries a copy of a file, which no search finds.
+// inPage reports whether report.html contains an encoded copy of a file, in which no search finds a secret.
 func inPage(name string) bool { return name == "verdict.json" || filepath.Ext(name) == ".csv" }
 
 const page = "report.html"
 
 // addResults copies the folder of a run, without secrets.
 func (m *making) addResults(folder string) error {
-	var stale bool // the page has a copy of what was redacted
+	var stale bool // the page has a copy of a redacted file
 	var later []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err := errors.Join(err, m.ctx.Err()); err != nil {
@@ -41,10 +41,10 @@ func (m *making) addResults(folder string) error {
 		case d.IsDir():
 			return nil
 		case !packable(name):
-			m.leaveOut("%q has a name that no archive carries everywhere", filepath.Join(ResultsDir, name))
+			m.leaveOut("%q has a name that is not valid on every system", filepath.Join(ResultsDir, name))
 			return nil
 		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
-			m.leaveOut("%s is no file that a run leaves", filepath.Join(ResultsDir, name))
+			m.leaveOut("%s is not a file that a run writes", filepath.Join(ResultsDir, name))
 			return nil
 		case name == page:
 			later = append(later, name)
@@ -58,7 +58,7 @@ func (m *making) addResults(folder string) error {
 		return fmt.Errorf("read the results in %s: %w", folder, err)
 	}
 	if stale {
-		m.leaveOut("%s has copies of files in which secrets were replaced: `soak report` makes it anew", page)
+		m.leaveOut("%s has copies of files in which secrets were replaced; run `soak report` to write it again", page)
 		return nil
 	}
 	for _, name := range later {
@@ -74,7 +74,7 @@ func packable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
 }
 
-// addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.
+// addFile copies one file without secrets. found reports whether there was one. A compressed file with a secret is left out.
 func (m *making) addFile(path, name string) (found bool, err error) {
 	if err := m.checkName(name); err != nil {
 		return false, err
@@ -97,10 +97,10 @@ func (m *making) addFile(path, name string) (found bool, err error) {
 			m.leaveOut("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(mostFile))
 			return false, nil
 		case err != nil:
-			m.leaveOut("%s cannot be read, so that nobody knows whether a secret is in it: %v", name, err)
+			m.leaveOut("%s was left out: it cannot be searched for secrets: %v", name, err)
 			return false, nil
 		case secret:
-			m.leaveOut("%s has a secret in it", name)
+			m.leaveOut("%s was left out: it contains a secret", name)
 			return true, nil
 		}
 		if _, err := in.Seek(0, io.SeekStart); err != nil {
@@ -142,7 +142,7 @@ func (m *making) packedSecret(packed io.Reader) (bool, error) {
 	return m.secrets.copy(io.Discard, text, false)
 }
 
-// unpacked returns a reader of the content of a compressed file. It fails with errUnpacked behind mostFile bytes.
+// unpacked returns a reader of the content of a compressed file. It fails with errUnpacked after mostFile bytes.
 func unpacked(packed io.Reader) (io.Reader, error) {
 	in, err := gzip.NewReader(packed)
 	if err != nil {

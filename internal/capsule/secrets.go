@@ -26,7 +26,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 	return Secrets{secret.Environment(environment, addresses...)}
 }
 
-// copy copies text without secrets. isPage says that it is report.html, whose code stays as it is.
+// copy copies text without secrets. isPage means that the text is report.html, whose code is not changed.
 func (s Secrets) copy(out io.Writer, text io.Reader, isPage bool) (found bool, err error) {
 	clean := s.Writer(out)
 	var to io.WriteCloser = clean
@@ -37,7 +37,7 @@ func (s Secrets) copy(out io.Writer, text io.Reader, isPage bool) (found bool, e
 	return clean.Found, errors.Join(err, to.Close())
 }
 
-// code matches the code of report.html: it is the same in every report of a version, and the page's policy has its hash.
+// code matches the code of report.html, which is the same in every report of a version. The policy of the page has its hash.
 var code = regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>`)
 
 const (
@@ -59,7 +59,7 @@ func (w *pageWriter) Write(p []byte) (int, error) {
 
 func (w *pageWriter) Close() error { return errors.Join(w.pass(true), w.clean.Close()) }
 
-// pass writes what is complete, at the end everything.
+// pass writes the complete parts, and everything at the end.
 func (w *pageWriter) pass(end bool) error {
 	for {
 		at := code.FindIndex(w.rest)

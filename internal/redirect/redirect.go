@@ -1,8 +1,8 @@
-// Package redirect decides which redirects a client follows. It is the rule of runners, probe and trial.
+// Package redirect decides which redirects a client follows. Runners, probe and trial use it.
 //
-// A redirect within one origin is followed. One to another origin is refused by default: the service under test could
-// otherwise send the load, and the tokens of its users, to a third party. Where the user allows it, the other origin gets
-// no header of the request's author, no body and no Referer.
+// A redirect within one origin is followed. A redirect to another origin is refused by default: otherwise, the service under
+// test could send the load and the tokens of its users to a third party. If the user allows it, the other origin gets no
+// header of the service description, no body and no Referer.
 package redirect
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Check reports whether a redirect leads to another origin. The error says why it is not followed: follow is false, or
-// the request has a body, which a token may be in.
+// Check reports whether a redirect leads to another origin. It returns an error if that redirect must not be followed, because
+// follow is false, or because the request has a body, which may contain a token.
 func Check(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
 	other := Origin(to)
 	switch {
@@ -33,7 +33,7 @@ func Origin(u *url.URL) string {
 	if port := u.Port(); port == "" || port == defaultPorts[u.Scheme] {
 		host = strings.TrimSuffix(host, ":"+u.Port())
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: host}).String() // which escapes what is not ASCII
+	return (&url.URL{Scheme: u.Scheme, Host: host}).String() // escapes characters that are not ASCII
 }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}

@@ -1,6 +1,6 @@
 package regularfile
 
-// NoFollow is unix only; Open looks at the file before it opens it.
+// NoFollow has no effect on Windows. Open checks the type of the file before it opens the file.
 const NoFollow = 0
 
 const nonBlock = 0

@@ -1,5 +1,5 @@
-// Package regularfile opens files that another user or an archive may have put in place. A symbolic link, a pipe or a
-// device under the expected name can block a reader forever, or never end.
+// Package regularfile opens files that another user or an archive may have created. A symbolic link, a pipe or a device with
+// the expected name could block a reader forever, or never end.
 package regularfile
 
 import (
@@ -31,7 +31,7 @@ var (
 // Open opens a regular file of at most limit bytes for reading. It does not follow a symbolic link in the last element of
 // path, and does not wait for the writer of a pipe.
 func Open(path string, limit int64) (*os.File, error) {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // to open a device may have effects
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // opening a device may have side effects
 		return nil, failed(path, ErrNotRegular)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) //nolint:gosec // G304: a file of a run; it is checked below
@@ -45,7 +45,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// check repeats the look at the file's type: another file may have taken its place before it was opened.
+// check checks the type of the open file again: another file may have replaced it before it was opened.
 func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Command is a command line as it may be published: what looks like a secret in it is replaced, and so is what stands
-// behind a flag whose name is that of one.
+// Command returns a command line for publication. It replaces text that looks like a secret, and the value of each flag whose
+// name is that of a secret.
 func Command(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {

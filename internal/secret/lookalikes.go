@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A lookalike is what looks like a secret, whoever's it is: the group "secret" is replaced. Where there is a group "name" it
-// has to be one under which secrets go. Only what is near one of the hints, in lower case, is looked at: expressions like
-// these take seconds for the line of some MB that a shard is.
+// A lookalike is a pattern of secrets that this program does not know. The group "secret" is replaced. If there is a group
+// "name", Named must match it. Only text near one of the hints (in lower case) is searched, because such expressions need
+// seconds for a line of some MB, such as a shard.
 type lookalike struct {
 	hints []string
 	is    *regexp.Regexp
@@ -33,25 +33,25 @@ var lookalikes = []lookalike{
 // scheme may stand before a token.
 const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 
-// told is what stands behind the name of a header.
+// told matches the text after the name of a header.
 const told = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\],;{([][^\s"'\\<>\],;]*)`
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// replaced is what may be in a secret's place already: ours, and Go's in a URL.
+// replaced lists texts that already replace a secret: Redacted, and the one of Go in a URL.
 var replaced = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless is a value that is no secret unless its name ends as that of one does, as that of token_ttl_s does not.
+// harmless matches values that are secrets only if Variable matches their name, so the value of token_ttl_s is none.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
-// What belongs to a secret begins so far before a hint at most, and ends so far behind it: servers take no longer header.
+// A secret with its name is at most this far before and behind a hint, in bytes. Servers accept no longer header.
 const (
 	before = 256
 	behind = 8 << 10
 )
 
-// Redact replaces in a line what looks like a secret, whoever's it is.
+// Redact replaces all text in a line that looks like a secret.
 func Redact(line []byte) []byte {
 	for _, like := range lookalikes {
 		line = like.redact(line)
@@ -64,7 +64,7 @@ func (l *lookalike) redact(line []byte) []byte {
 	done := 0
 	for _, near := range l.near(line) {
 		for _, at := range l.is.FindAllSubmatchIndex(line[near[0]:near[1]], -1) {
-			if at[0] == 0 && near[0] > 0 || !l.isSecret(line[near[0]:near[1]], at) { // the former may be half a name
+			if at[0] == 0 && near[0] > 0 || !l.isSecret(line[near[0]:near[1]], at) { // a match at the start of a part may begin in the middle of a name
 				continue
 			}
 			value := 2 * l.is.SubexpIndex("secret")
@@ -78,7 +78,7 @@ func (l *lookalike) redact(line []byte) []byte {
 	return append(out, line[done:]...)
 }
 
-// isSecret looks at one match: at name and value.
+// isSecret checks the name and the value of one match.
 func (l *lookalike) isSecret(text []byte, at []int) bool {
 	group := func(name string) string {
 		i := 2 * l.is.SubexpIndex(name)
@@ -95,7 +95,7 @@ func (l *lookalike) isSecret(text []byte, at []int) bool {
 	return Named(name) && (Variable(name) || !harmless.MatchString(value))
 }
 
-// near are the parts of a line around hints, from and to, in order and apart.
+// near returns the parts of a line around hints as [from, to), sorted and not overlapping.
 func (l *lookalike) near(line []byte) (parts [][2]int) {
 	lower := lowered(line)
 	var hits []int
@@ -121,7 +121,7 @@ func (l *lookalike) near(line []byte) (parts [][2]int) {
 	return parts
 }
 
-// lowered has each byte where it was, which bytes.ToLower does not promise.
+// lowered returns text in lower case. Unlike bytes.ToLower, it keeps the offset of every byte.
 func lowered(text []byte) []byte {
 	lower := slices.Clone(text)
 	for i, c := range lower {

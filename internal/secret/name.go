@@ -1,18 +1,18 @@
-// Package secret knows secrets by the names under which they go.
+// Package secret finds secrets in text, by their names or their values, and replaces them.
 package secret
 
 import "regexp"
 
-// Words are those of which one is in each name that Named knows, in lower case: a text without any of them has no such name.
+// Words lists words in lower case. Every name that Named matches contains one of them.
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
 var named = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
-// Named says that the value of a header, a parameter or a key of this name may be a secret. It rather says it too often.
+// Named reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
 func Named(name string) bool { return named.MatchString(name) }
 
 var variable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// Variable says that a variable of this name holds a secret. Of those with other names that Named knows many hold none, such
-// as SSH_AUTH_SOCK and XDG_SESSION_TYPE.
+// Variable reports whether an environment variable of this name holds a secret. It is stricter than Named, which also matches
+// SSH_AUTH_SOCK and XDG_SESSION_TYPE.
 func Variable(name string) bool { return variable.MatchString(name) }
