@@ -30,7 +30,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		{[]string{"run", "--on", "k8s", "--overlay", "../../infra/k6-operator/overlays/local", "--out", out}, 2},
 		{[]string{"run", "churn", "--on", "moon", "--out", out}, exitUsage},
 		{[]string{"run", "handshake", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
-		{[]string{"run", "compare", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
+		{[]string{"run", "cluster", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
 		{[]string{"run", "capacity", "--runner", "1/2", "--testid", "t", "--backend-url", "http://h", "--out", out}, exitUsage},
 		{[]string{"run", "churn", "--runner", "1/2", "--out", out}, exitUsage},
 		{[]string{"attach", "t", "--out", out}, 2},

@@ -24,7 +24,7 @@ func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
 
 func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	compare, err := suite.Of(plan.Plan{Suite: "compare"})
+	compare, err := suite.Of(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	for _, d := range []*local{
 		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinNone, true), pinned(t, compare, plan.PinNone, true),
@@ -53,7 +53,7 @@ func TestRunnersOfATargetElsewhereHaveAllCores(t *testing.T) {
 	d := pinned(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
 	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners have all cores"}, d.seen.Warnings)
-	compare, err := suite.Of(plan.Plan{Suite: "compare"})
+	compare, err := suite.Of(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	d = pinned(t, compare, "", false)
 	require.Empty(t, d.runnerCores)

@@ -11,7 +11,7 @@ import (
 // What was asked has its own rate, minimum and maximum in each suite that asks more than one thing.
 func TestEachEndpointHasARow(t *testing.T) {
 	t.Parallel()
-	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "compare": kindLoad} {
+	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "cluster": kindLoad} {
 		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kind, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
 			answers("a", 100, 5).answers("a", 100, 50).answers("a", 90, 8, shard.TagEndpoint, "math.add").
 			answers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrong).answers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
@@ -35,7 +35,7 @@ func TestOneEndpointHasNoTable(t *testing.T) {
 // Of two targets each has its own rows, over its own time.
 func TestEndpointsOfTwoTargetsAreApart(t *testing.T) {
 	t.Parallel()
-	r := runOf("compare", fixedParameters,
+	r := runOf("cluster", fixedParameters,
 		shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 200},
 		shard.Stage{Name: "b", Title: "b", Kind: kindLoad, Target: cluster, Start: 10, Seconds: 20, Concurrency: 5, Requests: 200},
 	)

@@ -36,7 +36,7 @@ func TestJudgeLeavesTheEvidenceAlone(t *testing.T) {
 	t.Parallel()
 	dump := spew.ConfigState{Indent: " ", SortKeys: true, DisableMethods: true, DisablePointerAddresses: true}
 	for name, r := range map[string]*Run{
-		"soak": soaking(), "churn": churning(), "capacity": climbing(10, 20), "fanout": spreading(5, 10), "compare": compared(), "burst": bursts(), "throughput": levels(), "rampup": ramp(nil, 20, 50), "upload": uploads(nil), "storm": dropping(), "vanish": vanishing(), "slow": slowed(),
+		"soak": soaking(), "churn": churning(), "capacity": climbing(10, 20), "fanout": spreading(5, 10), "cluster": compared(), "burst": bursts(), "throughput": levels(), "rampup": ramp(nil, 20, 50), "upload": uploads(nil), "storm": dropping(), "vanish": vanishing(), "slow": slowed(),
 	} {
 		r.Warnings = append(make([]string, 0, 9), "known before")
 		before := dump.Sdump(r)

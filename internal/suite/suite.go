@@ -96,7 +96,7 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
+var named = []Suite{burst, capacity, churn, clusterSuite, fanout, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }

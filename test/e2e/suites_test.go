@@ -97,7 +97,7 @@ func TestThroughput(t *testing.T) {
 
 func TestCompareOneBackendWithACluster(t *testing.T) {
 	t.Parallel()
-	v := passes(t, "compare")
+	v := passes(t, "cluster")
 	rows := section(v, "Answers by server").Rows
 	require.Len(t, rows, 4, "one, and three")
 	for i, row := range rows[1:] {
@@ -119,19 +119,19 @@ func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
 		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[asked.Add(1)%2]) // evenly, and backend-2 is not there
 		return false
 	})
-	v := smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).judged()
+	v := smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).judged()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, factOf(v, "deploy"), "neither yet")
 
-	v = smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").judged()
+	v = smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").judged()
 	require.NotContains(t, reasons(v), "servers of the cluster")
 }
 
 func TestCompareNamesAMemberThatDies(t *testing.T) {
 	t.Parallel()
 	mark := mark(t)
-	r := begin(t, []string{mark}, "compare", "--profile", "smoke", "--round-seconds", "3")
+	r := begin(t, []string{mark}, "cluster", "--profile", "smoke", "--round-seconds", "3")
 	var member int
 	await(t, "the second backend of the cluster", func() bool {
 		for _, pid := range processes(mark) {

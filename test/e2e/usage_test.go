@@ -45,7 +45,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance is -1: it must be 0 or more"},
 		"a query":     {[]string{"run", "--backend-url", "http://h/?a=b"}, "BACKEND_URL must not carry a query"},
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
-		"no cluster":  {[]string{"run", "compare", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
+		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
 		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, mercure,`},
 		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},

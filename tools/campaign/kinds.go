@@ -155,7 +155,7 @@ var soakKinds = []kind{
 // cleanSuites are suites against a good service: our own, or one of streams that is here.
 var cleanSuites = []kind{
 	{"clean", "clean", suite("rampup")}, {"clean", "clean", suite("burst")}, {"clean", "clean", suite("upload")},
-	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("compare")}, {"clean", "clean", suite("fanout")},
+	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("cluster")}, {"clean", "clean", suite("fanout")},
 	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, "resumed by Last-Event-ID, and nothing was lost or doubled")},
 	{"clean", "clean", noticing(2*time.Second, gaugeOpen, 10, passes, "")}, {"clean", "clean", noticing(2*time.Second, gaugeTwice, 10, passes, "")},
@@ -370,7 +370,7 @@ func suite(name string) prepare {
 		ownBackend(r, sc)
 		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, Any: true}
 		switch name {
-		case "compare":
+		case "cluster":
 			sc.Args = nil // nginx is what it is about
 		case "capacity":
 			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted

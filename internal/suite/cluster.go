@@ -18,10 +18,10 @@ const (
 	cluster = "cluster"
 )
 
-var compare = Suite{
-	Name:    "compare",
+var clusterSuite = Suite{
+	Name:    "cluster",
 	Short:   "hold one backend against several behind one address, at the same loads",
-	Script:  []string{"load-tests", "http", "compare.js"},
+	Script:  []string{"load-tests", "http", "cluster.js"},
 	Cluster: true,
 	Settings: append([]Setting{
 		{"LEVELS", "requests at a time, with commas between"},

@@ -2,8 +2,8 @@
 // One backend against a cluster of CLUSTER_SIZE: in each of several rounds all levels go to both, one right after the other, so
 // that whatever else happens on the machine meets both alike. Who was first is second in the next round.
 //
-//   bin/soak run compare                 starts both and judges
-//   bin/k6 run load-tests/http/compare.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
+//   bin/soak run cluster                 starts both and judges
+//   bin/k6 run load-tests/http/cluster.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
 import { operationsOf } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
@@ -59,6 +59,6 @@ for (let round = 1; round <= values.ROUNDS; round++) {
   }
 }
 
-export const options = schedule.suite('compare', chosen);
+export const options = schedule.suite('cluster', chosen);
 
 export default () => schedule.run();

@@ -96,7 +96,7 @@ func rounded(ofCluster ...int) *Run {
 			stages = append(stages, shard.Stage{Name: fmt.Sprintf("level-5-%s-%d", target, i), Title: "5", Kind: kindLoad, Target: target, Start: float64(2*i+n) * 11, Seconds: 10, Concurrency: 5})
 		}
 	}
-	r := runOf("compare", fixedParameters, stages...)
+	r := runOf("cluster", fixedParameters, stages...)
 	for i, n := range ofCluster {
 		r.answers(fmt.Sprintf("level-5-single-%d", i), 999+i, 10, shard.TagServer, "backend-1")
 		for member := range 3 {
@@ -154,7 +154,7 @@ func TestAStallInOneRoundIsNoneOfTheLevel(t *testing.T) {
 }
 
 func compared() *Run {
-	return runOf("compare", fixedParameters,
+	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
 		shard.Stage{Name: "level-5-cluster", Title: "5 at a time, cluster", Kind: kindLoad, Target: cluster, Start: 20, Seconds: 10, Concurrency: 5, Requests: 1500},
 	).answers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
