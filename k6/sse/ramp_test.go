@@ -11,22 +11,22 @@ import (
 func TestRampReturnsMemoryOnceItIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var freed []time.Time
-		r := &ramp{least: 3, quiet: 3 * time.Second, free: func() { freed = append(freed, time.Now()) }}
-		for ramps := range 2 {
+		freed := make(chan time.Time, 10)
+		r := &ramp{least: 3, quiet: 3 * time.Second, free: func() { freed <- time.Now() }}
+		for range 2 {
 			for range 5 {
 				time.Sleep(time.Second) // the ramp continues
 				r.opened()
 			}
-			require.Len(t, freed, ramps)
+			require.Empty(t, freed)
 			last := time.Now()
 			time.Sleep(time.Minute)
-			require.Len(t, freed, ramps+1)
-			require.Equal(t, 3*time.Second, freed[ramps].Sub(last))
+			require.Len(t, freed, 1)
+			require.Equal(t, 3*time.Second, (<-freed).Sub(last))
 		}
 		r.opened()
 		r.opened()
 		time.Sleep(time.Minute)
-		require.Len(t, freed, 2, "two connections are no ramp")
+		require.Empty(t, freed, "two connections are no ramp")
 	})
 }
