@@ -66,13 +66,15 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 # Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). Tests mostly wait, so
-# steps run side by side, and what each says comes at its end.
+# steps run in parallel, and each prints its output at its end. e2e judges times and runs alone: beside the compilers of
+# fuzz and release-test its load generators lack CPU.
 .PHONY: test
 test: ## everything that CI runs; ends with a list of what could not be tested on this machine
 	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
 		$(MAKE) --no-print-directory build && \
 		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
-		$(MAKE) --no-print-directory --jobs --output-sync e2e fuzz && \
+		$(MAKE) --no-print-directory --jobs --output-sync fuzz release-test && \
+		$(MAKE) --no-print-directory e2e && \
 		$(MAKE) --no-print-directory --jobs --output-sync campaign-sample live-test aws-test report-test && \
 		.ci/not-tested
 
@@ -135,8 +137,12 @@ services-there-are:
 	@$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be had, see above; tests that want them say so' >&2
 
 .PHONY: e2e
-e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend, the archive of a release
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e ./test/release
+e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e
+
+.PHONY: release-test
+release-test: build ## build the archives of a release for all platforms and run one of them
+	$(GO) test -count=1 -tags e2e -timeout 30m ./test/release
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
