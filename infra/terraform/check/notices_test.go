@@ -30,6 +30,7 @@ func (m *machine) asksForNotices() {
 // "Spot Instance interruption notices"), is what Prometheus learns.
 func TestNoticesOfAWS(t *testing.T) {
 	t.Parallel()
+	needs(t, "curl", "apt-get install curl")
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	require.NoError(t, err)
 	info := fmt.Sprintf("soak_host_info{boot_id=%q} 1\n", strings.TrimSpace(string(boot)))
