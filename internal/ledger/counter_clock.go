@@ -14,6 +14,7 @@ type doubts struct {
 	early       earlyArrival // the last arrival, if it may have been a duplicate
 	pendingGap  time.Duration
 	pendingSlot int64
+	silent      bool // an earlier stream ended without a message that was due; nothing has arrived since
 }
 
 // inDoubt are the doubts, to be written.
@@ -194,7 +195,11 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 // expected on it.
 func (c *clockCounter) lose(at Instant) {
 	c.oweSinceHeaders()
-	if c.Arrived() == 0 && c.emptySlots(at, c.cfg.tolerance()) == 0 {
+	switch {
+	case c.Arrived() > 0:
+	case c.emptySlots(at, c.cfg.tolerance()) > 0:
+		c.inDoubt().silent = true
+	case c.doubts == nil || !c.doubts.silent:
 		c.slots.anchor = at
 	}
 }
