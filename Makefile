@@ -11,7 +11,7 @@ RUNNERS ?= 2
 BACKEND_URL ?=
 PREFIX ?=
 OUT ?= results
-unexport SECONDS
+unexport SECONDS RUNS JOBS SEED
 
 SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interval '$(NOOP_INTERVAL)' \
 	--runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
@@ -59,15 +59,9 @@ internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) pac
 release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/install.md)
 	@$(LAST) $(GO) run ./tools/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
-.PHONY: k6-upstream
-k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portable.js
-	@mkdir -p bin
-	@$(GO) run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream \
-		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
-
 # Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). Tests mostly wait, so
-# steps run in parallel, and each prints its output at its end. e2e judges times and runs alone: beside the compilers of
-# fuzz and release-test its load generators lack CPU.
+# steps run in parallel, and each prints its output at its end. e2e measures times and runs alone: the compilers of
+# fuzz and release-test would take the CPU of its load generators.
 .PHONY: test
 test: ## everything that CI runs; ends with a list of what could not be tested on this machine
 	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
@@ -75,7 +69,7 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
 		$(MAKE) --no-print-directory --jobs --output-sync fuzz release-test && \
 		$(MAKE) --no-print-directory e2e && \
-		$(MAKE) --no-print-directory --jobs --output-sync campaign-sample live-test aws-test report-test && \
+		$(MAKE) --no-print-directory --jobs --output-sync campaign live-test aws-test RUNS=30 JOBS=10 SEED=1 && \
 		.ci/not-tested
 
 # At the lowest priority: the tests beside it must not wait for a core.
@@ -99,7 +93,7 @@ node_modules: package.json package-lock.json
 	@touch node_modules
 
 # These start no goroutine, and their tests take minutes with the race detector.
-SEQUENTIAL = internal/capsule internal/ledger internal/shard test/docs
+SEQUENTIAL = internal/results/archive internal/ledger internal/shard test/docs
 
 # Four packages at once, as most of their tests wait, and linking one with k6 takes 1.3 GB. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
@@ -109,7 +103,8 @@ SOME = -p 4 -vet=off -toolexec '$(LAST)'
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: unit
-unit: services-there-are node_modules ## unit tests, with the race detector where there are goroutines
+unit: node_modules ## unit tests, with the race detector where there are goroutines
+	$(TRY_SERVICES)
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
 	$(GO) test $(SOME) $(SEQUENTIAL:%=./%)
 	$(GO) test $(RACE) $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
@@ -118,8 +113,9 @@ unit: services-there-are node_modules ## unit tests, with the race detector wher
 fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
 	@.ci/fuzz '$(FUZZTIME)'
 
-# Services that others wrote, for the tests: test/services. nchan is Debian's. One that the registries do not give is
-# missing then, and the tests that want it say so.
+# Services that others wrote, for the tests: test/services. nchan is Debian's. Tests skip a service that cannot be built.
+TRY_SERVICES = @$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be built, see above; their tests are skipped' >&2
+
 .PHONY: services
 services: bin/services/mercure bin/services/pocketbase bin/services/python/ready ## build the services that soaks are tested on (test/services)
 
@@ -132,13 +128,10 @@ bin/services/python/ready: test/services/python/requirements.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-.PHONY: services-there-are
-services-there-are:
-	@$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be had, see above; tests that want them say so' >&2
-
 .PHONY: e2e
-e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e
+e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
+	$(TRY_SERVICES)
+	$(GO) test -count=1 -tags e2e -timeout 60m -parallel 10 ./test/e2e
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
@@ -149,32 +142,12 @@ release-test: build ## build the archives of a release for all platforms and run
 campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/campaign.md)
 	@$(GO) run ./tools/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
-.PHONY: campaign-sample
-campaign-sample: build ## the same thirty scenarios every time
-	@$(GO) run ./tools/campaign -runs 30 -jobs 10 -seed 1 -out '$(OUT)/campaign-sample'
-
-.PHONY: report-test
-report-test: build ## report.html and the page of all runs in a real browser (chromium), from disk, without a network
-	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html ./internal/past
-
-.PHONY: recording
-recording: build ## record a run in a terminal as docs/recording.svg (needs script of util-linux)
-	@node tools/recording/record.js docs/recording.svg bin/soak run --connections 1000 --seconds 40 --noop-interval 1 --progress full
-
-.PHONY: dashboards-test
-dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
-	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./test/dashboards
-
 # Side by side: mostly they wait. CALIBRATE makes nginx's silence a real one of 100 s.
 .PHONY: live-test
-live-test: build ## stack-test, dashboards-test and a stream that is silent for 100 s
+live-test: build ## the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in a browser (chromium)
 	@mkdir -p certs/server
 	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3 -v ./test/stack ./test/dashboards ./nginx
-
-.PHONY: calibrate
-calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root), 100 s of silence
-	CALIBRATE=1 $(GO) test -count=1 -run Silence -v ./nginx
-	CALIBRATE=1 CLEAN_RUNS=50 $(GO) test -count=1 -tags e2e -timeout 60m -parallel 6 -v ./test/e2e
+	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html ./internal/results ./internal/live
 
 .PHONY: bench
 bench: build ## measure memory and CPU per connection, beside the peers' figures
@@ -182,7 +155,8 @@ bench: build ## measure memory and CPU per connection, beside the peers' figures
 
 # Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
 .PHONY: services-bench
-services-bench: build services-there-are ## soak the services of test/services and our backend in turn, and write a table (docs/services-compared.md)
+services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/services-compared.md)
+	$(TRY_SERVICES)
 	@$(GO) run ./tools/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
 		$(if $(TOPICS),-topics '$(TOPICS)') $(if $(PUBLISH_RATE),-publish-rate '$(PUBLISH_RATE)') \
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
@@ -203,27 +177,15 @@ down: .env ## stop the stack; what Prometheus and Grafana stored stays
 	docker compose --profile '*' down --remove-orphans
 
 # PROMETHEUS_URL where it is given; else the stack of this machine's, where `make up` made one.
-.PHONY: capsule
-capsule: build ## keep the evidence of a run (TESTID, or the last one) in one archive (docs/capsule.md)
+.PHONY: archive
+archive: build ## pack a run (TESTID, or the last one) and its Prometheus data into one archive (docs/archive.md)
 	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
 		PROMETHEUS_URL="$$($(GO) run ./infra/compose/prometheusurl)"; export PROMETHEUS_URL; fi; \
-	bin/soak capsule '$(or $(TESTID),$(OUT)/latest)' --out '$(OUT)' $(if $(TO),--to '$(TO)')
+	bin/soak archive '$(or $(TESTID),$(OUT)/latest)' $(if $(TO),'$(TO)') --out '$(OUT)'
 
 .PHONY: certs
 certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
 	@infra/compose/certs certs $(NAMES)
-
-.PHONY: stack-test
-stack-test: build ## start the stack, soak through it, restart the backend, take it down (Docker)
-	@mkdir -p certs/server
-	$(GO) test -count=1 -tags stack -timeout 45m -v ./test/stack
-
-# The soak that this project is about, through the stack: two network namespaces run it, Prometheus watches. It needs root.
-.PHONY: stack-hour
-stack-hour: build ## 1200 connections for an hour through the stack, from two network namespaces; results in results/stack-hour (Docker)
-	@mkdir -p certs/server results
-	STACK_CONNECTIONS=1200 STACK_SECONDS=3600 STACK_NOOP_INTERVAL=15 STACK_KEEP=results/stack-hour \
-		$(GO) test -count=1 -tags stack -timeout 80m -v -run TestTwoMachines ./test/stack
 
 # k8s-soak needs a cluster with the k6-operator, and the images in it: docs/kubernetes.md.
 OVERLAY ?= local
@@ -267,7 +229,7 @@ k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernete
 e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
-# AWS (docs/aws.md). What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
+# AWS (docs/aws.md); bin/soak-aws has more commands. What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
 bin/soak-aws: FORCE
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak-aws
@@ -277,10 +239,6 @@ FORCE:
 
 # MAX_USD refuses to make what costs more. NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
 SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)') $(if $(MAX_USD),--max-usd '$(MAX_USD)')
-
-.PHONY: aws-check
-aws-check: bin/soak-aws ## ask all that can be asked before aws-up makes what costs money
-	@$(SOAK_AWS) check
 
 .PHONY: aws-up
 aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
@@ -295,29 +253,9 @@ aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
 	@$(SOAK_AWS) soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
-.PHONY: aws-attach
-aws-attach: build bin/soak-aws ## follow a soak on AWS that was cut off (TESTID) to its verdict
-	@$(SOAK_AWS) attach '$(TESTID)' -- --out '$(OUT)'
-
-.PHONY: aws-open
-aws-open: bin/soak-aws ## open the way to Grafana and Prometheus on AWS (PORT 8080), until Ctrl-C
-	@$(SOAK_AWS) open --port '$(or $(PORT),8080)'
-
-.PHONY: aws-extend
-aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
-	@$(SOAK_AWS) extend --minutes '$(or $(MINUTES),60)'
-
 .PHONY: aws-down
-aws-down: bin/soak-aws ## keep the runs' evidence (CAPSULE=0: not), destroy all but that (ALL=1: that too), look what is left
-	@$(SOAK_AWS) down $(if $(filter 0,$(CAPSULE)),--no-capsule) $(if $(filter 1,$(ALL)),--all)
-
-.PHONY: aws-sweep
-aws-sweep: bin/soak-aws ## find by its tag what is there, also where terraform's state is lost
-	@$(SOAK_AWS) sweep
-
-.PHONY: aws-logs
-aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
-	@$(SOAK_AWS) logs
+aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: not), destroy all but the archives (ALL=1: these too), list what is left
+	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all)
 
 .PHONY: aws-test
 aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // ledgerRow is one id in the ledger: what this process put on its streams.
@@ -79,7 +79,7 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 func (h *hub) saveLedger(path string) error {
 	ids, err := h.ledgerNow()
 	if err == nil {
-		err = atomicfile.Write(path, func(w io.Writer) error { return h.writeLedger(w, ids, "") })
+		err = safefile.Write(path, func(w io.Writer) error { return h.writeLedger(w, ids, "") })
 	}
 	if err != nil {
 		return fmt.Errorf("write the ledger: %w", err)

@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 //go:embed http lib services sse types
@@ -32,7 +32,7 @@ func Write(folder string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: scripts are for all users
 			return fmt.Errorf("write the scripts: %w", err)
 		}
-		return atomicfile.Write(path, func(w io.Writer) error {
+		return safefile.Write(path, func(w io.Writer) error {
 			_, err := w.Write(content)
 			return err
 		})

@@ -255,5 +255,5 @@ func (c *cloud) checkLife(ctx context.Context, s settings) finding {
 		return unanswered(what, err)
 	}
 	left := time.Until(end).Round(time.Minute)
-	return ok(what, "%d hosts are there and end at %s, in %v (`make aws-extend` moves it)", len(hosts), end.UTC().Format(time.TimeOnly+" MST"), left)
+	return ok(what, "%d hosts are there and end at %s, in %v (`bin/soak-aws extend` moves it)", len(hosts), end.UTC().Format(time.TimeOnly+" MST"), left)
 }

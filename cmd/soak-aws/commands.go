@@ -100,9 +100,9 @@ func (d *deployment) downCommand() *cobra.Command {
 	c := d.subcommand("down", "Keep the evidence, destroy all, and look whether something that carries its tag is left", func(ctx context.Context) error {
 		return d.down(ctx, 3*time.Minute, k)
 	})
-	c.Flags().StringVar(&k.program, "soak", "bin/soak", "the program soak, which makes capsules")
-	c.Flags().BoolVar(&k.without, "no-capsule", false, "make no capsule of the runs; those that are in the bucket stay")
-	c.Flags().BoolVar(&k.all, "all", false, "make no capsule, and delete the bucket with those that are in it")
+	c.Flags().StringVar(&k.program, "soak", "bin/soak", "the program soak, which makes archives")
+	c.Flags().BoolVar(&k.without, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
+	c.Flags().BoolVar(&k.all, "all", false, "make no archive, and delete the bucket with the archives in it")
 	return c
 }
 

@@ -34,7 +34,7 @@ func TestDeployment(t *testing.T) {
 		"/sse-soak/stack/status": "failed at setup.sh line 21: docker load", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
 	}
 	err := newUp(t, dir, image).apply(ctx)
-	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {
+	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "bin/soak-aws logs", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
 
@@ -81,7 +81,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, d.remember("", run))
 	f.tagged, f.there = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{program: program}))
-	assert.Contains(t, f.objects, out.Bucket+"/capsules/run-1.capsule.tar.gz", "the stack's Prometheus answers nothing here, which the capsule tells")
+	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
 	list, err := d.command(ctx, "state", "list").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(list), "module.storage.aws_s3_bucket_lifecycle_configuration.this\n", "the bucket is left, and deletes what is in it by itself")

@@ -32,24 +32,24 @@ func (d *deployment) down(ctx context.Context, lag time.Duration, k keep) error 
 	if err != nil {
 		return err
 	}
-	bucket, capsules, err := d.keepEvidence(ctx, aws, k)
+	bucket, archives, err := d.keepEvidence(ctx, aws, k)
 	if err != nil {
 		return err
 	}
-	if err := d.destroy(ctx, len(capsules) > 0); err != nil {
+	if err := d.destroy(ctx, len(archives) > 0); err != nil {
 		return fmt.Errorf("%w; what is left goes on costing money.\n  continue:  make aws-down", err)
 	}
 	if err := os.Remove(d.kubeconfig()); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if len(capsules) == 0 {
+	if len(archives) == 0 {
 		bucket = ""
 	}
 	if err := aws.verifyGone(ctx, s.Name, s.Region, bucket, lag, 5*time.Second); err != nil {
 		return err
 	}
 	if bucket != "" {
-		tellKept(s, bucket, capsules)
+		printKept(s, bucket, archives)
 	}
 	return nil
 }

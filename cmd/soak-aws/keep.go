@@ -18,17 +18,17 @@ import (
 	"golang.org/x/term"
 )
 
-// A keep says what `soak-aws down` does with the evidence of runs.
+// A keep holds the settings of `soak-aws down` for archives of runs.
 type keep struct {
 	program string // soak
-	without bool   // make no capsule
-	all     bool   // and delete those that are in the bucket
+	without bool   // make no archive
+	all     bool   // and delete those in the bucket
 }
 
-// capsulesPrefix is where capsules are in the bucket.
-const capsulesPrefix = "capsules"
+// archivesPrefix is the prefix of archives in the bucket.
+const archivesPrefix = "archives"
 
-// runsFile has the folders of the runs of which no capsule was made, one in each line.
+// runsFile returns the name of a file that lists the folders of runs without an archive, one per line.
 func (d *deployment) runsFile() string {
 	if d.name != "" {
 		return filepath.Join(d.dir, ".runs-"+d.name)
@@ -80,8 +80,8 @@ func latestRun(args []string) string {
 	return folder
 }
 
-// keepEvidence makes a capsule of each run that has none, and tells which ones are in the bucket then.
-func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket string, capsules []string, err error) {
+// keepEvidence makes an archive of each run that has none, and returns the archives in the bucket.
+func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket string, archives []string, err error) {
 	out, err := d.outputs(ctx)
 	if err != nil || out.Bucket == "" || k.all {
 		return "", nil, nil //nolint:nilerr // nothing is there, as far as terraform knows
@@ -91,18 +91,18 @@ func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket
 		return "", nil, err
 	}
 	if len(runs) > 0 && !k.without && d.agreed(runs, out.Bucket) {
-		if err := d.makeCapsules(ctx, c, out, k.program, runs); err != nil {
-			return "", nil, fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     make aws-down\n  without:   make aws-down CAPSULE=0", err)
+		if err := d.makeArchives(ctx, c, out, k.program, runs); err != nil {
+			return "", nil, fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     make aws-down\n  without:   make aws-down ARCHIVE=0", err)
 		}
 	}
-	capsules, err = c.capsules(ctx, out.Bucket)
+	archives, err = c.archives(ctx, out.Bucket)
 	switch {
 	case isNotFound(err):
 		return "", nil, nil
 	case err != nil:
-		return "", nil, fmt.Errorf("whether there are capsules in the bucket %s could not be asked: %w; nothing was destroyed.\n  with the bucket, whatever is in it: make aws-down ALL=1", out.Bucket, err)
+		return "", nil, fmt.Errorf("list the archives in the bucket %s: %w; nothing was destroyed.\n  with the bucket, whatever is in it: make aws-down ALL=1", out.Bucket, err)
 	}
-	return out.Bucket, capsules, nil
+	return out.Bucket, archives, nil
 }
 
 // agreed asks the person at the terminal, if there is one. Silence is a yes: evidence that is destroyed does not come back.
@@ -114,23 +114,23 @@ func (d *deployment) agreed(runs []string, bucket string) bool {
 	for _, run := range runs {
 		names = append(names, filepath.Base(run))
 	}
-	fmt.Printf("Keep a capsule of the evidence of %s (results, and Prometheus's data of that time) in s3://%s? [Y/n] ", strings.Join(names, ", "), bucket)
+	fmt.Printf("Archive %s (results and Prometheus data) in s3://%s? [Y/n] ", strings.Join(names, ", "), bucket)
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	return !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "n")
 }
 
-// makeCapsules has soak make them, with the stack's Prometheus if it can still be reached.
-func (d *deployment) makeCapsules(ctx context.Context, c *cloud, out outputs, program string, runs []string) error {
+// makeArchives runs `soak archive` for each run, with the stack's Prometheus if it can still be reached.
+func (d *deployment) makeArchives(ctx context.Context, c *cloud, out outputs, program string, runs []string) error {
 	env, args, done := c.wayToPrometheus(ctx, out)
 	defer done()
 	for _, run := range runs {
-		to := "s3://" + path.Join(out.Bucket, capsulesPrefix) + "?region=" + url.QueryEscape(out.Region)
-		cmd := exec.CommandContext(ctx, program, append([]string{"capsule", run, "--to", to}, args...)...) //nolint:gosec // G204: starts soak without a shell
+		to := "s3://" + path.Join(out.Bucket, archivesPrefix) + "?region=" + url.QueryEscape(out.Region)
+		cmd := exec.CommandContext(ctx, program, append([]string{"archive", run, to}, args...)...) //nolint:gosec // G204: starts soak without a shell
 		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), env...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("the capsule of %s could not be kept: %w", run, err)
+			return fmt.Errorf("archive %s: %w", run, err)
 		}
 	}
 	return os.Remove(d.runsFile())
@@ -146,7 +146,7 @@ func (c *cloud) wayToPrometheus(ctx context.Context, out outputs) (env, args []s
 	if err != nil {
 		return without(err)
 	}
-	env = append(env, strings.Split(strings.TrimSpace(values[out.Secrets]), "\n")...) // soak sees to it that they stay out of the capsule
+	env = append(env, strings.Split(strings.TrimSpace(values[out.Secrets]), "\n")...) // soak replaces them in the archive
 	t, err := openTunnel(ctx, out, 0, func(news string) { fmt.Fprintln(os.Stderr, news) })
 	if err != nil {
 		return without(err)
@@ -159,9 +159,9 @@ func (c *cloud) wayToPrometheus(ctx context.Context, out outputs) (env, args []s
 	return append(env, way...), nil, done
 }
 
-// capsules are the names of those in a bucket.
-func (c *cloud) capsules(ctx context.Context, bucket string) (names []string, err error) {
-	text, err := c.api.send(ctx, request{service: "s3", path: "/" + bucket, query: url.Values{"list-type": {"2"}, "prefix": {capsulesPrefix + "/"}}})
+// archives returns the names of the archives in a bucket.
+func (c *cloud) archives(ctx context.Context, bucket string) (names []string, err error) {
+	text, err := c.api.send(ctx, request{service: "s3", path: "/" + bucket, query: url.Values{"list-type": {"2"}, "prefix": {archivesPrefix + "/"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -195,10 +195,10 @@ func (d *deployment) allButTheBucket(ctx context.Context) (targets []string, err
 	return targets, nil
 }
 
-// tellKept says what is left on purpose.
-func tellKept(s settings, bucket string, capsules []string) {
-	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each capsule is deleted %d days after it was made:\n", bucket, s.RetentionDays)
-	for _, name := range capsules {
+// printKept prints the bucket and the archives that are kept.
+func printKept(s settings, bucket string, archives []string) {
+	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n", bucket, s.RetentionDays)
+	for _, name := range archives {
 		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", bucket, name, url.QueryEscape(s.Region))
 	}
 	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")

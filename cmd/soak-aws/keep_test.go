@@ -19,7 +19,7 @@ type madeDeployment struct {
 	bin, run, program string
 }
 
-// withRun is one with a run, and a soak that puts a capsule into the bucket as it is told to.
+// withRun is one with a run, and a soak that puts an archive into the bucket.
 func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	t.Helper()
 	bin := t.TempDir()
@@ -61,18 +61,18 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
-	f.objects = []string{"sse-soak-123/shards/run-1/runner-1.json.gz", "sse-soak-123/capsules/run-1.capsule.tar.gz"}
+	f.objects = []string{"sse-soak-123/shards/run-1/runner-1.json.gz", "sse-soak-123/archives/run-1.tar.gz"}
 	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-123"}}
 	said, err := m.down(t, keep{})
 	require.NoError(t, err)
 	asked := lines(t, filepath.Join(m.bin, "asked"))
-	assert.Equal(t, "capsule "+m.run+" --to s3://sse-soak-123/capsules?region=eu-central-1", asked[0])
+	assert.Equal(t, "archive "+m.run+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, asked[1], "soak knows what must stay out")
 	assert.Equal(t, []string{"destroy -target=module.network.aws_vpc.this -target=module.runners[0].module.server.aws_instance.this[0] -target=module.storage.aws_s3_object.stack"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
-		"nothing but the bucket is left in eu-central-1", "kept: the bucket sse-soak-123", "Each capsule is deleted 30 days after",
-		"bin/soak open 's3://sse-soak-123/capsules/run-1.capsule.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
+		"nothing but the bucket is left in eu-central-1", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
+		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
 	} {
 		assert.Contains(t, said, part)
 	}
@@ -92,16 +92,16 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	assert.Contains(t, said, "nothing is left in eu-central-1")
 }
 
-func TestDownWithoutACapsule(t *testing.T) {
+func TestDownWithoutAnArchive(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	_, err := m.down(t, keep{without: true})
 	require.NoError(t, err)
 	assert.Empty(t, lines(t, filepath.Join(m.bin, "asked")))
-	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier capsule is in the bucket")
+	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier archive is in the bucket")
 }
 
-// Hosts that have ended themselves cannot be asked, and the capsule says so. One that cannot be stored stops it all.
+// Prometheus of hosts that ended themselves cannot be read, and the archive states it. A failed archive stops aws-down.
 func TestDownAfterTheHostsEnded(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
@@ -115,7 +115,7 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
 	t.Setenv("SOAK_FAILS", "2")
 	_, err = m.down(t, keep{})
-	for _, part := range []string{"could not be kept", "nothing was destroyed", "make aws-down CAPSULE=0"} {
+	for _, part := range []string{"archive " + m.run, "nothing was destroyed", "make aws-down ARCHIVE=0"} {
 		require.ErrorContains(t, err, part)
 	}
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))

@@ -63,7 +63,7 @@ func outlives(end, now time.Time, seconds time.Duration) error {
 		return fmt.Errorf("the hosts ended at %s: `make aws-up` makes new ones", end.UTC().Format(time.TimeOnly+" MST"))
 	}
 	missing := (seconds + aroundASoak - left + time.Minute - 1).Truncate(time.Minute)
-	return fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it: `make aws-extend MINUTES=%d` moves their end, or soak for fewer SECONDS",
+	return fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it: `bin/soak-aws extend --minutes %d` moves their end, or soak for fewer SECONDS",
 		end.UTC().Format(time.TimeOnly+" MST"), left.Round(time.Second), seconds, aroundASoak, int(missing.Minutes()))
 }
 

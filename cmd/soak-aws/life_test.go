@@ -18,7 +18,7 @@ func TestASoakLongerThanItsHostsLive(t *testing.T) {
 	d := deployed(t)
 	err := d.soak(context.Background(), "no program", []string{"--seconds", "3600"})
 	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")
-	require.ErrorContains(t, err, "`make aws-extend MINUTES=11` moves their end")
+	require.ErrorContains(t, err, "`bin/soak-aws extend --minutes 11` moves their end")
 
 	// A later end is taken into account, and a shorter soak fits.
 	err = d.soak(context.Background(), "no program", []string{"--seconds=1800"})

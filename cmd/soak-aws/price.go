@@ -7,23 +7,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/price"
+	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
 // machines are the hosts, as far as they cost something.
-func (s settings) machines() price.Machines {
-	return price.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + s.RunnerNodes*s.RunnerDisk}
+func (s settings) machines() sizing.Machines {
+	return sizing.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + s.RunnerNodes*s.RunnerDisk}
 }
 
 // A quote is what a deployment costs.
 type quote struct {
-	price.Rate
+	sizing.Rate
 	life time.Duration
 }
 
 // quote is the price of what the settings say. It is an error where the table of prices lacks it.
 func (d *deployment) quote(s settings) (quote, error) {
-	table, err := price.Read(d.prices)
+	table, err := sizing.ReadPrices(d.prices)
 	if err != nil {
 		return quote{}, err
 	}
@@ -40,7 +40,7 @@ func (q quote) String() string {
 		hosts = append(hosts, fmt.Sprintf("%d × %s", q.Hosts[kind], kind))
 	}
 	return fmt.Sprintf("%s an hour: %s with addresses and disks in %s, on demand, by prices of %s; %s if nobody takes it down before the hosts end themselves after %v",
-		price.USD(q.PerHour), strings.Join(hosts, ", "), q.Region, q.AsOf, price.USD(q.most()), q.life)
+		sizing.USD(q.PerHour), strings.Join(hosts, ", "), q.Region, q.AsOf, sizing.USD(q.most()), q.life)
 }
 
 // affordable says what the deployment costs, and refuses what is over --max-usd, or not known to be under it.
@@ -49,11 +49,11 @@ func (d *deployment) affordable(s settings) finding {
 	q, err := d.quote(s)
 	switch {
 	case err != nil && d.maxUSD != 0:
-		return fail(what, "--max-usd is %s, and %v", price.USD(d.maxUSD), err)
+		return fail(what, "--max-usd is %s, and %v", sizing.USD(d.maxUSD), err)
 	case err != nil:
 		return note(what, "%v", err)
 	}
-	if err := price.Within(q.most(), d.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", q.life)); err != nil {
+	if err := sizing.Within(q.most(), d.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", q.life)); err != nil {
 		return fail(what, "%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
 	return ok(what, "%v", q)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/price"
+	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
 // usual is what infra/terraform makes by default, but for the number of runners' hosts.
@@ -67,7 +67,7 @@ func TestPricesOfThePage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/aws.md")
 	require.NoError(t, err)
 	page := strings.Join(strings.Fields(string(text)), " ")
-	table, err := price.Read("")
+	table, err := sizing.ReadPrices("")
 	require.NoError(t, err)
 	region := table.Regions["us-east-1"]
 	g := func(v float64) string { return "$" + strconv.FormatFloat(v, 'f', -1, 64) }
@@ -78,7 +78,7 @@ func TestPricesOfThePage(t *testing.T) {
 		for _, nodes := range []int{1, 3} {
 			rate, err := table.Rate(usual(nodes).machines())
 			require.NoError(t, err)
-			sums = append(sums, price.USD(rate.For(life)))
+			sums = append(sums, sizing.USD(rate.For(life)))
 		}
 		assert.Regexp(t, regexp.QuoteMeta("| "+row+" | ")+`\**`+regexp.QuoteMeta(sums[0])+`\** \| `+regexp.QuoteMeta(sums[1])+` \|`, page)
 	}

@@ -85,10 +85,10 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	before := latestRun(args)
 	err = cmd.Run()
 	if err := d.remember(before, latestRun(args)); err != nil {
-		fmt.Fprintf(os.Stderr, "make aws-down will make no capsule of this run: %v\n", err)
+		fmt.Fprintf(os.Stderr, "make aws-down will make no archive of this run: %v\n", err)
 	}
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
-		"A soak that was cut off goes on there: make aws-attach TESTID=%s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
+		"A soak that was cut off goes on there: bin/soak-aws attach %s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -115,7 +115,7 @@ func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string
 	}
 	for _, name := range out.Statuses {
 		if values[name] != "ready" {
-			return nil, fmt.Errorf("not all hosts are set up: %s says %q; `make aws-up` waits for them, `make aws-logs` shows more", name, values[name])
+			return nil, fmt.Errorf("not all hosts are set up: %s says %q; `make aws-up` waits for them, `bin/soak-aws logs` shows more", name, values[name])
 		}
 	}
 	return values, nil

@@ -42,8 +42,8 @@ func sweep(ctx context.Context, region, name string, endHosts bool) error {
 	for _, thing := range left {
 		fmt.Printf("  %s\n      %s\n", thing, remove(region, thing))
 		if bucket, ok := strings.CutPrefix(thing, "arn:aws:s3:::"); ok {
-			if capsules, err := c.capsules(ctx, bucket); err == nil && len(capsules) > 0 {
-				fmt.Printf("      it holds evidence of runs: %s\n", strings.Join(capsules, ", "))
+			if archives, err := c.archives(ctx, bucket); err == nil && len(archives) > 0 {
+				fmt.Printf("      it holds evidence of runs: %s\n", strings.Join(archives, ", "))
 			}
 		}
 	}

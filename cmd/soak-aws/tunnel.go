@@ -66,7 +66,7 @@ func openTunnel(ctx context.Context, out outputs, port int, tell func(string)) (
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("port %d of this machine is taken: name another one, `make aws-open PORT=8081` (%w)", port, err)
+		return nil, fmt.Errorf("port %d of this machine is taken: name another one, `bin/soak-aws open --port 8081` (%w)", port, err)
 	}
 	// AWS ends a session that is idle for 20 minutes, or for as few as one where the account's preferences say so.
 	t := &tunnel{address: l.Addr().String(), region: out.Region, host: host, every: 30 * time.Second, tell: tell}
@@ -208,7 +208,7 @@ func (t *tunnel) session(ctx context.Context) (*session, error) {
 		}
 	})
 	if errors.Is(err, errTooLong) {
-		err = fmt.Errorf("the stack does not answer through the tunnel to its host %s after %v: `make aws-logs` says how far the host is", t.host, opensWithin)
+		err = fmt.Errorf("the stack does not answer through the tunnel to its host %s after %v: `bin/soak-aws logs` says how far the host is", t.host, opensWithin)
 	}
 	if err != nil {
 		s.end()
@@ -236,7 +236,7 @@ func (s *session) stop() {
 func (s *session) failure(host string) error {
 	said := strings.TrimSpace(string(s.said))
 	for _, known := range [][2]string{
-		{"TargetNotConnected", "it is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `make aws-logs` says more"},
+		{"TargetNotConnected", "it is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `bin/soak-aws logs` says more"},
 		{"AccessDenied", "these credentials may not open a session: docs/aws.md has the policy with ssm:StartSession"},
 		{"ExpiredToken", "the credentials have expired: log in again (aws sso login)"},
 		{"SessionManagerPlugin is not found", "the Session Manager plugin is not installed: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},

@@ -311,10 +311,10 @@ func TestWhyThereIsNoTunnel(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer l.Close()
-		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "is taken: name another one, `make aws-open PORT=8081`")
+		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "is taken: name another one, `bin/soak-aws open --port 8081`")
 	})
 	for said, want := range map[string]string{
-		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-logs` says more",
+		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`bin/soak-aws logs` says more",
 		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "docs/aws.md has the policy with ssm:StartSession",
 		"something else": "aws ssm start-session ended: something else",
 	} {

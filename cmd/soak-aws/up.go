@@ -99,9 +99,9 @@ func (d *deployment) apply(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		return fmt.Errorf("%w\n%s\n  look:      make aws-logs, or %s", err, remedy, out.SSMCommand)
+		return fmt.Errorf("%w\n%s\n  look:      bin/soak-aws logs, or %s", err, remedy, out.SSMCommand)
 	}
-	fmt.Printf("\nstack    %s (for the runners; laptops, where laptop_cidrs lets them in: %s)\ngrafana  make aws-open\n"+
+	fmt.Printf("\nstack    %s (for the runners; laptops, where laptop_cidrs lets them in: %s)\ngrafana  bin/soak-aws open\n"+
 		"next     make aws-soak, then make aws-down. Every host ends itself %d minutes after its start.\n",
 		out.BackendURL, out.PublicURL, out.TTLMinutes)
 	return nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -14,12 +14,11 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 	var tolerance float64
 	cmd := &cobra.Command{
 		Use:   "compare OLD DIR… [-- NEW DIR…]",
-		Short: "Hold runs of one plan against each other; exit code 1 on a regression",
-		Long: "compare holds new runs against old ones of the same plan: median, spread and significance of each figure.\n" +
-			"Without -- the last folder is the new run. At least 3 runs; 4 against 4 and more have a test of their own.\n\n" +
+		Short: "Compare runs of one plan; exit code 1 on a regression",
+		Long: "compare compares new runs with old runs of the same plan: median, spread and significance of each metric.\n" +
+			"Without -- the last folder is the new run. It needs at least 3 runs; from 4 against 4 on it uses a rank-sum test.\n\n" +
 			"    soak compare results/before-* -- results/after-*\n\n" +
-			"What the runs cannot show, such as a delay of every message where service and runners share no clock, is listed as\n" +
-			"not seen.\n\n" +
+			"Changes that the metrics cannot show, such as an equal delay of every message, are listed as not seen.\n\n" +
 			"Exit codes: 0 nothing got worse, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old, now, err := oldAndNew(args, cmd.ArgsLenAtDash())
@@ -29,7 +28,7 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			if !(tolerance >= 0) {
 				return usageError{Err: fmt.Errorf("--tolerance is %v: it must be 0 or more", tolerance)}
 			}
-			c, err := compare(old, now, tolerance)
+			c, err := compare.Folders(old, now, tolerance)
 			if err != nil {
 				return err
 			}
@@ -37,11 +36,11 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			return c.Text(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().Float64Var(&tolerance, "tolerance", baseline.Tolerance, "share of the old median by which a figure may get worse")
+	cmd.Flags().Float64Var(&tolerance, "tolerance", compare.Tolerance, "share of the old median by which a metric may get worse")
 	return cmd
 }
 
-// oldAndNew divides the folders at the dash (-1: there is none).
+// oldAndNew splits the folders at the dash (-1: there is none).
 func oldAndNew(dirs []string, dash int) (old, now []string, err error) {
 	if dash < 0 {
 		dash = len(dirs) - 1
@@ -50,28 +49,4 @@ func oldAndNew(dirs []string, dash int) (old, now []string, err error) {
 		return nil, nil, errors.New("name the folders of at least 3 runs of one plan: two old ones or more, then the new one")
 	}
 	return dirs[:dash], dirs[dash:], nil
-}
-
-func compare(old, now []string, tolerance float64) (*baseline.Comparison, error) {
-	was, err := readRuns(old)
-	if err != nil {
-		return nil, err
-	}
-	is, err := readRuns(now)
-	if err != nil {
-		return nil, err
-	}
-	return baseline.Compare(was, is, tolerance)
-}
-
-func readRuns(dirs []string) ([]baseline.Run, error) {
-	runs := make([]baseline.Run, 0, len(dirs))
-	for _, dir := range dirs {
-		r, err := baseline.Read(dir)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/internal/doctor"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
@@ -47,8 +46,8 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			found := doctor.Look(ctx, p, s, ownPrograms(p.BackendURL == ""))
-			if !doctor.Fit(found) {
+			found := preflight.Inspect(ctx, p, s, ownPrograms(p.BackendURL == ""))
+			if !preflight.Fit(found) {
 				*outcome = verdict.Invalid
 			}
 			if asJSON {
@@ -72,35 +71,35 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 var looked = []string{"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION"}
 
 // ownPrograms are those of this repository.
-func ownPrograms(own bool) []doctor.Program {
-	return []doctor.Program{
+func ownPrograms(own bool) []preflight.Program {
+	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Mend: "make build, or the archive of a release (docs/install.md)"},
 		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: own, Mend: "make build, or name a service by BACKEND_URL"},
 	}
 }
 
 // marks are what a line begins with.
-var marks = map[doctor.State]string{doctor.OK: "ok", doctor.Absent: "–", doctor.Warning: "warning", doctor.Broken: "BROKEN"}
+var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
 // printFindings prints a line for each, and below it what mends it.
-func printFindings(w io.Writer, found []doctor.Finding) error {
+func printFindings(w io.Writer, found []preflight.Finding) error {
 	about := ""
-	count := map[doctor.State]int{}
+	count := map[preflight.State]int{}
 	for _, f := range found {
 		if f.About != about {
 			about = f.About
 			fmt.Fprintln(w, about)
 		}
 		fmt.Fprintf(w, "  %-8s %-23s %s\n", marks[f.State], f.Name, f.Found)
-		if f.State != doctor.OK && f.Mend != "" {
+		if f.State != preflight.OK && f.Mend != "" {
 			fmt.Fprintf(w, "  %-8s %-23s → %s\n", "", "", f.Mend)
 		}
 		count[f.State]++
 	}
 	verdict := "A run can begin"
-	if count[doctor.Broken] > 0 {
-		verdict = fmt.Sprintf("A run cannot begin: mend what is BROKEN (%d)", count[doctor.Broken])
+	if count[preflight.Broken] > 0 {
+		verdict = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s, %d absent that only some runs need.\n", verdict, format.Count(count[doctor.Warning], "warning"), count[doctor.Absent])
+	_, err := fmt.Fprintf(w, "\n%s; %s, %d absent that only some runs need.\n", verdict, format.Count(count[preflight.Warning], "warning"), count[preflight.Absent])
 	return err //nolint:wrapcheck // of standard output
 }

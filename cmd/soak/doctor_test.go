@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/doctor"
+	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -32,14 +32,14 @@ func TestDoctorSaysWhatARunWouldFind(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, .* needs \d+: raise it with `+"`ulimit -n", out)
-	require.Contains(t, out, "A run cannot begin: mend what is BROKEN")
+	require.Contains(t, out, "A run cannot start; fix what is BROKEN")
 }
 
 func TestDoctorAsData(t *testing.T) {
 	t.Parallel()
 	out, _, err := examine(t, "--json")
 	require.NoError(t, err)
-	var found []doctor.Finding
+	var found []preflight.Finding
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	names := map[string]bool{}
 	for _, f := range found {
@@ -54,12 +54,12 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
-	backend := func(args ...string) doctor.State {
+	backend := func(args ...string) preflight.State {
 		out, _, err := examine(t, append(args, "--json")...)
 		require.NoError(t, err)
-		var found []doctor.Finding
+		var found []preflight.Finding
 		require.NoError(t, json.Unmarshal([]byte(out), &found))
-		i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Name == "backend" })
+		i := slices.IndexFunc(found, func(f preflight.Finding) bool { return f.Name == "backend" })
 		return found[i].State
 	}
 	write("other.yaml", "backend-url: http://a.test\nno-nginx: true\nscript: x.js\nseconds: 5\n")
@@ -69,7 +69,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	out, code, err := examine(t)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
-	require.Contains(t, out, "A run cannot begin")
+	require.Contains(t, out, "A run cannot start")
 	require.Contains(t, out, "the limit of open files")
 	out, _, err = examine(t, "--connections", "10")
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 )
@@ -21,7 +20,7 @@ func historyCommand() *cobra.Command {
 		Use:   "history [OLD NEW]",
 		Short: "List all runs: verdicts, metrics over time, what changed, regressions",
 		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, whether it got worse by the rule of\n" +
-			"`soak compare`, and what changed since the run before. It writes the same to results/" + past.PageFile + ", as each run does.\n\n" +
+			"`soak compare`, and what changed since the run before. It writes the same to results/" + results.HistoryFile + ", as each run does.\n\n" +
 			"    soak history --open\n" +
 			"    soak history before-1 after-1              what changed between these two\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
@@ -47,7 +46,7 @@ func historyCommand() *cobra.Command {
 				return pruneRuns(out, keep, dry, cmd.OutOrStdout())
 			}
 			if len(args) == 2 {
-				p, err := past.ReadPair(folderOf(args[0], out), folderOf(args[1], out))
+				p, err := results.ReadPair(folderOf(args[0], out), folderOf(args[1], out))
 				if err != nil {
 					return err //nolint:wrapcheck // a sentence for the user
 				}
@@ -59,7 +58,7 @@ func historyCommand() *cobra.Command {
 	f := cmd.Flags()
 	plan.AddFlags(f, []plan.Setting{{Name: "OUT", Value: &out, Default: out, Help: "folder of all runs"}})
 	f.IntVar(&limit, "limit", 20, "how many runs to list here; the page has all")
-	f.BoolVar(&open, "open", false, "open "+past.PageFile+" in the browser")
+	f.BoolVar(&open, "open", false, "open "+results.HistoryFile+" in the browser")
 	f.BoolVar(&prune, "prune", false, "remove old runs; needs --keep")
 	f.IntVar(&keep, "keep", 0, "with --prune: how many of the newest runs stay, whatever they are")
 	f.BoolVar(&dry, "dry-run", false, "with --prune: only say what would be removed")
@@ -67,14 +66,14 @@ func historyCommand() *cobra.Command {
 }
 
 func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
-	h, err := past.Read(folder)
+	h, err := results.ReadHistory(folder)
 	if err != nil {
 		return err
 	}
 	if err := h.Text(cmd.OutOrStdout(), limit); err != nil {
 		return err
 	}
-	page := filepath.Join(folder, past.PageFile)
+	page := filepath.Join(folder, results.HistoryFile)
 	if err := h.Write(); err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 
 // pruneRuns removes old runs, and says of each what became of it.
 func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
-	h, err := past.Read(folder)
+	h, err := results.ReadHistory(folder)
 	if err != nil {
 		return err
 	}
@@ -114,5 +113,5 @@ func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
 	if dry {
 		return nil
 	}
-	return errors.Join(err, past.Write(folder))
+	return errors.Join(err, results.WriteHistory(folder))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/past"
+	"github.com/sse-soak/sse-soak/internal/results"
 )
 
 // history runs `soak history` with flags, and returns what it says.
@@ -31,7 +31,7 @@ func threeRuns(t *testing.T) (out string) {
 	out = t.TempDir()
 	for name, started := range map[string]string{"first": "1", "second": "2", "third": "3"} {
 		require.NoError(t, os.Mkdir(filepath.Join(out, name), 0o700))
-		content := `{"schema": 1, "testid": "` + name + `", "verdict": "pass", "plan": {"connections": 100, "seconds": 60, "noop_interval_s": 1, "runners": 2}, "started_unix_s": ` + started + `}`
+		content := `{"schema": 2, "testid": "` + name + `", "verdict": "pass", "plan": {"connections": 100, "seconds": 60, "noop_interval_s": 1, "runners": 2}, "service": {"name": "noop", "sha256": "", "counts": "interval", "noun": "noop"}, "started_unix_s": ` + started + `}`
 		require.NoError(t, os.WriteFile(filepath.Join(out, name, "verdict.json"), []byte(content), 0o600))
 	}
 	return out
@@ -47,7 +47,7 @@ func TestHistoryListsAndWritesThePage(t *testing.T) {
 	require.Contains(t, said, "plan        soak: 100 connections, 60 s, a noop every 1 s, 2 runners")
 	require.NotContains(t, said, "first, ")
 	require.Contains(t, said, "… and 1 more")
-	require.True(t, past.Kept(out))
+	require.True(t, results.HasHistory(out))
 }
 
 func TestPruneSaysWhatItDoes(t *testing.T) {
@@ -58,14 +58,14 @@ func TestPruneSaysWhatItDoes(t *testing.T) {
 	require.Equal(t, "kept          third: one of the newest 1\nwould remove  second: pass, and not one of the newest 1\n"+
 		"would remove  first: pass, and not one of the newest 1\nwould remove 2 of 3 runs in "+out+"\n", said)
 	require.DirExists(t, filepath.Join(out, "first"))
-	require.False(t, past.Kept(out))
+	require.False(t, results.HasHistory(out))
 
 	said, err = history(t, "--prune --keep 1 --out "+out)
 	require.NoError(t, err)
 	require.Contains(t, said, "removed       first: pass, and not one of the newest 1\n")
 	require.NoDirExists(t, filepath.Join(out, "first"))
 	require.DirExists(t, filepath.Join(out, "third"))
-	page, err := os.ReadFile(filepath.Join(out, past.PageFile))
+	page, err := os.ReadFile(filepath.Join(out, results.HistoryFile))
 	require.NoError(t, err)
 	require.NotContains(t, string(page), "</b> first")
 	require.Contains(t, string(page), "</b> third")

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/probe"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 const initHelp = `init makes an empty folder ready to soak a service: it probes the service as ` + "`soak probe`" + ` does, and writes
@@ -143,7 +143,7 @@ func writeProject(w io.Writer, c *probe.Config, description, module string) erro
 		return err //nolint:wrapcheck // says what it could not make
 	}
 	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}, {workflowFile, workflowOf(linked, id)}} {
-		if err := atomicfile.Write(file.path, func(w io.Writer) error { _, err := io.WriteString(w, file.text); return err }); err != nil {
+		if err := safefile.Write(file.path, func(w io.Writer) error { _, err := io.WriteString(w, file.text); return err }); err != nil {
 			return fmt.Errorf("write %s: %w", file.path, err)
 		}
 	}

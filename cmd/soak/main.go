@@ -40,7 +40,7 @@ func execute(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: inWords(err)} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand(), manCommand())
+	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand())
 	root.SetArgs(args)
 	surviveClosedPipes()
 	root.SetOut(format.Escaping(departing{os.Stdout}))

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
@@ -31,7 +30,7 @@ func planCommand() *cobra.Command {
 		Short: "Say what a number of connections takes: runners, memory, ports, hosts, price",
 		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " of\n" +
 			"AWS on demand with a public address and a disk, runners on some and nginx with backends on others. Traffic is not in the price,\n" +
-			"nor is setting up and down. The prices, with their date and source, are in internal/price/prices.json.",
+			"nor is setting up and down. The prices, with their date and source, are in internal/sizing/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes
@@ -43,13 +42,13 @@ func planCommand() *cobra.Command {
 				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
 			}
 			load.Interval = time.Duration(interval * float64(time.Second))
-			if err := price.Within(0, maxUSD, ""); err != nil {
+			if err := sizing.Within(0, maxUSD, ""); err != nil {
 				return usageError{Err: err}
 			}
 			if seconds < 1 {
 				return usageError{Err: fmt.Errorf("--seconds is %d: a run has a second at least", seconds)}
 			}
-			prices, err := price.Read(pricesFile)
+			prices, err := sizing.ReadPrices(pricesFile)
 			if err != nil {
 				return usageError{Err: err}
 			}
@@ -72,7 +71,7 @@ func planCommand() *cobra.Command {
 			}
 			for _, n := range needs {
 				if err == nil {
-					err = price.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
+					err = sizing.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
 				}
 			}
 			return err

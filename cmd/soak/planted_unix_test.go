@@ -15,10 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -53,7 +52,7 @@ func soak(t *testing.T, args ...string) string {
 	var out bytes.Buffer
 	var outcome verdict.Outcome
 	root := &cobra.Command{Use: "soak", SilenceUsage: true}
-	root.AddCommand(reportCommand(), historyCommand(), mergeCommand(&outcome), compareCommand(&outcome), openCommand(), capsuleCommand())
+	root.AddCommand(reportCommand(), historyCommand(), mergeCommand(&outcome), compareCommand(&outcome), openCommand(), archiveCommand())
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&out)
@@ -74,9 +73,9 @@ func plant(t *testing.T, what, path string) (message string) {
 	require.NoError(t, plants[what](path))
 	if what == "large" { // without blocks on the disk
 		require.NoError(t, os.Truncate(path, 1<<40))
-		return regularfile.ErrTooLarge.Error()
+		return safefile.ErrTooLarge.Error()
 	}
-	return regularfile.ErrNotRegular.Error()
+	return safefile.ErrNotRegular.Error()
 }
 
 func TestPlantedFilesBlockNoCommand(t *testing.T) {
@@ -99,13 +98,13 @@ func TestPlantedFilesBlockNoCommand(t *testing.T) {
 		{command: "report OUT/second --baseline OUT/first", file: "first/" + results.VerdictFile},
 		{command: "merge OUT/second", file: "second/" + shardFile},
 		{command: "merge OUT/second", file: "first/" + results.VerdictFile, silent: true},
-		{command: "merge OUT/second", file: past.PageFile, silent: true},
+		{command: "merge OUT/second", file: results.HistoryFile, silent: true},
 		{command: "history --out OUT", file: "second/" + results.VerdictFile},
 		{command: "history --out OUT", file: "second/" + results.RunFile, silent: true},
-		{command: "history --out OUT", file: past.PageFile},
+		{command: "history --out OUT", file: results.HistoryFile},
 		{command: "history --prune --keep 1 --out OUT", file: "first/" + results.VerdictFile, silent: true},
 		{command: "compare OUT/first OUT/old OUT/second", file: "first/" + results.VerdictFile},
-		{command: "capsule OUT/second", file: "second/" + results.VerdictFile},
+		{command: "archive OUT/second", file: "second/" + results.VerdictFile},
 	} {
 		for what := range plants {
 			t.Run(strings.Join([]string{c.command, c.file, what}, " "), func(t *testing.T) {
@@ -117,7 +116,7 @@ func TestPlantedFilesBlockNoCommand(t *testing.T) {
 				path := filepath.Join(out, c.file)
 				message := plant(t, what, path)
 				said := soak(t, strings.Fields(strings.ReplaceAll(c.command, "OUT", out))...)
-				if text, err := regularfile.Read(filepath.Join(out, "second", results.VerdictFile), regularfile.Document); err == nil {
+				if text, err := safefile.Read(filepath.Join(out, "second", results.VerdictFile), safefile.Document); err == nil {
 					said += string(text)
 				}
 				if !c.silent {
@@ -131,8 +130,8 @@ func TestPlantedFilesBlockNoCommand(t *testing.T) {
 
 func TestOpenRefusesWhatIsNoArchive(t *testing.T) {
 	t.Parallel()
-	for what, says := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": regularfile.ErrTooLarge.Error()} {
-		archive := filepath.Join(t.TempDir(), "run.capsule.tar.gz")
+	for what, says := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": safefile.ErrTooLarge.Error()} {
+		archive := filepath.Join(t.TempDir(), "run.tar.gz")
 		plant(t, what, archive)
 		require.Contains(t, soak(t, "open", "--check", archive), says, what)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/history"
+	"github.com/sse-soak/sse-soak/internal/results/archive"
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
@@ -22,7 +22,7 @@ func TestASilentRunnerIsToldWhateverItsClock(t *testing.T) {
 	rules, err := filepath.Abs("rules")
 	require.NoError(t, err)
 	address := "http://" + watcher.Run(t, "127.0.0.1", fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
-	to, err := history.At(address)
+	to, err := archive.NewRemote(address)
 	require.NoError(t, err)
 	client, err := api.NewClient(api.Config{Address: address})
 	require.NoError(t, err)
@@ -33,18 +33,14 @@ func TestASilentRunnerIsToldWhateverItsClock(t *testing.T) {
 	}
 	begun := time.Now()
 	tell := func(runner string, clock time.Duration, open float64) {
-		var all []*history.Series
+		var all []*archive.Series
 		for name, value := range map[string]float64{"k6_soak_reports_total": time.Since(begun).Seconds(), "k6_soak_streams_open": open} {
-			all = append(all, &history.Series{
+			all = append(all, &archive.Series{
 				Labels:  []*prompb.Label{{Name: "__name__", Value: name}, {Name: "runner", Value: runner}, {Name: "testid", Value: "t"}},
 				Samples: []*prompb.Sample{{Value: value, Timestamp: time.Now().Add(clock).UnixMilli()}},
 			})
 		}
-		bodies, err := history.Requests(all)
-		require.NoError(t, err)
-		for _, body := range bodies {
-			require.NoError(t, to.Give(t.Context(), body))
-		}
+		require.NoError(t, to.Write(t.Context(), all))
 	}
 	clocks := map[string]time.Duration{"ahead": 4 * time.Minute, "right": 0, "behind": -4 * time.Minute, "ended": 4 * time.Minute}
 	require.Eventually(t, func() bool {

@@ -89,6 +89,6 @@ output "ttl_minutes" {
 }
 
 output "end_parameter" {
-  description = "SecureString with a later end of the hosts, once `make aws-extend` has stored one."
+  description = "SecureString with a later end of the hosts, once `bin/soak-aws extend` has stored one."
   value       = module.guard.end_parameter
 }

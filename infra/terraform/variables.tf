@@ -16,7 +16,7 @@ variable "operator_cidrs" {
 }
 
 variable "laptop_cidrs" {
-  description = "IPv4 ranges from which laptops soak the stack at port 80 of its public address. That is plain HTTP: streams need no secret there; for Grafana and Prometheus use `make aws-open`. Empty: the port is closed."
+  description = "IPv4 ranges from which laptops soak the stack at port 80 of its public address. That is plain HTTP: streams need no secret there; for Grafana and Prometheus use `bin/soak-aws open`. Empty: the port is closed."
   type        = list(string)
   default     = []
 
@@ -238,7 +238,7 @@ variable "budget_usd" {
 }
 
 variable "retention_days" {
-  description = "Days after which shards and capsules in the bucket are deleted; with capsules in it, the bucket outlives the hosts."
+  description = "Days after which shards and archives in the bucket are deleted; with archives in it, the bucket outlives the hosts."
   type        = number
   default     = 30
 

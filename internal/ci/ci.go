@@ -14,9 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -50,7 +49,7 @@ func (t To) Check() error {
 // replaceable reports whether a file does not exist, is empty or has JUnit's format. soak.yaml of the working directory may
 // name any file.
 func replaceable(path string) bool {
-	file, err := regularfile.Open(path, regularfile.Table)
+	file, err := safefile.Open(path, safefile.Table)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -96,7 +95,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 		}
 	}
 	if t.to.JUnit != "" {
-		failed := atomicfile.Write(t.to.JUnit, func(w io.Writer) error { return junit(format.Escaping(w), v) })
+		failed := safefile.Write(t.to.JUnit, func(w io.Writer) error { return junit(format.Escaping(w), v) })
 		t.warn(failed, warn)
 	}
 	if !t.to.GitHub {

@@ -21,7 +21,7 @@ func (l *Ledger) IDReceived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cfg.Counting != Noops { // noops are expected by the clock, whether or not the service resumes
-		l.besides().lastID = idReceived
+		l.lastID = idReceived
 	}
 }
 
@@ -33,7 +33,7 @@ func (l *Ledger) IDReset(at Instant, event string) {
 	if l.lastID != idReceived {
 		return
 	}
-	l.besides().lastID = idEmptied
+	l.lastID = idEmptied
 	l.rec.rarely().reset = &idReset{at, event, l.highest()}
 }
 

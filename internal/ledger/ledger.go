@@ -41,7 +41,7 @@ type Config struct {
 	Published bool
 	// Most is the highest number that can be published to a topic; 0: not known.
 	Most uint64
-	// IgnoresSilence turns off the measurement of the longest silence, which saves memory per stream.
+	// IgnoresSilence turns off the measurement of the longest silence.
 	IgnoresSilence bool
 	// ClientEnds: a stream that the client closes at the end is completed.
 	ClientEnds bool
@@ -116,22 +116,14 @@ type Ledger struct {
 	connection
 	clock    clockCounter
 	byNumber *numberCounter // from the start, for what happens before the first noop; nil: their ids do not number them
-	*beside
+	messages *deliveries    // counts Numbered messages; nil: noops are counted
+	cuts     *cuts          // nil: the run makes none
+	silences *silences      // nil: silences are not measured
+	lastID   lastID
 
 	dials  *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
 	outage *Outage // the present one; nil: there is none
 }
-
-// beside is what ledgers count that count more than noops.
-type beside struct {
-	messages *deliveries // where Numbered are counted, instead of noops
-	cuts     *cuts       // nil: the run makes none
-	silences *silences   // nil: nobody asks for them
-	lastID   lastID
-}
-
-// nothingBeside is that of ledgers which count noops alone; nobody writes to it.
-var nothingBeside beside
 
 // dials are the attempts since the last stream; of an open one those that led to it.
 type dials struct {
@@ -163,34 +155,26 @@ type silences struct {
 	from    Instant       // when it began
 }
 
-// besides are what is beside noops, to be written.
-func (l *Ledger) besides() *beside {
-	if l.beside == &nothingBeside {
-		l.beside = new(beside)
-	}
-	return l.beside
-}
-
-// silence are the silences, to be written.
+// silence returns the silences, and allocates them on first use.
 func (l *Ledger) silence() *silences {
 	if l.silences == nil {
-		l.besides().silences = &silences{heardAt: l.openedAt}
+		l.silences = &silences{heardAt: l.openedAt}
 	}
 	return l.silences
 }
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}, beside: &nothingBeside}
+	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}}
 	l.clock.connection = &l.connection
 	if cfg.Cuts {
-		l.besides().cuts = new(cuts)
+		l.cuts = new(cuts)
 	}
 	switch cfg.Counting {
 	case Noops:
 		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
 	case Numbered:
-		l.besides().messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
+		l.messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
 	case Nothing:
 	}
 	return l

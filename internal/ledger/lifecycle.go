@@ -232,7 +232,7 @@ func (l *Ledger) closeCounters(end, at Instant) {
 		return
 	}
 	rare := l.rec.rarities()
-	if l.byNumber.close(end, at, rare.kept) && rare.LastOutage == nil {
+	if l.byNumber.close(end, at, rare.kept) && rare.LastOutage == nil && rare.latest != nil {
 		rare.LastOutage = rare.latest
 	}
 }

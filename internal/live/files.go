@@ -76,11 +76,7 @@ func (f *Files) Page(bool) *html.Live {
 // fill lays out what the files hold.
 func (f *Files) fill(out *html.Live, now time.Time) {
 	v, m := f.verdict, f.merged
-	noun := "noops"
-	if v.Plan.Described() {
-		noun = "messages"
-	}
-	view := View{About: About{Plan: v.Plan, Noun: noun, Declared: v.Layout.Declared, Total: v.Plan.Hold()}}
+	view := View{About: About{Plan: v.Plan, Service: m.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}}
 	sum := sumOf(m)
 	out.Title = v.Layout.Title + " " + v.TestID
 	soFar, lost := view.soFar(&sum)
@@ -128,7 +124,7 @@ func sumOf(m *shard.Merged) (sum shard.Progress) {
 		sum.Open++
 		r := m.Runners[c.Runner]
 		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
-		if r.State == shard.Running && !m.Plan.Described() && interval > 0 && silent >= interval {
+		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
 			sum.Undecided += clamp.Uint64(int64(silent / interval))
 		}
 	}

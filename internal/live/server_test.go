@@ -33,7 +33,7 @@ func newStage(t *testing.T, address string) *stage {
 	t.Helper()
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
-	s := &stage{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Noun: "noops", Total: time.Minute}}, tick: make(chan time.Time)}
+	s := &stage{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
 	s.unix = time.Now().Unix()/5*5 - 600
 	s.view.Start()
 	var err error

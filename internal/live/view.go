@@ -21,8 +21,7 @@ import (
 type About struct {
 	Plan     plan.Plan
 	Title    string // "soak 20261122-140000"
-	Noun     string // what messages are called
-	Counts   shard.Counts
+	Service  shard.Service
 	Declared bool          // by the script, which does something to streams or makes requests: see verdict.Layout
 	Total    time.Duration // that it takes, about
 	Machine  resources.Machine
@@ -131,7 +130,7 @@ func (v *View) banner(now time.Time, runners []Runner, sum *shard.Progress) html
 	switch {
 	case lost:
 		b.Tone = html.Bad
-	case v.unchecked():
+	case !v.Service.Counted():
 		b.Tone = html.Doubt
 	}
 	for i := range runners {
@@ -159,7 +158,7 @@ func (v *View) soFar(sum *shard.Progress) (words string, lost bool) {
 		n    uint64
 		what string
 	}{
-		{sum.Missed(), v.Noun + " missed"}, {sum.Faults(), v.Noun + " faulty"},
+		{sum.Missed(), v.nouns() + " missed"}, {sum.Faults(), v.nouns() + " faulty"},
 		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
 	} {
 		if one.n > 0 {
@@ -168,7 +167,7 @@ func (v *View) soFar(sum *shard.Progress) (words string, lost bool) {
 	}
 	lost = sum.Missed()+sum.Faults() > 0 || !v.Declared && len(parts) > 0
 	switch {
-	case v.unchecked():
+	case !v.Service.Counted():
 		parts = append(parts, "messages are not checked")
 	case len(parts) == 0 && sum.Received == 0:
 		parts = append(parts, "nothing received yet")
@@ -184,8 +183,8 @@ func (v *View) soFar(sum *shard.Progress) (words string, lost bool) {
 	return strings.Join(parts, ", "), lost
 }
 
-// unchecked reports whether the description has message: 'unchecked'.
-func (v *View) unchecked() bool { return v.Plan.Described() && v.Counts == shard.CountsNothing }
+// nouns is the word for messages.
+func (v *View) nouns() string { return v.Service.Noun() + "s" }
 
 // requests says that the run makes requests, and holds no streams.
 func (v *View) requests(sum *shard.Progress) bool { return v.Plan.Connections == 0 && sum.Opened == 0 }
@@ -211,16 +210,16 @@ func (v *View) tiles(sum *shard.Progress, lateness *shard.Histogram) []html.Tile
 		planned = "of " + format.Thousands(v.Plan.Connections) + " planned"
 	}
 	open := html.Tile{Name: "streams open", Value: count(uint64(max(sum.Open, 0))), Note: planned}
-	if v.unchecked() {
-		return []html.Tile{open, {Name: v.Noun, Value: "not checked", Note: count(sum.Heartbeats) + " heartbeats", Tone: html.Doubt}}
+	if !v.Service.Counted() {
+		return []html.Tile{open, {Name: v.nouns(), Value: "not checked", Note: count(sum.Heartbeats) + " heartbeats", Tone: html.Doubt}}
 	}
-	missed := html.Tile{Name: v.Noun + " missed", Value: count(sum.Missed()), Note: fmt.Sprintf("%s faulty", count(sum.Faults())), Tone: tone(sum.Missed() + sum.Faults())}
+	missed := html.Tile{Name: v.nouns() + " missed", Value: count(sum.Missed()), Note: fmt.Sprintf("%s faulty", count(sum.Faults())), Tone: tone(sum.Missed() + sum.Faults())}
 	if sum.Received+sum.Missed()+sum.Faults() == 0 {
 		missed.Value, missed.Note = "–", "nothing was received yet"
 	}
 	out := []html.Tile{
 		open,
-		{Name: v.Noun + " received", Value: count(sum.Received), Note: fmt.Sprintf("%s late", count(sum.Late))},
+		{Name: v.nouns() + " received", Value: count(sum.Received), Note: fmt.Sprintf("%s late", count(sum.Late))},
 		missed,
 		{Name: "undecided", Value: count(sum.Undecided), Note: "due, and may still come"},
 		late,
@@ -263,10 +262,7 @@ func (v *View) timelines(now time.Time, whole bool) (html.Section, html.Axis, bo
 		i, _ := slices.BinarySearchFunc(samples, from-1, func(s resources.Sample, unix int64) int { return int(s.Unix - unix) })
 		samples = samples[i:]
 	}
-	known := &verdict.Verdict{TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.lines, StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix())}
-	if v.Plan.Described() {
-		known.Service = &shard.Service{Counts: v.Counts}
-	}
+	known := &verdict.Verdict{TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.lines, Counts: verdict.Counts{Service: v.Service}, StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix())}
 	section, axis := html.Timelines(&html.Run{
 		Verdict: known, Merged: &shard.Merged{Plan: v.Plan, Series: series}, Samples: samples,
 		Circumstances: html.Circumstances{Machine: v.Machine},

@@ -80,7 +80,7 @@ func newHour(interval float64) *hour {
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, interval
 	h := &hour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
-	h.View = &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Noun: "noops", Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
+	h.View = &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
 	h.clocks = func() time.Time { return h.at }
 	h.Start()
 	return h
@@ -238,7 +238,7 @@ func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	require.Equal(t, []string{"nothing received yet"}, h.Page(true).Banner.Reasons)
 	h.second()
 	require.Equal(t, []string{"nothing lost yet"}, h.Page(true).Banner.Reasons)
-	h.Plan.Service, h.Counts, h.Noun = "sse", shard.CountsNothing, "messages"
+	h.Plan.Service, h.Service = "sse", shard.Service{Counts: shard.CountsNothing}
 	page := h.Page(true)
 	require.Equal(t, html.Doubt, page.Banner.Tone)
 	require.Equal(t, []string{"messages are not checked"}, page.Banner.Reasons)

@@ -19,7 +19,7 @@ import (
 // server to end its stream, so that the end is seen within the run.
 const DisconnectLead = 5
 
-// How long streams may take to end. load-tests/lib/plan.js has the same, generated from these.
+// How long streams may take to end.
 const (
 	endTimeoutSeconds   = 15  // of one stream, at least,
 	endTimeoutIntervals = 1.5 // or so many noop intervals
@@ -66,7 +66,7 @@ type Plan struct {
 	PublishRate float64 `json:"publish_rate,omitempty"` // messages per second, all topics together
 	MessageKB   int     `json:"message_kb,omitempty"`   // of padding in each message that is published
 	TokenTTL    int     `json:"token_ttl_s,omitempty"`  // how long a token is good that token() gives; 0: nothing is said
-	Marker      string  `json:"marker,omitempty"`       // {run}: tells this run's messages from all others
+	Marker      string  `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
 	// Of a run that cuts its own streams; left out of the JSON of others. See cuts.go.
 	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // of all runners together; 0: none
@@ -271,7 +271,7 @@ func (p *Plan) EndTimeout() time.Duration {
 	return max(endTimeoutSeconds*time.Second, time.Duration(float64(p.Interval())*endTimeoutIntervals))
 }
 
-// Teardown is how long a runner may take to end its streams: load-tests/lib/config.js computes the same.
+// Teardown returns the time that a runner may need to end its streams.
 func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }

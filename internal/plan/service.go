@@ -25,17 +25,6 @@ func (p *Plan) ServiceName() string {
 	return strings.TrimSuffix(filepath.Base(cmp.Or(p.Service, NoopService)), ".js")
 }
 
-// Described says that the service is not noop: its streams, messages and end are as its description says.
-func (p *Plan) Described() bool { return p.Service != "" }
-
-// Noun is what a message of the service is called: a noop, or a message.
-func (p *Plan) Noun() string {
-	if p.Described() {
-		return "message"
-	}
-	return "noop"
-}
-
 // Published says that the run publishes what its streams are owed.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 

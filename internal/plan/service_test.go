@@ -29,7 +29,6 @@ func TestAPlanOfNoopsDoesNotMentionServices(t *testing.T) {
 		require.NotContains(t, string(text), `"`+field+`"`)
 	}
 	require.Equal(t, "noop", p.ServiceName())
-	require.False(t, p.Described())
 	require.False(t, p.Published())
 	require.Equal(t, "noop", p.Environment()["SERVICE"], "a runner does not inherit another one")
 }

@@ -23,9 +23,8 @@ const (
 const MaxConnections = 10_000_000
 
 // Settings is the table of all settings of a plan, bound to the fields of p. Flags and their help, the
-// environment of runners and pods, the bounds, what a merge compares, the table in the README and what
-// scripts read (load-tests/lib/plan.js, load-tests/types/soak.d.ts) come from it: `go generate
-// ./internal/plan` writes the last three.
+// environment of runners and pods, the bounds, what a merge compares, what scripts read (soak.settings), the table in
+// the README and load-tests/types/soak.d.ts come from it: `go generate ./internal/plan` writes the last two.
 func (p *Plan) Settings() []Setting {
 	const (
 		group     = "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"
@@ -171,9 +170,5 @@ func Constants() []Constant {
 	return []Constant{
 		{"USUAL_CONNECTIONS", usualConnections, "How many streams a soak holds where neither CONNECTIONS nor an option of k6 says."},
 		{"DISCONNECT_LEAD", DisconnectLead, "How many seconds before the end of the run each connection asks the server to end its stream."},
-		{"END_TIMEOUT_SECONDS", endTimeoutSeconds, "By default a stream may take this many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer."},
-		{"END_TIMEOUT_INTERVALS", endTimeoutIntervals, "See END_TIMEOUT_SECONDS. It leaves time for a service that notices the DELETE only at its next noop."},
-		{"TEARDOWN_SECONDS", teardownSeconds, "How many seconds a runner may take to end its streams, beside the ends themselves."},
-		{"ENDS_PER_SECOND", endsPerSecond, "When a runner ends its streams, at least this many of its DELETEs are answered per second."},
 	}
 }

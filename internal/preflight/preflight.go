@@ -1,5 +1,5 @@
-// Package preflight finds, before a run begins, the limits of the machine that would break it midway, and says which
-// setting has to have which value.
+// Package preflight checks this machine before a run: its limits, its clock, and the programs that a run, a test or the cloud
+// needs. Each finding names the setting and its value, or the command, that fixes it.
 package preflight
 
 import (

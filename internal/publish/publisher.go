@@ -49,7 +49,6 @@ type Progress struct {
 // A Publisher publishes, until it has sent everything and was answered, was stopped, or its context ends.
 type Publisher struct {
 	c       Config
-	method  string
 	planned uint64
 	log     *shard.PublishLog
 	base    time.Time // what its clock counts from
@@ -89,7 +88,7 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	}
 	base := time.Now()
 	p := &Publisher{
-		c: c, method: c.Service.Publish.Method, planned: planned, base: base, ctx: ctx, pool: newPool(c.InsecureSkipVerify, c.Proxies),
+		c: c, planned: planned, base: base, ctx: ctx, pool: newPool(c.InsecureSkipVerify, c.Proxies),
 		log:  shard.NewPublishLog(c.Topics, c.Rate, c.Start.UnixMicro(), planned),
 		quit: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{}), topics: make([]queue, len(c.Topics)),
 	}
@@ -104,7 +103,6 @@ func (p *Publisher) now() int64 { return p.base.UnixMicro() + time.Since(p.base)
 func (p *Publisher) run() {
 	defer close(p.done)
 	defer p.pool.close()
-	defer context.AfterFunc(p.ctx, p.pool.close)()
 	p.schedule()
 	select {
 	case <-p.answered:

@@ -3,28 +3,27 @@ package publish
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sender sends one message at a time. It keeps its room from one to the next.
+// A sender sends one message at a time. It keeps its buffers from one to the next.
 type sender struct {
-	p              *Publisher
-	url, body, out []byte
-	request        http.Request // for the reader of answers, which asks for its method
+	p         *Publisher
+	url, body []byte
+	out       bytes.Buffer
 }
 
 // send sends the next message of a topic and waits for its answer.
@@ -40,29 +39,57 @@ func (s *sender) send(topic int) {
 func (s *sender) exchange(v *service.Values) shard.Outcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
+	refused := func(err error) shard.Outcome {
+		return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.why(err)}
+	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
-	origin, _ := split(s.url)
+	u, err := url.Parse(string(s.url))
+	if err != nil {
+		return refused(reason(err))
+	}
 	for {
-		c, reused, err := p.pool.get(p.ctx, origin, deadline)
+		c, reused, err := p.pool.get(p.ctx, u, deadline)
 		if err != nil {
-			return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.why(err)}
+			return refused(err)
 		}
 		v.SentAt = p.now()
-		if n, err := c.Write(s.write(v, c.origin)); err != nil {
-			p.pool.drop(c)
-			if n == 0 && reused && !p.pool.isClosed() { // closed while it was idle: nothing has left
+		r, err := s.encode(v, c.origin.through)
+		if err != nil {
+			_ = c.Close()
+			return refused(err)
+		}
+		if n, err := c.Write(s.out.Bytes()); err != nil {
+			_ = c.Close()
+			if n == 0 && reused && p.ctx.Err() == nil { // closed while it was idle: nothing has left
 				continue
 			}
 			return p.unanswered(c, v.SentAt, err)
 		}
-		return s.read(c, v.SentAt)
+		return s.read(c, r, v.SentAt)
 	}
+}
+
+// encode makes the request of a message and encodes it whole, so that it leaves in one packet.
+func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
+	description := s.p.c.Service.Publish
+	s.url = description.URL.Append(s.url[:0], v) // it may contain the time
+	s.body = description.Body.Append(s.body[:0], v)
+	r, err := http.NewRequestWithContext(s.p.ctx, description.Method, string(s.url), bytes.NewReader(s.body))
+	if err != nil {
+		return nil, reason(err)
+	}
+	r.Header.Set("User-Agent", "sse-soak")
+	for name, value := range description.FilledHeaders(v) {
+		r.Header.Set(name, value)
+	}
+	s.out.Reset()
+	return r, http1.WriteRequest(&s.out, r, through)
 }
 
 // unanswered returns the outcome of a message whose connection failed after it was sent.
 func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
 	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.why(err)}
-	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && !p.pool.isClosed() {
+	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
 		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
 	}
@@ -75,8 +102,8 @@ func (p *Publisher) why(err error) string {
 	var proxied *proxy.Error
 	isProxy := errors.As(err, &proxied)
 	switch {
-	case p.pool.isClosed():
-		return errClosed.Error()
+	case p.ctx.Err() != nil:
+		return "the publisher was stopped"
 	case errors.As(err, &late) && late.Timeout() && isProxy:
 		return fmt.Sprintf("nothing came within %[2]s from the proxy %[1]s", proxied.Proxy, p.c.Timeout)
 	case isProxy:
@@ -88,102 +115,27 @@ func (p *Publisher) why(err error) string {
 	return err.Error()
 }
 
-// split cuts a URL into its origin and the rest.
-func split(text []byte) (origin, target []byte) {
-	begin := bytes.Index(text, []byte("://")) + len("://")
-	if end := bytes.IndexAny(text[begin:], "/?"); end >= 0 {
-		return text[:begin+end], text[begin+end:]
-	}
-	return text, nil
-}
-
-// write is the request, whole, as its server or a proxy wants it: it leaves in one packet.
-func (s *sender) write(v *service.Values, to *origin) []byte {
-	r := s.p.c.Service.Publish
-	s.url = r.URL.Append(s.url[:0], v) // the time may be in it
-	origin, target := split(s.url)
-	host := origin[bytes.Index(origin, []byte("://"))+len("://"):]
-	user, host := cutUser(host)
-	out := append(append(s.out[:0], r.Method...), ' ')
-	if !to.direct {
-		out = append(append(out, "http://"...), host...)
-	}
-	if len(target) == 0 || target[0] == '?' {
-		out = append(out, '/')
-	}
-	out = append(append(out, target...), " HTTP/1.1\r\nHost: "...)
-	out = append(append(out, host...), "\r\nUser-Agent: sse-soak\r\n"...)
-	out = append(out, to.extra...)
-	for i := range r.Headers {
-		h := &r.Headers[i]
-		if h.Omitted(v) {
-			continue
-		}
-		if strings.EqualFold(h.Name, "Authorization") {
-			user = nil
-		}
-		out = append(append(out, h.Name...), ": "...)
-		out = append(h.Value.Append(out, v), "\r\n"...)
-	}
-	if user != nil {
-		out = append(out, "Authorization: Basic "...)
-		out = append(base64.StdEncoding.AppendEncode(out, user), "\r\n"...)
-	}
-	s.body = r.Body.Append(s.body[:0], v)
-	if len(s.body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
-		out = append(out, "Content-Length: "...)
-		out = append(strconv.AppendInt(out, int64(len(s.body)), 10), "\r\n"...)
-	}
-	s.out = append(append(out, "\r\n"...), s.body...)
-	return s.out
-}
-
-// cutUser cuts user:password@ off a host.
-func cutUser(host []byte) (user, rest []byte) {
-	at := bytes.LastIndexByte(host, '@')
-	if at < 0 {
-		return nil, host
-	}
-	user = host[:at]
-	if plain, err := url.PathUnescape(string(user)); err == nil {
-		user = []byte(plain)
-	}
-	if !bytes.Contains(user, []byte(":")) {
-		user = append(user[:len(user):len(user)], ':')
-	}
-	return user, host[at+1:]
-}
-
-const mostInterim = 10 // 1xx answers before the one that counts
-
-// read reads the answer. What its head says counts, even if its body never ends.
-func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
+// read reads the response. What its head says counts, even if its body never ends.
+func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	p := s.p
-	s.request.Method = p.method
-	var resp *http.Response
-	for range mostInterim {
-		var err error
-		if resp, err = http.ReadResponse(c.in, &s.request); err != nil { // its body is closed by drain
-			p.pool.drop(c)
-			return p.unanswered(c, sentUS, err)
-		}
-		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
-			break
-		}
+	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
+	if err != nil && !errors.Is(err, http1.ErrInterim) {
+		_ = c.Close()
+		return p.unanswered(c, sentUS, err)
 	}
 	o := shard.Outcome{State: shard.Confirmed, SentUS: sentUS, AtUS: p.now()}
-	accepted := p.c.Service.Publish.Accepts(resp.StatusCode)
-	var body []byte
-	if !accepted {
+	body := io.LimitReader(resp.Body, maxResponse)
+	if !p.c.Service.Publish.Accepts(resp.StatusCode) {
+		text := bufio.NewReader(body)
+		begin, _ := text.Peek(mostSaid)                                      // as much as there is
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) //nolint:gosec // G115: net/http reads three digits
-		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid)                  // what there is of it
-		o.Text = p.describe(resp, body, c.origin.through)
+		o.Text = p.describe(resp, begin, c.origin.through)
+		body = text
 	}
-	_, err := io.Copy(io.Discard, resp.Body)
-	_ = resp.Body.Close()
+	n, err := io.Copy(io.Discard, body)
 	o.BodyUS = p.now() - o.AtUS
-	if err != nil || resp.Close || resp.StatusCode < http.StatusOK {
-		p.pool.drop(c)
+	if err != nil || n == maxResponse || resp.Close || resp.StatusCode < http.StatusOK {
+		_ = c.Close()
 	} else {
 		p.pool.put(c, resp.Header)
 	}

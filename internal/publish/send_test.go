@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -133,7 +132,7 @@ func TestAnswersThatEndTheirConnection(t *testing.T) {
 		"body cut off":        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", shard.Confirmed, ""},
 		"more than an answer": {fine + "HTTP/1.1 500 X\r\n\r\n", shard.Confirmed, ""},
 		"endless body":        {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), shard.Confirmed, ""},
-		"endless head":        {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the answer is too long"},
+		"endless head":        {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the response header exceeds 262144 bytes"},
 		"no HTTP":             {"SSH-2.0-OpenSSH\r\n\r\n", shard.Open, "malformed HTTP"},
 		"cut in the head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", shard.Open, "closed before the answer"},
 		"nothing":             {"", shard.Open, "closed before the answer"},
@@ -265,31 +264,6 @@ func TestOverTLS(t *testing.T) {
 	p = finished(t, c)
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.EqualValues(t, 1, dials.Load())
-}
-
-func TestURLsAreCutIntoOriginAndTarget(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][2]string{
-		"http://h":             {"http://h", ""},
-		"http://h/":            {"http://h", "/"},
-		"http://h?x=/":         {"http://h", "?x=/"},
-		"https://u@[::1]:8/a?": {"https://u@[::1]:8", "/a?"},
-	} {
-		origin, target := split([]byte(text))
-		require.Equal(t, want, [2]string{string(origin), string(target)})
-	}
-}
-
-// A message is written without garbage.
-func TestWritingARequestAllocatesNothing(t *testing.T) {
-	p := &Publisher{c: configured(t, "http://h")}
-	s, direct := sender{p: p}, origin{direct: true}
-	v := service.Values{Base: "http://h", Topic: "soak-topic-1", Run: "r1", Token: "x"}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		v.Seq++
-		v.SentAt += 1000
-		s.write(&v, &direct)
-	}))
 }
 
 func TestARefusalDoesNotShowTheToken(t *testing.T) {

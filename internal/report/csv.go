@@ -24,9 +24,7 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	head = append(head,
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
 	)
-	if m.Plan.Described() {
-		head = append(head, describedHead...)
-	}
+	head = append(head, messageHead...)
 	row(out, head...)
 	words := verdict.WordsOf(m)
 	for c := range v.Records() {
@@ -52,9 +50,7 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 			decimals(c.Open, time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			c.Attempts, cell(refusals(c)),
 		)
-		if m.Plan.Described() {
-			values = append(values, describedCells(m, c)...)
-		}
+		values = append(values, messageCells(m, c)...)
 		row(out, values...)
 	}
 	out.Flush()
@@ -95,12 +91,12 @@ func refusals(c *shard.Connection) string {
 func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	late := "lateness"
-	if s := m.Service; s != nil && s.Counts != shard.CountsInterval {
+	if !m.Service.ByInterval() {
 		late = "latency"
 	}
 	sent := sending(m)
 	head := []any{
-		"unix_s", "open", "opened", "closed", m.Plan.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",
+		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -51,7 +50,7 @@ func facts(v *verdict.Verdict) list {
 // streams are what the plan wanted of connections and noops, and what became of them.
 func (l *list) streams(v *verdict.Verdict) {
 	p, c := v.Plan, v.Connections
-	l.add("plan", "%s, %s, %s, %s", format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), verdict.Rhythm(&p, v.Counting()), format.Count(p.Runners, "runner"))
+	l.add("plan", "%s, %s, %s, %s", format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), verdict.Rhythm(&p, &v.Service), format.Count(p.Runners, "runner"))
 	l.add("target", "%s", target(v))
 	l.add("connections", "%s opened, %s held to the end, %d refused, %d dropped", format.Thousands(c.Opened), format.Thousands(c.Completed), c.Refused, c.Dropped)
 	if h := v.Held; h != nil {
@@ -59,11 +58,7 @@ func (l *list) streams(v *verdict.Verdict) {
 	} else {
 		l.add("open", "not known")
 	}
-	if p.Described() {
-		l.messages(v)
-	} else {
-		l.noops(v)
-	}
+	l.messages(v)
 	l.add("connect", "%s", quantiles(v.ConnectMS))
 	var refused []string
 	for _, reason := range slices.Sorted(maps.Keys(v.RefusedAttempts)) {
@@ -77,11 +72,10 @@ func (l *list) streams(v *verdict.Verdict) {
 // Planned returns the number of messages in the plan, if the run did not pass and expected fewer because streams were open for
 // less time than planned; otherwise 0.
 func Planned(v *verdict.Verdict) uint64 {
-	byInterval := !v.Plan.Described() || v.Counting() == shard.CountsInterval
-	if n := v.Noops; v.Verdict == verdict.Pass || !byInterval || n.Expected >= n.Floor {
+	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
 		return 0
 	}
-	return v.Noops.Floor
+	return v.Messages.Floor
 }
 
 // received formats the numbers of messages received, expected and, if higher, planned.
@@ -93,31 +87,12 @@ func received(v *verdict.Verdict, t ledger.Totals) string {
 	return text
 }
 
-// noops are what came of the protocol noop.
-func (l *list) noops(v *verdict.Verdict) {
-	p, n := v.Plan, v.Noops
-	faults := faultsOf(n.Totals)
-	l.add("noops", "%s, %s,", received(v, n.Totals), strings.Join(faults[:2], ", "))
-	l.add("", "%s, %d over %d ms late", strings.Join(faults[2:], ", "), n.Late, p.LateMS)
-	l.add("lateness", "%s", quantiles(v.LatenessMS))
-	if v.LatencyMS != nil {
-		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
-		if v.LatencyMS.Above == verdict.AboveSend {
-			l.add("", "since the server's timestamp")
-		} else {
-			l.add("", "above the fastest noop")
-		}
-	}
-}
-
 // processes are what the server says of itself, and what target and runners took.
 func (l *list) processes(v *verdict.Verdict) {
-	if v.Plan.Described() {
-		l.add("judged by", "%s", v.Evidence.Rests())
-	} else if v.Server.Known {
-		l.add("server", "%s", v.Server.Says(v.Noops.Received))
+	if v.Server.Known {
+		l.add("server", "%s", v.Server.Says(v.Messages.Received))
 	} else {
-		l.add("server", "keeps no ledger that we could read; judged by the %s", v.Evidence.Client())
+		l.add("judged by", "%s", v.Evidence.Rests())
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {

@@ -13,20 +13,20 @@ import (
 
 // target is what was soaked, and where it runs.
 func target(v *verdict.Verdict) string {
-	if v.Plan.Described() {
+	if v.Plan.Service != "" {
 		return v.Plan.ServiceName() + " at " + v.Plan.BackendURL + v.Redirected()
 	}
 	return v.Plan.BackendURL + v.Redirected()
 }
 
-// messages are what came of a described service, and what was published to it.
+// messages adds the counts of messages, and of what was published.
 func (l *list) messages(v *verdict.Verdict) {
-	m := v.Messages
-	if v.Counting() == shard.CountsNothing {
-		l.add("messages", "not checked: the service description has message: 'unchecked'")
+	m, nouns := v.Messages, v.Service.Noun()+"s"
+	if !v.Service.Counted() {
+		l.add(nouns, "not checked: the service description has message: 'unchecked'")
 	} else {
 		faults := faultsOf(m.Totals)
-		l.add("messages", "%s, %s,", received(v, m.Totals), strings.Join(faults[:2], ", "))
+		l.add(nouns, "%s, %s,", received(v, m.Totals), strings.Join(faults[:2], ", "))
 		l.add("", "%s%s", strings.Join(faults[2:], ", "), late(v))
 	}
 	if also := Beside(m); len(also) > 0 {
@@ -37,14 +37,14 @@ func (l *list) messages(v *verdict.Verdict) {
 			format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open))
 		l.add("", "answered after p50 %s  p99 %s, sent at most %s late", format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.MaxLagMS))
 	}
-	if v.Counting() == shard.CountsInterval {
+	if v.Service.ByInterval() {
 		l.add("lateness", "%s", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
 		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
 		l.add("", "%s", LatencyBasis(v))
-	case v.Counting() == shard.CountsNumbers:
+	case v.Service.Counts == shard.CountsNumbers:
 		l.add("latency", "not known: no message contained its publish time")
 	}
 	if q := m.LastSubscriberMS; q != nil {
@@ -55,7 +55,7 @@ func (l *list) messages(v *verdict.Verdict) {
 
 // late says how many messages were late, where that can be known.
 func late(v *verdict.Verdict) string {
-	if v.Counting() == shard.CountsNumbers && v.LatencyMS == nil {
+	if v.Service.Counts == shard.CountsNumbers && v.LatencyMS == nil {
 		return ""
 	}
 	return fmt.Sprintf(", %d over %d ms late", v.Messages.Late, v.Plan.LateMS)

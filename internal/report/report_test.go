@@ -20,6 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -49,7 +50,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		connect.Record(time.Duration(ms) * 50 * time.Microsecond)
 	}
 	m := &shard.Merged{
-		Plan: p, Connect: connect, FirstNoop: shard.NewHistogram(), Lateness: lateness,
+		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: connect, FirstNoop: shard.NewHistogram(), Lateness: lateness,
 		Runners: []shard.Runner{
 			{Index: 1, Host: "host-a", Segment: "0:1/2", State: shard.Finished, RSSMax: 120 << 20, CPUSeconds: 40.25, StartedUS: start * 1e6, EndedUS: (start + 3600) * 1e6},
 			{Index: 2, Host: "host-b", Segment: "1/2:1", State: shard.Finished, RSSMax: 3 << 30, CPUSeconds: 36, StartedUS: start * 1e6, EndedUS: (start + 3601) * 1e6},
@@ -234,8 +235,8 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 		url := v.Plan.BackendURL
 		spoil(v, text)
 		v.Plan.BackendURL, v.TestID = url, "20231114-221320"
-		v.Connections, v.Noops.Received, v.Noops.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
-		v.Noops.Missed, v.Noops.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
+		v.Connections, v.Messages.Received, v.Messages.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
+		v.Messages.Missed, v.Messages.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
 		var b strings.Builder
 		require.NoError(t, Text(&b, v))
 		require.NotContains(t, b.String(), "\x1b", "a terminal obeys it")

@@ -15,7 +15,7 @@ import (
 func unchecked() *verdict.Verdict {
 	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
 	v.Plan.Service = "sse"
-	v.Service, v.Evidence.By = &shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
+	v.Service, v.Evidence.By = shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
 	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
 	v.Criteria = []verdict.Criterion{verdict.Criterion{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("nothing says how")}
 	return v

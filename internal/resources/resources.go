@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // Every is the distance of two samples.
@@ -130,7 +130,7 @@ func Summarize(samples []Sample) (s Summary) {
 
 // Read reads resources.ndjson; no file is no samples.
 func Read(path string) (out []Sample, err error) {
-	f, err := regularfile.Open(path, regularfile.Table)
+	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -50,6 +50,7 @@ func TestEachSuiteHasTheFilesOfWhatItDid(t *testing.T) {
 			require.NoError(t, os.MkdirAll(d.Path(ShardsDir), 0o755))
 			require.NoError(t, d.WriteJSON(PlanFile, p))
 			require.NoError(t, d.Report(v, m, ""), kind.Name)
+			requireSchema(t, d.Path(VerdictFile))
 
 			listed := 0
 			for range v.Records() {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/sse-soak/sse-soak/internal/baseline"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -41,8 +41,8 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		names = append(names, CutsFile)
 	}
 	for _, name := range names {
-		content, err := regularfile.Read(d.Path(name), mostInPage)
-		if errors.Is(err, regularfile.ErrTooLarge) {
+		content, err := safefile.Read(d.Path(name), mostInPage)
+		if errors.Is(err, safefile.ErrTooLarge) {
 			continue
 		}
 		if err != nil {
@@ -62,7 +62,7 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 		b.Why = "This run is invalid: it proves nothing, so it is not compared with others."
 		return b, nil
 	}
-	this, err := baseline.Read(string(d))
+	this, err := compare.Read(string(d))
 	if err != nil {
 		return b, err
 	}
@@ -71,14 +71,14 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 	if err != nil {
 		return b, err
 	}
-	b.Old, err = baseline.Earlier(filepath.Dir(folder), this)
+	b.Old, err = compare.Earlier(filepath.Dir(folder), this)
 	if err != nil {
 		return b, fmt.Errorf("look for earlier runs: %w", err)
 	}
 	if against != "" {
-		chosen, err := baseline.Read(string(against))
+		chosen, err := compare.Read(string(against))
 		if err == nil {
-			err = baseline.SamePlan(chosen, this)
+			err = compare.SamePlan(chosen, this)
 		}
 		if err == nil && chosen.Verdict.TestID == v.TestID {
 			err = fmt.Errorf("%s is the run itself", against)

@@ -140,7 +140,7 @@ func TestThePageOfADescribedService(t *testing.T) {
 	require.Equal(t, "8", row("ends", "held to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, about := range map[string]string{
-		"noops": "in each 5 s, against what was published × the streams of its topic", "published": "messages in each 5 s",
+		"messages": "in each 5 s, against what was published × the streams of its topic", "published": "messages in each 5 s",
 		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; the darker, the more of them",
 	} {
 		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), about)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
 
@@ -107,7 +107,7 @@ func (d Dir) Write(name string, fill func(io.Writer) error) error {
 }
 
 func (d Dir) readJSON(name string, v any) (there bool, err error) {
-	err = regularfile.JSON(d.Path(name), regularfile.Document, v)
+	err = safefile.JSON(d.Path(name), safefile.Document, v)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -260,5 +260,5 @@ func TestVerdictOfAnotherSchemaIsRefused(t *testing.T) {
 	d := written(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)
 	_, _, err := d.Judge()
-	require.EqualError(t, err, fmt.Sprintf("read %s: it has schema 7, this version reads schema 1; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
+	require.EqualError(t, err, fmt.Sprintf("read %s: it has schema 7, this version reads schema 2; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
 }

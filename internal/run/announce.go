@@ -30,7 +30,7 @@ func (s *session) announce() {
 	if s.seen.Cores != "" {
 		where += "; " + s.seen.Cores
 	}
-	if p.Described() {
+	if p.Service != "" {
 		where = p.ServiceName() + " at " + where
 	}
 	if s.cluster != nil {

@@ -42,6 +42,7 @@ func (d *attached) check(ctx context.Context) (err error) {
 	if d.Suite, err = suite.Of(d.Plan); err != nil {
 		return err
 	}
+	d.chooseService()
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (s *session) complete(now time.Time) (err error) {
 	}
 	s.Plan.Suite = s.Suite.InPlan()
 	switch {
-	case s.Plan.Described():
+	case s.isModule:
 		s.drawMarker()
 		err = s.checkService() // describe fills in the rest
 	default:
@@ -120,7 +120,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Suite.Planned && !s.Plan.Described() {
+	if s.Suite.Planned && !s.isModule {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
@@ -167,7 +167,7 @@ func (s *session) completePlan() error {
 	if p.BackWithinS == 0 {
 		return errors.New("BACK_WITHIN is 0: to come back takes some time, so write within how many seconds 99.9 % of the streams have to be, or -1 for any")
 	}
-	if p.Described() {
+	if s.isModule {
 		return s.completeService()
 	}
 	s.interval = p.Interval()

@@ -71,7 +71,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
-	if !d.Suite.Planned || d.Suite.Staged || d.Plan.Described() { // it is asked here what it needs, before pods are
+	if !d.Suite.Planned || d.Suite.Staged || d.isModule { // it is asked here what it needs, before pods are
 		if err := d.findScript(); err != nil {
 			return err
 		}

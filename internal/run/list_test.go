@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
-	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -24,7 +23,7 @@ func TestARunIsListedWithTheOthers(t *testing.T) {
 			r.letGo()
 			_, _, err := drivers[name](t, r)
 			require.NoError(t, err)
-			page, err := os.ReadFile(filepath.Join(r.config.Out, past.PageFile))
+			page, err := os.ReadFile(filepath.Join(r.config.Out, results.HistoryFile))
 			require.NoError(t, err)
 			assert.Contains(t, string(page), `href="./t/report.html"`)
 		})
@@ -42,12 +41,12 @@ func TestAListThatCannotBeWrittenFailsNoRun(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
 			r.letGo()
-			path := filepath.Join(r.config.Out, past.PageFile)
+			path := filepath.Join(r.config.Out, results.HistoryFile)
 			require.NoError(t, lies(path))
 			outcome, _, err := drivers["local"](t, r)
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
-			assert.False(t, past.Kept(r.config.Out))
+			assert.False(t, results.HasHistory(r.config.Out))
 		})
 	}
 }
@@ -59,7 +58,7 @@ func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	r.letGo()
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
-	page := filepath.Join(r.config.Out, past.PageFile)
+	page := filepath.Join(r.config.Out, results.HistoryFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
 		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, ci.To{})
@@ -73,7 +72,7 @@ func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	before, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(r.config.Out, "t", results.PageFile)))
-	require.NoError(t, past.Write(r.config.Out))
+	require.NoError(t, results.WriteHistory(r.config.Out))
 	merge("elsewhere")
 	after, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // A shown run has a page that browsers look at while it goes on.
@@ -29,7 +29,7 @@ func (s *session) show() error {
 	}
 	p := s.here()
 	view := &live.View{Watch: s.watch, About: live.About{
-		Plan: p, Title: s.Suite.Name + " " + p.TestID, Noun: s.messages(), Counts: s.counting(), Declared: !s.Suite.Planned || s.Suite.Staged,
+		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: !s.Suite.Planned || s.Suite.Staged,
 		Total: s.length(), Machine: s.seen.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
 	}}
 	tick := time.NewTicker(time.Second)
@@ -73,7 +73,7 @@ func (s *session) hide(graceful, force context.Context) {
 		return
 	}
 	defer s.shown.tick.Stop()
-	report, err := regularfile.Read(s.dir.Path(results.PageFile), regularfile.Document)
+	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
 	if err != nil || s.part > 0 { // a part has no verdict, and the report beside it may be of an earlier merge
 		s.shown.server.Close()
 		return

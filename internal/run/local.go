@@ -113,7 +113,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)
 		for d.drawn && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
 			d.Plan.TestID = results.NewTestID(d.Out, time.Now())
-			if d.Plan.Described() {
+			if d.Plan.Marker != "" {
 				d.drawMarker()
 			}
 			d.dir, err = results.Create(d.Out, d.Plan.TestID)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
-	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/store"
@@ -94,7 +93,7 @@ func unreported(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err
 	}
-	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; mend that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
+	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
 }
 
 // List keeps the page of all runs up to date, where the folder beside the one of the run has such a page.
@@ -105,14 +104,14 @@ func List(d results.Dir) { list(d, "") }
 // page is that page, "" where there is none.
 func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(unlinked(string(d)))
-	if (out == "" || unlinked(out) != folder) && !past.Kept(folder) {
+	if (out == "" || unlinked(out) != folder) && !results.HasHistory(folder) {
 		return ""
 	}
-	if err := past.Write(folder); err != nil {
+	if err := results.WriteHistory(folder); err != nil {
 		tell(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
 		return ""
 	}
-	return filepath.Join(folder, past.PageFile)
+	return filepath.Join(folder, results.HistoryFile)
 }
 
 // unlinked is a path without links, such as results/latest.

@@ -39,11 +39,11 @@ type meter struct {
 	trouble string
 }
 
-// newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
-// described service nothing is known but what its description says, so there only the host is sampled, and the gauge that is named.
+// newMeter is one of all processes of the target and of the cluster next to it: the first of each with its nginx. Of a
+// service that our backend does not speak, only the host and the named gauge are sampled.
 func newMeter(s *session) *meter {
 	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
-	if m.shows = s.targets; s.Plan.Described() {
+	if m.shows = s.targets; !s.service.Backend {
 		return m
 	}
 	targets := s.targets

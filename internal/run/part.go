@@ -73,7 +73,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for r := range own.Records() {
 		sum.Count(r)
-		if silent := s.Suite.Planned && s.counting() != shard.CountsNothing && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Planned && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}

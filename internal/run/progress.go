@@ -115,7 +115,7 @@ func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
 	switch p := s.here(); {
-	case s.Suite.Planned && s.counting() == shard.CountsNothing:
+	case s.Suite.Planned && !s.service.Counted():
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
 	case s.Suite.Planned:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
@@ -151,8 +151,8 @@ func (s *session) progress(group running, m *meter) string {
 // received says how much has come, of how much where the clock says it. The publisher begins when the streams are open, and
 // ends before they do; others publish when they like.
 func (s *session) received(count uint64, planned int) string {
-	if s.Plan.Described() && (s.service == nil || s.Plan.Published() || s.service.Message.Interval == 0) {
-		return fmt.Sprintf("%d messages", count)
+	if s.service.Counts != shard.CountsInterval || s.Plan.Published() {
+		return fmt.Sprintf("%d %s", count, s.messages())
 	}
 	return fmt.Sprintf("%d/%d %s", count, planned, s.messages())
 }

@@ -19,7 +19,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// completeService fills in what the settings alone say of a described service, before its description is read.
+// chooseService sets the description if it is built in; otherwise the script loads it from a module.
+func (s *session) chooseService() {
+	described, ok := service.BuiltIn(s.Plan.Service, s.Plan.Interval())
+	if s.isModule = !ok; ok {
+		s.setService(described)
+	}
+}
+
+func (s *session) setService(described *service.Service) {
+	s.described, s.service = described, shard.ServiceOf(described)
+}
+
+// completeService fills in what the settings alone say of a service, before its description is loaded.
 func (s *session) completeService() (err error) {
 	p := &s.Plan
 	if p.BackendURL == "" {
@@ -84,62 +96,35 @@ func (s *session) describe(ctx context.Context) error {
 		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
 	}
 	s.ownToken = needs.OwnToken
-	if s.service, err = service.Parse(needs.Service); err != nil {
+	described, err := service.Parse(needs.Service)
+	if err != nil {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}
 	}
-	p.NoopInterval = intervalOf(s.service, p)
-	p.Reconnect = p.Reconnect || s.service.End.By == service.ByServer || p.TokenTTL > 0
+	if err := described.Complete(p); err != nil {
+		return UsageError{err}
+	}
+	s.setService(described)
 	p.EndTimeoutS = p.EndTimeout().Seconds()
 	if err := s.Suite.Check(*p); err != nil {
 		return UsageError{err}
 	}
-	if p.Published() && !s.service.Message.Marked && p.MaxHidden < 0 {
+	if p.Published() && !described.Message.Marked && p.MaxHidden < 0 {
 		s.warn(fmt.Sprintf("the description of %s has no message.run, so this run can be no pass: a message of another run or topic could stand in for each. Publish {run}, and say in message.run where it is; or say by MAX_HIDDEN for how many that may be so",
 			p.ServiceName()))
 	}
 	return nil
 }
 
-// intervalOf is the number of seconds between two messages of a stream: by what the run publishes, else by message.every,
-// else by heartbeat.every. describedConfig in load-tests/lib/config.js finds the same.
-func intervalOf(d *service.Service, p *plan.Plan) float64 {
-	switch {
-	case p.Published():
-		return p.PublishInterval()
-	case d.Message.Interval > 0:
-		return d.Message.Interval.Seconds()
-	case !d.Message.Numbered && d.HeartbeatEvery > 0:
-		return d.HeartbeatEvery.Seconds()
-	}
-	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2) // nobody knows; no run is too short for that
-}
+// messages is the word for messages in reports.
+func (s *session) messages() string { return s.service.Noun() + "s" }
 
-// messages is what the service sends, for people.
-func (s *session) messages() string {
-	if s.Plan.Described() {
-		return "messages"
-	}
-	return "noops"
-}
-
-// rhythm says what comes how often.
-func (s *session) rhythm() string { return verdict.Rhythm(&s.Plan, s.counting()) }
-
-// counting is by what messages of the service are counted.
-func (s *session) counting() shard.Counts {
-	switch {
-	case s.service == nil || s.service.Message.Interval > 0:
-		return shard.CountsInterval
-	case s.service.Message.Numbered:
-		return shard.CountsNumbers
-	}
-	return shard.CountsNothing
-}
+// rhythm states how often a message arrives on each stream.
+func (s *session) rhythm() string { return verdict.Rhythm(&s.Plan, &s.service) }
 
 // tokens are the secrets that pods get, by variable. Processes of this machine inherit theirs.
 func (s *session) tokens(backend string) map[string]string {
 	all := map[string]string{"BACKEND_TOKEN": backend}
-	if s.Plan.Described() {
+	if s.isModule { // it may read them
 		for _, name := range []string{"PUBLISH_TOKEN", "SUBSCRIBE_TOKEN"} {
 			all[name] = os.Getenv(name)
 		}

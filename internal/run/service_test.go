@@ -18,7 +18,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
@@ -65,7 +64,7 @@ func TestTheDescriptionCompletesThePlan(t *testing.T) {
 			require.InDelta(t, c.interval, s.Plan.NoopInterval, 0)
 			require.InDelta(t, 15, s.Plan.EndTimeoutS, 0)
 			require.Equal(t, c.reconnect, s.Plan.Reconnect)
-			require.Equal(t, "mine", s.service.Name)
+			require.Equal(t, "mine", s.described.Name)
 			require.Positive(t, s.needs.Duration)
 			require.Equal(t, c.announced, s.rhythm())
 		})
@@ -237,17 +236,16 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "")
 	s := newSession(Config{Plan: plan.Plan{Service: "mercure"}})
 	require.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, s.tokens("hush"))
-	s.Plan.Service = ""
-	require.Empty(t, s.tokens(""), "they are of described services")
+	require.Empty(t, newSession(Config{}).tokens(""), "only modules read them")
 }
 
 func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
 	t.Parallel()
 	s := newSession(Config{Suite: suite.Default()})
 	require.Equal(t, "3/9 noops", s.received(3, 9))
-	s.Plan = plan.Plan{Service: "mine"}
+	s.Plan, s.service = plan.Plan{Service: "mine"}, shard.Service{}
 	require.Equal(t, "3 messages", s.received(3, 9), "others publish when they like")
-	s.service = &service.Service{Message: service.Message{Interval: time.Second}}
+	s.service.Counts = shard.CountsInterval
 	require.Equal(t, "3/9 messages", s.received(3, 9))
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
 	require.Equal(t, "3 messages", s.received(3, 9), "the publisher begins later than the streams")

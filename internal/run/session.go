@@ -23,6 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -43,7 +44,9 @@ type session struct {
 
 	k6, script string
 	needs      runners.Requirements
-	service    *service.Service // that the script loads; nil: noop, and where a run is attached to
+	service    shard.Service    // zero until the description is known
+	described  *service.Service // the description; nil until it is known
+	isModule   bool             // the description is a module, which the script has to load
 	ownToken   bool             // the service's token() gives another token than SUBSCRIBE_TOKEN
 	dir        results.Dir
 	location   string // of this run's shards
@@ -84,9 +87,11 @@ func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome,
 
 func newSession(c Config) *session {
 	known := secret.Environment(os.Environ())
-	return &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{
+	s := &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{
 		Command: c.typed(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}
+	s.chooseService()
+	return s
 }
 
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
@@ -120,7 +125,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.savePlan(); err != nil {
 		return "", err
 	}
-	if !s.Plan.Described() {
+	if s.service.Backend {
 		s.seen.Backend = s.targets[0].Version(graceful)
 	}
 	s.announce()
@@ -167,10 +172,10 @@ func (s *session) findScript() (err error) {
 const nowhere = "http://127.0.0.1:1"
 
 // inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
-// refuses settings that make no sense. A described service it is told by the script.
+// refuses settings that make no sense. A description that is a module is loaded by the script.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
-	case s.Plan.Described():
+	case s.isModule:
 		err = s.describe(ctx)
 	case s.Suite.Staged: // it has settings beside the plan
 		_, err = s.ask(ctx)
@@ -255,7 +260,7 @@ var errStopped = errors.New("stopped before the start: nothing was run")
 // keep stores what a verdict needs beside shards: the target's ledger, and what this session saw. Only who speaks our
 // protocol may keep a ledger.
 func (s *session) keep(ctx context.Context) error {
-	if s.Suite.Streams && !s.Plan.Described() {
+	if s.Suite.Streams && s.service.Backend {
 		s.saveLedger(ctx)
 	}
 	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
@@ -149,7 +149,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 	}
 	defer to.Close()
 	for _, name := range append([]string{results.ManifestName(s.part)}, results.Evidence(s.part)...) {
-		data, err := regularfile.Read(s.dir.Path(name), regularfile.Table)
+		data, err := safefile.Read(s.dir.Path(name), safefile.Table)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a foreign service has no ledger
 		}

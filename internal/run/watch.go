@@ -14,10 +14,10 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/store"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -69,7 +69,7 @@ func Watch(ctx context.Context, w Watching) error {
 	if path == "" {
 		return nil
 	}
-	content, err := regularfile.Read(path, regularfile.Document)
+	content, err := safefile.Read(path, safefile.Document)
 	if err != nil {
 		return fmt.Errorf("show the report: %w", err)
 	}

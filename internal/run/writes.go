@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // failedWrites says which of the runners' metrics did not reach the Prometheus that they were to go to, by the runners' logs
@@ -18,7 +18,7 @@ func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
 	writes, failing, why := 0, 0, ""
 	for _, path := range logs {
-		log, err := regularfile.Open(path, regularfile.Table)
+		log, err := safefile.Open(path, safefile.Table)
 		if err != nil {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // ThresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
@@ -30,7 +30,7 @@ func (g *Group) Problems() (out []string) {
 
 // lastError is LastError of the file at path; not ok where there is none, and then it says where the log is.
 func lastError(path string) (last string, ok bool) {
-	f, err := regularfile.Open(path, regularfile.Table)
+	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {
 		return err.Error(), false
 	}

@@ -2,8 +2,6 @@ package service
 
 import (
 	"bytes"
-	"strings"
-	"unicode/utf8"
 )
 
 // Block is what stands between two blank lines of a stream. Its slices are read while a call runs, and never
@@ -113,14 +111,13 @@ type Reader struct {
 	service *Service
 	run     string
 	marker  []byte
-	odd     bool   // the marker has U+FFFD in it, which JSON decoders make of any broken byte
 	sum     uint32 // of the marker
 	family  []byte // what the markers of all topics of the run begin with, nil where streams may bring other topics
 }
 
 // Reader returns a reader for a run with that marker. With an empty one messages of every run count.
 func (s *Service) Reader(run string) *Reader {
-	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError), markerSum(run), nil}
+	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
 // Among has the reader tell messages of other topics of the run, whose markers begin with family, from those of others,
@@ -132,7 +129,7 @@ func (r *Reader) Among(family string) *Reader {
 	return r
 }
 
-// Read says what a block is. It allocates nothing, and goes over the data once.
+// Read reports what a block is.
 func (r *Reader) Read(b *Block) (out Reading) {
 	s := r.service
 	switch {
@@ -148,19 +145,19 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		s.Message.otherNumber(b, &out)
 		return out
 	}
-	var found [maxPaths]span
-	valid := s.paths.n == 0 || s.paths.scan(b.Data, &found)
-	if !valid {
-		found = [maxPaths]span{}
+	var d document
+	valid := true
+	if len(s.paths) > 0 {
+		d, valid = parseJSON(b.Data, s.paths)
 	}
-	kind, marker := r.owner(b, &found, valid)
+	kind, marker := r.owner(b, &d, valid)
 	if sums := s.Message.Summed && valid; sums || kind == Delivery {
-		m := s.read(b, &found, &out)
+		m := s.read(b, &d, &out)
 		if sums {
 			kind = r.verify(kind, marker, &m, &out)
 		}
 	}
-	if kind == Foreign && len(r.family) > 0 && bytes.HasPrefix(marker.raw, r.family) {
+	if kind == Foreign && len(r.family) > 0 && bytes.HasPrefix(marker.text, r.family) {
 		kind = Stray
 	}
 	if kind != Delivery {
@@ -179,7 +176,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.from == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
-			out.Seq, out.HasSeq = parseID(v.raw)
+			out.Seq, out.HasSeq = parseID(v.text)
 		}
 	}
 }
@@ -197,7 +194,7 @@ func (m *Message) named(event []byte) bool {
 // owner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
 // its event, otherwise Other.
 // Broken JSON that has the text of our marker in it, or half of it, is a broken message of ours.
-func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) (kind Kind, marker value) {
+func (r *Reader) owner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.from == fromJSON && !valid {
 		if r.run == "" || r.mentioned(b.Data) {
@@ -205,13 +202,13 @@ func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) (kind Kind, 
 		}
 		return s.Message.withoutMarker(), marker
 	}
-	marker, ok := s.Message.marker.find(b, found)
+	marker, ok := s.Message.marker.find(b, d)
 	switch {
 	case !s.Message.Marked || r.run == "":
 		return Delivery, marker
-	case !ok || !marker.scalar():
+	case !ok || !marker.scalar:
 		return s.Message.withoutMarker(), marker
-	case marker.kind == '"' && equal(marker.raw, r.run, r.odd), marker.kind != '"' && string(marker.raw) == r.run:
+	case string(marker.text) == r.run:
 		return Delivery, marker
 	}
 	return Foreign, marker
@@ -232,34 +229,34 @@ func (r *Reader) mentioned(data []byte) bool {
 }
 
 // read takes number, time, checksum and id out of a message.
-func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) (m summed) {
+func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 	ok := false
 	if s.Message.Numbered {
-		m.seq, ok = s.Message.seq.find(b, found)
+		m.seq, ok = s.Message.seq.find(b, d)
 		switch {
 		case !ok:
 			out.Err = ErrMissing
 		case s.Message.Interval > 0 && s.Message.seq.from == fromID:
-			out.Seq, out.HasSeq = parseID(m.seq.raw)
-			out.OtherID = !out.HasSeq && len(m.seq.raw) > 0
-		case !m.seq.scalar():
+			out.Seq, out.HasSeq = parseID(m.seq.text)
+			out.OtherID = !out.HasSeq && len(m.seq.text) > 0
+		case !m.seq.scalar:
 			out.Err = ErrNumber
 		default:
-			if out.Seq, out.HasSeq = parseSeq(m.seq.raw); !out.HasSeq {
+			if out.Seq, out.HasSeq = parseSeq(m.seq.text); !out.HasSeq {
 				out.Seq, out.Err = 0, ErrNumber
 			}
 		}
 	}
-	if m.sent, ok = s.Message.sent.find(b, found); ok && m.sent.scalar() {
-		if out.SentAt, out.HasSentAt = parseTime(m.sent.raw); !out.HasSentAt {
+	if m.sent, ok = s.Message.sent.find(b, d); ok && m.sent.scalar {
+		if out.SentAt, out.HasSentAt = parseTime(m.sent.text); !out.HasSentAt {
 			out.SentAt = 0
 		}
 	}
-	if v, ok := s.Message.sum.find(b, found); ok && v.scalar() {
-		m.sum, m.there = parseSum(v.raw)
+	if v, ok := s.Message.sum.find(b, d); ok && v.scalar {
+		m.sum, m.there = parseSum(v.text)
 	}
-	if v, ok := s.resumeID.find(b, found); ok && v.scalar() && bytes.IndexByte(v.raw, '\\') < 0 {
-		out.ID = v.raw
+	if v, ok := s.resumeID.find(b, d); ok && v.scalar && !v.decoded {
+		out.ID = v.text
 	}
 	return m
 }
@@ -269,21 +266,16 @@ func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.Then == nil || !isEvent(b.Event, s.Then.Event) {
 		return "", false
 	}
-	var found [maxPaths]span
-	if s.clientPaths.n > 0 && !s.clientPaths.scan(b.Data, &found) {
+	var d document
+	if len(s.clientPaths) > 0 {
+		d, ok = parseJSON(b.Data, s.clientPaths)
+		if !ok {
+			return "", false
+		}
+	}
+	v, ok := s.client.find(b, &d)
+	if !ok || !v.scalar {
 		return "", false
 	}
-	v, ok := s.client.find(b, &found)
-	if !ok || !v.scalar() {
-		return "", false
-	}
-	if v.kind != '"' {
-		return string(v.raw), true
-	}
-	out := make([]rune, 0, len(v.raw))
-	for raw := v.raw; len(raw) > 0; {
-		c, n := unescape(raw)
-		out, raw = append(out, c), raw[n:]
-	}
-	return string(out), true
+	return string(v.text), true
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -19,8 +20,8 @@ var (
 // extractor takes one thing out of a block.
 type extractor struct {
 	from    source
-	pattern *pattern // nil: all of it
-	path    int      // number of the path, of fromJSON
+	pattern *regexp.Regexp // nil: all of it
+	path    int            // index of its path, of fromJSON
 }
 
 type source int
@@ -35,8 +36,8 @@ const (
 
 const sources = "id, id:REGEX, json:$.path, data, data:REGEX, comment or comment:REGEX"
 
-// parseExtractor reads id, json:$.path and so on; a path goes to paths.
-func parseExtractor(text string, paths *paths) (e extractor, err error) {
+// parseExtractor parses id, json:$.path and so on. It appends a path to paths.
+func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	kind, rest, more := strings.Cut(text, ":")
 	switch kind {
 	case "id":
@@ -46,46 +47,45 @@ func parseExtractor(text string, paths *paths) (e extractor, err error) {
 	case "comment":
 		e.from = fromComment
 	case "json":
-		steps, err := parsePath(rest)
+		path, err := parsePath(rest)
 		if err != nil {
 			return e, fmt.Errorf("is %q: %w", text, err)
 		}
-		return extractor{from: fromJSON, path: paths.add(steps)}, nil
+		*paths = append(*paths, path)
+		return extractor{from: fromJSON, path: len(*paths) - 1}, nil
 	default:
 		return e, fmt.Errorf("is %q: it must be %s", text, sources)
 	}
 	if more {
-		if e.pattern, err = compile(rest); err != nil {
+		if e.pattern, err = compilePattern(rest); err != nil {
 			return e, fmt.Errorf("is %q: %w", text, err)
 		}
 	}
 	return e, nil
 }
 
-// value is what an extractor found. It lies in the block: nothing is copied.
+// value is what an extractor found.
 type value struct {
-	raw  []byte
-	kind byte // of JSON, as a span has it; 0: text as it is
+	text    []byte // part of the block, unless decoded
+	scalar  bool   // a text or a number, not another value of JSON
+	decoded bool   // text differs from the JSON string in the block, which has escapes or broken UTF-8
 }
 
-// find is what the extractor finds, as it stands in the block. found has what the paths led to.
-func (e *extractor) find(b *Block, found *[maxPaths]span) (v value, ok bool) {
+// find returns what the extractor finds in a block, and in the JSON of its data.
+func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
+	v.scalar = true
 	switch e.from {
 	case fromJSON:
-		at := found[e.path]
-		return value{b.Data[at.start:at.end], at.kind}, at.kind != 0 && at.kind != 'n' // null is nothing
+		return d.value(e.path)
 	case fromID:
-		v, ok = value{b.ID, 0}, b.HasID
+		v.text, ok = b.ID, b.HasID
 	case fromData:
-		v, ok = value{b.Data, 0}, b.HasData
+		v.text, ok = b.Data, b.HasData
 	case fromComment:
-		v, ok = value{b.Comment, 0}, b.HasComment
+		v.text, ok = b.Comment, b.HasComment
 	}
 	if ok && e.pattern != nil {
-		v.raw, ok = e.pattern.find(v.raw)
+		v.text, ok = findGroup(e.pattern, v.text)
 	}
 	return v, ok
 }
-
-// scalar says that there is a text or a number.
-func (v value) scalar() bool { return v.kind == 0 || v.kind == '"' || v.kind == '0' }

@@ -5,23 +5,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // segment is one step of a path: into the member of an object, or into an item of a list.
 type segment struct {
 	key   string
-	index int  // −1: key
-	odd   bool // the key has U+FFFD, which stands for any broken byte
+	index int // −1: key
 }
 
-// begins says that a name in a payload may be the key, by where it begins: most names are not.
-func (s *segment) begins(name []byte) bool {
-	return s.index < 0 && (len(name) < 1 || s.key == "" || s.odd || name[0] == s.key[0] || name[0] == '\\')
-}
-
-// longest bounds the steps of a path.
-const longest = 16
+// maxSegments limits the steps of a path.
+const maxSegments = 16
 
 // parsePath reads $.name, $[0] and $['name'], one after the other. Nothing else of JSONPath: a path leads to
 // one value.
@@ -41,8 +34,8 @@ func parsePath(text string) ([]segment, error) {
 	switch {
 	case len(out) == 0:
 		return nil, errors.New("a path leads into the payload, such as $.seq")
-	case len(out) > longest:
-		return nil, fmt.Errorf("a path has at most %d steps", longest)
+	case len(out) > maxSegments:
+		return nil, fmt.Errorf("a path has at most %d steps", maxSegments)
 	}
 	return out, nil
 }
@@ -76,6 +69,5 @@ func parseSegment(text string) (s segment, rest string, err error) {
 	default:
 		return s, "", errors.New("each step begins with . or [")
 	}
-	s.odd = strings.ContainsRune(s.key, utf8.RuneError)
 	return s, rest, nil
 }

@@ -8,6 +8,23 @@ import (
 // NoopName is the name of the service that a run without a description tests.
 const NoopName = "noop"
 
+// SpokenByBackend reports whether the backend of this repository speaks the protocol of the service. Such a target has a version,
+// a ledger, broadcasts and a gauge of its open streams.
+func (s *Service) SpokenByBackend() bool { return s.Name == NoopName }
+
+// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams it would be the largest gap
+// between two messages, which is measured anyway, and cost memory per stream.
+func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
+
+// BuiltIn returns the description of a service that is part of this program: ok is false if the name is that of a module. The
+// default is noop.
+func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
+	if name != "" && name != NoopName {
+		return nil, false
+	}
+	return Noop(interval), true
+}
+
 // Noop returns the description of the original protocol with a noop every interval. load-tests/services/noop.js is the same one
 // for scripts.
 func Noop(interval time.Duration) *Service {

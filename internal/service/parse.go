@@ -150,11 +150,12 @@ func (p *parser) message(root *fields) {
 	if f == nil {
 		return
 	}
-	s, m := p.service, &p.service.Message
-	m.seq = p.extractor(f.get("seq"), "message.seq", &s.paths)
-	m.marker = p.extractor(f.get("run"), "message.run", &s.paths)
-	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", &s.paths)
-	m.sum = p.extractor(f.get("sum"), "message.sum", &s.paths)
+	m := &p.service.Message
+	paths := &p.service.paths
+	m.seq = p.extractor(f.get("seq"), "message.seq", paths)
+	m.marker = p.extractor(f.get("run"), "message.run", paths)
+	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", paths)
+	m.sum = p.extractor(f.get("sum"), "message.sum", paths)
 	m.Numbered, m.Marked, m.Timed = f.get("seq") != nil, f.get("run") != nil, f.get("sentAt") != nil
 	m.Summed = f.get("sum") != nil
 	m.event = p.names(f.get("event"), "message.event")

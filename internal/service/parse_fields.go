@@ -159,8 +159,8 @@ func (p *parser) function(n *node, name string) bool {
 	return false
 }
 
-// extractor reads where a value is found.
-func (p *parser) extractor(n *node, path string, paths *paths) extractor {
+// extractor parses where a value is found.
+func (p *parser) extractor(n *node, path string, paths *[][]segment) extractor {
 	text, ok := p.text(n, path)
 	if !ok {
 		return extractor{}

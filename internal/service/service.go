@@ -33,8 +33,8 @@ type Service struct {
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths
 	resumeID       extractor // Reading.ID
-	paths          paths
-	clientPaths    paths
+	paths          [][]segment
+	clientPaths    [][]segment
 	hash           string
 	source         []byte // the description
 }
@@ -130,6 +130,14 @@ type Message struct {
 	event                  []string // nil: any
 	data                   *string
 	seq, marker, sent, sum extractor
+}
+
+// Data returns the data that each message has; "" if the description has no message.data.
+func (m *Message) Data() string {
+	if m.data == nil {
+		return ""
+	}
+	return *m.data
 }
 
 // Ending says who ends a stream.

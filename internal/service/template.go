@@ -271,8 +271,7 @@ func (c *compiler) endJSON() {
 	if !c.json {
 		return
 	}
-	var found [maxPaths]span
-	if none := new(paths); !none.scan(c.sample, &found) {
+	if !validJSON(c.sample) {
 		c.fail("once filled, %s is no JSON", c.where)
 	}
 	c.json, c.quoted = false, false

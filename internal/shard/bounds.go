@@ -160,7 +160,7 @@ func (s *Shard) checkConnections() error {
 // checkNumbers refuses a connection of a described service whose numbers, counts and spans contradict each other: what was
 // owed to it is found out from these.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
-	if s.Service == nil || s.Service.Counts != CountsNumbers {
+	if s.Service.Counts != CountsNumbers {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {

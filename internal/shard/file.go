@@ -8,8 +8,8 @@ import (
 	"io"
 	"iter"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
@@ -46,7 +46,7 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 
 // Write puts the shard at path, whole or not at all.
 func Write(path string, s *Shard) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return safefile.Write(path, func(w io.Writer) error {
 		return new(Encoder).write(w, s)
 	})
 }

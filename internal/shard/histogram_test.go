@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -142,14 +144,15 @@ func TestPackedRoundTrip(t *testing.T) {
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(p *Packed){
-		"another range":               func(p *Packed) { p.Highest++ },
-		"another precision":           func(p *Packed) { p.Digits = 3 },
-		"half a pair":                 func(p *Packed) { p.Counts = append(p.Counts, 1) },
-		"an index below 0":            func(p *Packed) { p.Counts[0] = -1 },
-		"an index too high":           func(p *Packed) { p.Counts[0] = 1 << 40 },
-		"a bucket twice":              func(p *Packed) { p.Counts = append(p.Counts, p.Counts...) },
-		"a count below 0":             func(p *Packed) { p.Counts[1] = -1 },
-		"a count that overflows":      func(p *Packed) { p.Counts[1] = math.MaxInt64 },
+		"half a bucket":               func(p *Packed) { p.Counts = append(p.Counts, 1) },
+		"half a number":               func(p *Packed) { p.Counts = append(p.Counts, 1, 0x80) },
+		"a number of 65 bits":         func(p *Packed) { p.Counts = append(p.Counts, bytes.Repeat([]byte{0xff}, 10)...) },
+		"a bucket twice":              func(p *Packed) { p.Counts = append(p.Counts, 0, 1) },
+		"an index too high":           func(p *Packed) { p.Counts = append(p.Counts, 0xff, 0x7f, 1) },
+		"an index that overflows":     func(p *Packed) { p.Counts = append(binary.AppendUvarint(p.Counts, math.MaxUint64), 1) },
+		"no count":                    func(p *Packed) { p.Counts = append(p.Counts, 1, 0) },
+		"a count that overflows":      func(p *Packed) { p.Counts = binary.AppendUvarint(append(p.Counts, 1), math.MaxInt64) },
+		"a count below 0":             func(p *Packed) { p.Counts = binary.AppendUvarint(append(p.Counts, 1), math.MaxUint64) },
 		"a maximum below 0":           func(p *Packed) { p.Max = -1 },
 		"a maximum out of range":      func(p *Packed) { p.Max = math.MaxInt64 },
 		"a maximum below its buckets": func(p *Packed) { p.Max = 1 },

@@ -14,7 +14,7 @@ import (
 type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite     // what the scripts declare; nil where they declare nothing
-	Service     *Service   // what was soaked; nil: noop
+	Service     Service    // of the streams; zero: there were none, or no shard
 	Reach       *Reach     // of what was published; nil where nothing was
 	Control     *Control   // of all runners that had one; URL is "" where they differ
 	Codings     []Coding   // by name, of streams that came compressed
@@ -66,15 +66,15 @@ type Merger struct {
 	buckets map[int64]*Bucket
 	metrics map[string]*Metric
 	broken  []string // series that cannot be read
-	room    []int64  // see Packed.add
+	room    []byte   // see Packed.add
 }
 
 // A part is the plan and the suite as one runner read them.
 type part struct {
 	plan     plan.Plan
-	declared *Suite   // nil where the script declares nothing
-	service  *Service // nil: noop
-	crowded  bool     // more combinations of tags than it kept apart
+	declared *Suite // nil where the script declares nothing
+	service  Service
+	crowded  bool // more combinations of tags than it kept apart
 }
 
 // Add adds a shard, which may be discarded afterwards. The order does not matter but for the one in

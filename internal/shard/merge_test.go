@@ -129,7 +129,7 @@ func TestMergeProblems(t *testing.T) {
 		{"a connection of someone else", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
 			"1 of 6 planned connections were not observed: d-0", "1 connection is not of this plan: x",
 		}},
-		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{}; return s }, []string{
+		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{Max: -1}; return s }, []string{
 			"the series of runner 1 cannot be read",
 		}},
 	}

@@ -1,8 +1,7 @@
 package shard
 
 import (
-	"bytes"
-	"encoding/json"
+	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -18,51 +17,41 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	return hdrhistogram.Import(ones).Distribution()
 })
 
-// Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
-// count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
+// Packed is a histogram at rest: some hundred bytes instead of 26 KB. HdrHistogram's own encoding compresses each with
+// zlib: to decode the 720,000 histograms of a large run would take longer than the rest of its merge.
 type Packed struct {
-	Highest int64 `json:"highest_us"`
-	Digits  int64 `json:"digits"`
-	Max     int64 `json:"max_us"`
-	Counts  pairs `json:"counts"`
-
-	folded []byte // instead of all these; see Fold
+	Max int64 `json:"max_us"`
+	// Counts lists the buckets with a count, by HdrHistogram's numbering: the distance of each to the one before, and the
+	// count, as varints. The distance of the first is to -1.
+	Counts []byte `json:"counts"`
 }
 
-func newPacked(highest int64) *Packed {
-	return &Packed{Highest: highestMicros, Digits: digits, Max: highest, Counts: pairs{}}
-}
-
-// Unpack refuses a histogram of another range or precision: it could not be merged.
+// Unpack refuses counts that no histogram has.
 func (p *Packed) Unpack() (*Histogram, error) {
-	p = p.unfolded()
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
-	for i := 0; i < len(p.Counts); i += 2 {
-		snapshot.Counts[p.Counts[i]] = p.Counts[i+1]
+	for c := newBucketReader(p.Counts); c.next(); {
+		snapshot.Counts[c.index] = c.count
 	}
 	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
 }
 
-// check refuses what cannot be merged: another range or precision, or what no histogram holds.
+// check refuses what no histogram holds.
 func (p *Packed) check() error {
-	if p.Highest != highestMicros || p.Digits != digits || len(p.Counts)%2 != 0 || p.Max < 0 || p.Max > highestMicros {
-		return fmt.Errorf("histogram of range %d µs and %d digits: this version merges only %d µs and %d digits",
-			p.Highest, p.Digits, highestMicros, digits)
-	}
-	bars, last, top := bars(), int64(-1), hdrhistogram.Bar{}
-	for i := 0; i < len(p.Counts); i += 2 {
-		index, n := p.Counts[i], p.Counts[i+1]
-		if index <= last || index >= int64(len(bars)) || n < 0 || n > maxCount {
-			return fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", index, n)
+	bars, top := bars(), hdrhistogram.Bar{}
+	c := newBucketReader(p.Counts)
+	for c.next() {
+		if c.count < 1 || c.count > maxCount {
+			return fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", c.index, c.count)
 		}
-		if last = index; n > 0 {
-			top = bars[index]
-		}
+		top = bars[c.index]
 	}
-	if p.Max < top.From || p.Max > top.To {
+	switch {
+	case len(c.rest) > 0:
+		return fmt.Errorf("histogram with buckets that cannot be read after bucket %d", c.index)
+	case p.Max < top.From || p.Max > top.To:
 		return fmt.Errorf("histogram with a maximum of %d µs, but its last bucket ends at %d µs", p.Max, top.To)
 	}
 	return nil
@@ -70,48 +59,67 @@ func (p *Packed) check() error {
 
 // add adds the counts of other, and takes no more memory than one of them: a large run has a million. The
 // caller keeps room from one to the next.
-func (p *Packed) add(other *Packed, room *[]int64) error {
-	other = other.unfolded()
+func (p *Packed) add(other *Packed, room *[]byte) error {
 	if err := other.check(); err != nil {
 		return err
 	}
-	out, rest := (*room)[:0], p.Counts
-	for i := 0; i < len(other.Counts); i += 2 {
-		index, n := other.Counts[i], other.Counts[i+1]
-		for len(rest) > 0 && rest[0] < index {
-			out, rest = append(out, rest[0], rest[1]), rest[2:]
-		}
-		if len(rest) > 0 && rest[0] == index {
-			n, rest = n+rest[1], rest[2:]
-		}
-		if n > 0 {
-			out = append(out, index, n)
+	sum := newBucketWriter((*room)[:0])
+	a, b := newBucketReader(p.Counts), newBucketReader(other.Counts)
+	moreA, moreB := a.next(), b.next()
+	for moreA || moreB {
+		switch {
+		case !moreB || moreA && a.index < b.index:
+			sum.write(a.index, a.count)
+			moreA = a.next()
+		case !moreA || b.index < a.index:
+			sum.write(b.index, b.count)
+			moreB = b.next()
+		default:
+			sum.write(a.index, a.count+b.count)
+			moreA, moreB = a.next(), b.next()
 		}
 	}
-	out = append(out, rest...)
-	p.Counts, p.Max, *room = append(p.Counts[:0], out...), max(p.Max, other.Max), out
+	p.Counts, p.Max, *room = append(p.Counts[:0], sum.text...), max(p.Max, other.Max), sum.text
 	return nil
 }
 
-// pairs are index and count of buckets, one after the other.
-type pairs []int64
+// bucketReader reads Packed.Counts.
+type bucketReader struct {
+	rest         []byte
+	index, count int64
+	last         int64 // bucket that a histogram has
+}
 
-// UnmarshalJSON reads [1,2,…] without reflection: a large run has fifty million of these numbers.
-// What is written in another way it leaves to encoding/json.
-func (p *pairs) UnmarshalJSON(text []byte) error {
-	out := make([]int64, 0, 1+bytes.Count(text, []byte{','}))
-	n, digits := int64(0), 0
-	for i, c := range text {
-		switch {
-		case i == 0 && c == '[':
-		case c >= '0' && c <= '9' && digits < 18 && (digits == 0 || n > 0):
-			n, digits = 10*n+int64(c-'0'), digits+1
-		case digits > 0 && (c == ',' || c == ']' && i == len(text)-1):
-			out, n, digits = append(out, n), 0, 0
-		default:
-			return json.Unmarshal(text, (*[]int64)(p))
-		}
+func newBucketReader(counts []byte) bucketReader {
+	return bucketReader{rest: counts, index: -1, last: int64(len(bars())) - 1}
+}
+
+// next reads the next bucket. It returns false at the end, and before what is not a bucket.
+func (r *bucketReader) next() bool {
+	distance, n := binary.Uvarint(r.rest)
+	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { //nolint:gosec // G115: index is at most last
+		return false
 	}
-	*p = out
-	return nil
+	count, m := binary.Uvarint(r.rest[n:])
+	if m <= 0 {
+		return false
+	}
+	r.rest = r.rest[n+m:]
+	r.index += int64(distance) //nolint:gosec // G115: below the number of buckets
+	r.count = int64(count)     //nolint:gosec // G115: check refuses what is negative
+	return true
+}
+
+// bucketWriter writes Packed.Counts.
+type bucketWriter struct {
+	text []byte
+	last int64
+}
+
+func newBucketWriter(room []byte) bucketWriter { return bucketWriter{text: room, last: -1} }
+
+func (w *bucketWriter) write(index, count int64) {
+	w.text = binary.AppendUvarint(w.text, uint64(index-w.last)) //nolint:gosec // G115: indexes increase
+	w.text = binary.AppendUvarint(w.text, uint64(count))        //nolint:gosec // G115: counts are positive
+	w.last = index
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // ReadFile reads the shard at path.
 func ReadFile(path string) (*Shard, error) {
-	f, err := regularfile.Open(path, mostUnpacked)
+	f, err := safefile.Open(path, mostUnpacked)
 	if err != nil {
 		return nil, fmt.Errorf("read shard: %w", err)
 	}

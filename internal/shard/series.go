@@ -22,7 +22,7 @@ func (g *Merger) addSeries(s *Shard) {
 
 // SumBuckets adds up what several runners saw in the same time.
 func SumBuckets(of []Bucket) (sum Bucket, err error) {
-	var room []int64
+	var room []byte
 	for _, b := range of {
 		sum.Unix = b.Unix
 		err = cmp.Or(sum.add(b, &room), err)
@@ -31,7 +31,7 @@ func SumBuckets(of []Bucket) (sum Bucket, err error) {
 }
 
 // add adds the bucket of another runner; room is that of Packed.add.
-func (b *Bucket) add(o Bucket, room *[]int64) error {
+func (b *Bucket) add(o Bucket, room *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened
 	b.Closed += o.Closed
@@ -48,7 +48,7 @@ func (b *Bucket) add(o Bucket, room *[]int64) error {
 	if o.Lateness == nil {
 		return nil
 	}
-	sum := cmp.Or(b.Lateness, newPacked(0))
+	sum := cmp.Or(b.Lateness, &Packed{})
 	err := sum.add(o.Lateness, room)
 	if err == nil {
 		b.Lateness = sum

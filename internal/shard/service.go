@@ -1,53 +1,103 @@
 package shard
 
-import "time"
+import (
+	"cmp"
+	"time"
 
-// A Service is what was soaked, as far as a verdict has to know of its description.
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// A Service is the part of a service description that a verdict needs. The zero value is of a run without streams, or of one
+// whose runners left no shard.
 type Service struct {
 	Name     string  `json:"name"`
-	SHA256   string  `json:"sha256"`                      // of the description
-	Counts   Counts  `json:"counts"`                      // what is counted
+	SHA256   string  `json:"sha256"` // of the description
+	Counts   Counts  `json:"counts"`
+	Message  string  `json:"noun"`                        // message or noop; see Noun
+	Data     string  `json:"data,omitempty"`              // data of each message, if the description has message.data
 	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
-	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not say of which run they are
-	Every    float64 `json:"heartbeat_every_s,omitempty"` // heartbeats are so many seconds apart at most; 0: not said
-	// LifetimeS is how long a stream lives at least where the service ends streams on purpose, in seconds.
+	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
+	Every    float64 `json:"heartbeat_every_s,omitempty"` // longest time between heartbeats in seconds; 0: not described
+	// LifetimeS is the shortest lifetime of a stream in seconds, if the service ends streams on purpose.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
-	// Resume is by what a client says where it was: "Last-Event-ID", "the parameter since" or "none". Gap is how the service says that messages are missing, in words; "" where the description does not say.
+	// Resume is how a client sends its position: "Last-Event-ID", "the parameter since" or "none". Gap describes how the service
+	// announces missing messages; "" if it does not.
 	Resume string `json:"resume,omitempty"`
 	Gap    string `json:"gap,omitempty"`
+	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "" if there is none.
+	EndRequest string `json:"end_request,omitempty"`
+	Backend    bool   `json:"backend,omitempty"` // see service.Service.SpokenByBackend
 }
 
-// Counts says by what messages are counted.
+// Counts is the property by which messages are counted.
 type Counts string
 
-// What is counted: messages by the clock, and by number where they have one; messages by the numbers in them alone; or
-// nothing at all.
+// Messages are counted by interval, and by number if they have one; by number alone; or not at all.
 const (
 	CountsInterval Counts = "interval"
 	CountsNumbers  Counts = "numbers"
 	CountsNothing  Counts = "nothing"
 )
 
-// Heartbeat is how far apart heartbeats are at most, 0 where the description does not say.
+// ServiceOf returns the part of a description that a shard stores.
+func ServiceOf(s *service.Service) Service {
+	return Service{
+		Name: s.Name, SHA256: s.Hash(), Counts: countsOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
+		AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
+		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.SpokenByBackend(),
+	}
+}
+
+func countsOf(m *service.Message) Counts {
+	switch {
+	case m.Interval > 0:
+		return CountsInterval
+	case m.Numbered:
+		return CountsNumbers
+	}
+	return CountsNothing
+}
+
+// Noun is the word for a message in reports.
+func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
+
+// ByInterval reports whether messages are expected at an interval. A service of which nothing is known is taken as one that
+// sends messages at the interval of the plan.
+func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Counts == "" }
+
+// Counted reports whether messages are counted at all.
+func (s *Service) Counted() bool { return s.Counts != CountsNothing }
+
+// Heartbeat is the longest time between two heartbeats, 0 if the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
 
-// checkServices compares the descriptions that the runners were given.
+// Resumes reports whether a client can resume a stream after a disconnect.
+func (s *Service) Resumes() bool { return s.Resume != "none" }
+
+// EndsStreams reports whether the service ends streams on purpose.
+func (s *Service) EndsStreams() bool { return s.LifetimeS > 0 }
+
+// checkServices compares the descriptions of the runners. If no runner left one, that of the plan is used if it is built in.
 func (m *Merged) checkServices(parts []part) {
-	of := func(s *Service) (described Service) {
-		if s != nil {
-			described = *s
-		}
-		return described
-	}
+	defer m.completeService()
 	for i := range parts {
 		if i == 0 {
 			m.Service = parts[0].service
 		}
-		if of(parts[i].service) != of(m.Service) {
+		if parts[i].service != m.Service {
 			m.problem("%s had another description of the service than %s: what they counted cannot be added up", m.Runners[i].String(), m.Runners[0].String())
 		}
-		if p := &parts[i].plan; p.Published() && of(parts[i].service).Counts != CountsNumbers {
+		if p := &parts[i].plan; p.Published() && parts[i].service.Counts != CountsNumbers {
 			m.problem("%s did not count messages by their numbers, and what was published has some", m.Runners[i].String())
 		}
+	}
+}
+
+func (m *Merged) completeService() {
+	if m.Service != (Service{}) || m.Plan.Connections == 0 {
+		return
+	}
+	if known, ok := service.BuiltIn(m.Plan.Service, m.Plan.Interval()); ok {
+		m.Service = ServiceOf(known)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Schema is the version of the format. A reader refuses any other.
-const Schema = 1
+const Schema = 2
 
 // BucketWidth is the width of a bucket of the series; buckets begin at multiples of it in
 // Unix time, so that those of all runners line up.
@@ -23,9 +23,9 @@ const BucketWidth = 5 * time.Second
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"`              // as the script understood it
-	Suite       *Suite          `json:"suite,omitempty"`   // what the script declares; nil where it declares nothing
-	Service     *Service        `json:"service,omitempty"` // what was soaked; nil: noop
+	Plan        plan.Plan       `json:"plan"`             // as the script understood it
+	Suite       *Suite          `json:"suite,omitempty"`  // what the script declares; nil where it declares nothing
+	Service     Service         `json:"service,omitzero"` // of the streams; zero: there were none
 	Connect     *Histogram      `json:"connect"`
 	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval

@@ -1,6 +1,6 @@
-// Package sizing says what a number of streams takes: runners, memory, descriptors, ports, hosts
-// and money. Its figures are those that preflight checks a machine with, which a test holds
-// against what `make bench` measured (docs/results/bench.json).
+// Package sizing computes what a number of streams needs: runners, memory, descriptors, ports, hosts and money. It uses the
+// figures of preflight, which a test compares with the measurements of `make bench` (docs/results/bench.json). Prices are AWS
+// on demand, in US dollars, from one table with its date and source (prices.json). It guesses no price that the table lacks.
 package sizing
 
 import (
@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/price"
 )
 
 // What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
@@ -111,8 +110,8 @@ func of(connections int, p plan.Plan) (Need, error) {
 }
 
 // Price fills in what the hosts cost in a region.
-func (n *Need) Price(t price.Table, region string) error {
-	rate, err := t.Rate(price.Machines{
+func (n *Need) Price(t Prices, region string) error {
+	rate, err := t.Rate(Machines{
 		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*RunnerDiskGiB + n.TargetHosts*TargetDiskGiB,
 	})
 	n.DollarsPerHour = rate.PerHour

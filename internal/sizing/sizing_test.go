@@ -11,7 +11,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/price"
 )
 
 func TestNeedGrowsWithTheStreams(t *testing.T) {
@@ -20,7 +19,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1, 1200, 1, 1}, []int{small.Runners, small.RunnerHosts, small.Ports, small.SourceAddresses, small.TargetHosts})
 	require.InDelta(t, 80, small.NoopsPerSecond, 1e-9)
-	prices, err := price.Read("")
+	prices, err := ReadPrices("")
 	require.NoError(t, err)
 	require.NoError(t, small.Price(prices, "us-east-1"))
 	require.InDelta(t, 2*(.085+.005)+50*.08/730, small.DollarsPerHour, 1e-9)

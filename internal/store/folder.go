@@ -7,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A Folder is a store on this machine. Its files are written whole or not at all (atomicfile).
+// A Folder is a store on this machine. Its files are written whole or not at all.
 type Folder string
 
 var _ Store = Folder("")
@@ -29,7 +28,7 @@ func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 
 // Write is Put for what is better written bit by bit.
 func (f Folder) Write(name string, fill func(io.Writer) error) error {
-	return atomicfile.Write(f.At(name), fill)
+	return safefile.Write(f.At(name), fill)
 }
 
 // Names implements Store.
@@ -49,7 +48,7 @@ func (f Folder) Names(context.Context) ([]string, error) {
 
 // Get implements Store.
 func (f Folder) Get(_ context.Context, name string) ([]byte, error) {
-	return regularfile.Read(f.At(name), mostBytes)
+	return safefile.Read(f.At(name), mostBytes)
 }
 
 // At implements Store.

@@ -34,7 +34,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{
 			{Name: "lifetimes", Value: fmt.Sprintf("%s connections, %s at a time, %v s each on average", format.Thousands(planned), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
 		}, streamFacts(streams, m)...),
-		Passed:   []string{fmt.Sprintf("%s connections came and went, %s of %s noops received", format.Thousands(planned), format.Thousands(streams.Noops.Received), format.Thousands(streams.Noops.Expected))},
+		Passed:   []string{fmt.Sprintf("%s connections came and went, %s of %s noops received", format.Thousands(planned), format.Thousands(streams.Messages.Received), format.Thousands(streams.Messages.Expected))},
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, streams.Faults(), streams.Agreement()),
 		Tables:   []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{

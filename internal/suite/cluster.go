@@ -52,7 +52,7 @@ const ofCluster = 3
 // best level:
 //
 //  1. One fails more than the other by over a percent of its requests: the other.
-//  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
+//  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): fix that first.
 //  3. The cluster's peak wins, and is over a fifth higher: the cluster.
 //  4. Else a single backend: the cluster buys availability only, for three times the processes.
 func Deployment(one, many Side, peaks Contest) (choice, why string) {
@@ -63,7 +63,7 @@ func Deployment(one, many Side, peaks Contest) (choice, why string) {
 	case one.FailedShare > many.FailedShare+much:
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
 	case many.Evenness < .8:
-		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: mend the balancing first", 100*many.Evenness)
+		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: fix the balancing first", 100*many.Evenness)
 	case peaks.Winner == cluster && many.Peak > 1.2*one.Peak:
 		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
 	case peaks.Winner == cluster:

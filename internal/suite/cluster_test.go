@@ -75,7 +75,7 @@ func TestDeployment(t *testing.T) {
 	}{
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Contest{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Contest{Winner: single}, cluster, "the single backend failed 5.00 %"},
-		{"uneven", side(100, 0, 1), side(300, 0, .5), Contest{Winner: cluster}, "neither yet", "mend the balancing first"},
+		{"uneven", side(100, 0, 1), side(300, 0, .5), Contest{Winner: cluster}, "neither yet", "fix the balancing first"},
 		{"nobody won", side(100, 0, 1), side(300, 0, 1), Contest{}, single, "throughput decides nothing"},
 		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Contest{Winner: cluster, By: "50 %"}, cluster, "50 % more a second"},
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Contest{Winner: cluster, By: "15 %"}, single, "not over a fifth faster"},

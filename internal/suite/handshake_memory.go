@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/slope"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -160,10 +160,10 @@ func (r *Run) heldMemory(m *shard.Merged, st StageResult) (out heldMemory) {
 		note(time.Unix(s.Unix, 0), s.BackendRSS, &out.backendBefore, &out.backendPeak, &backend)
 	}
 	if len(runners) > 0 {
-		out.runners = uint64(slope.Median(runners))
+		out.runners = uint64(resources.Median(runners))
 	}
 	if len(backend) > 0 {
-		out.backend = uint64(slope.Median(backend))
+		out.backend = uint64(resources.Median(backend))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -17,8 +18,9 @@ var began = time.UnixMicro(1_700_000_000_000_000)
 // runOf is a run whose script declared these stages, one after the other.
 func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
 	m := &shard.Merged{
-		Plan:  plan.Plan{Suite: name, TestID: "t", Runners: 1, BackendURL: "http://h"},
-		Suite: &shard.Suite{Name: name, Profile: "full", Parameters: parameters, Stages: stages},
+		Plan:    plan.Plan{Suite: name, TestID: "t", Runners: 1, BackendURL: "http://h"},
+		Service: shard.ServiceOf(service.Noop(time.Second)),
+		Suite:   &shard.Suite{Name: name, Profile: "full", Parameters: parameters, Stages: stages},
 		Runners: []shard.Runner{{
 			Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: began.UnixMicro(), EndedUS: began.Add(time.Hour).UnixMicro(), RSSMax: 9 << 20, CPUSeconds: 36,
 		}},

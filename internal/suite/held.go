@@ -67,7 +67,7 @@ func noCounter(gauge, of string) string {
 // criteria know which streams it cut too early; a proxy may do it without an end that is in order.
 func (r *Run) lost(o ledger.Outage) bool {
 	m := r.Rounds[0]
-	return !o.Planned && m.Plan.TokenTTL == 0 && (m.Service == nil || m.Service.LifetimeS == 0)
+	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
 // kept says that none of the held streams was lost, also where clients come back: they were to notice nothing.

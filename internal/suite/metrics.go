@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -18,11 +17,11 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	out := []verdict.Metric{fault("failed verdict", uint64(failed))}
 	kind, err := Of(v.Plan)
 	// A suite may hold no streams, or load them to their breaking point.
-	if err == nil && kind.Planned || slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == "noops missed" }) {
+	if err == nil && kind.Planned || slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == v.Service.Noun()+"s missed" }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
-		for _, n := range v.Noops.Each() {
-			if n.Fault && v.Counting() != shard.CountsNothing {
-				out = append(out, fault(v.Plan.Noun()+"s "+n.Name, n.Count))
+		for _, n := range v.Messages.Each() {
+			if n.Fault && v.Service.Counted() {
+				out = append(out, fault(v.Service.Noun()+"s "+n.Name, n.Count))
 			}
 		}
 		if p := v.Messages.Published; p != nil {

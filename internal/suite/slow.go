@@ -85,7 +85,7 @@ type slowness struct {
 	planned, begun, filled int  // streams
 	taken, untaken         int  // messages, while they were slow
 	due, arrived, again    int  // of these, on streams that were held, and what came there once more; of published messages the account of each stream knows
-	broadcasts             bool // they are those of the original protocol
+	broadcasts             bool // they are broadcasts of our backend; otherwise the run publishes
 	rate                   string
 	lasted                 time.Duration
 	cut, behind            shard.Metric
@@ -99,7 +99,7 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	sum := func(name string) int { return int(sumsByStage(m, name)["slow"].Sum) }
 	s := slowness{
 		begun: sum("slow_begun"), filled: sum("slow_filled"), taken: sum("slow_taken"), untaken: sum("slow_untaken"), due: sum("slow_due"), arrived: sum("slow_arrived"), again: sum("slow_again"),
-		broadcasts: !m.Plan.Described(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		broadcasts: !m.Plan.Published(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
 		cut: sumsByStage(m, "slow_cut")["slow"], behind: sumsByStage(m, "slow_behind")["slow"], unseen: sum("slow_cut_unseen"), whole: sum("slow_whole"),
 		reasons: map[string]int{},
 	}
@@ -109,7 +109,7 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	for _, st := range stagesOf(m) {
 		s.planned = st.Requests
 	}
-	if m.Plan.Described() {
+	if m.Plan.Published() {
 		s.whole = r.wholeOnes(m)
 	}
 	for _, c := range m.Connections.All() {
@@ -142,7 +142,7 @@ func (s *slowness) count(p *shard.Published, from int64) {
 	}
 }
 
-// wholeOnes are the slow streams of a described service that were not cut and got all that they were owed in the end.
+// wholeOnes are the slow streams that were not cut and got all that they were owed in the end.
 func (r *Run) wholeOnes(m *shard.Merged) (n int) {
 	for c := range r.held(m, func(n int) bool { return n%r.every() == 0 }).Records() {
 		if c.State == ledger.Completed && c.Missed() == 0 {

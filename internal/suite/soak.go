@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -35,7 +34,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
-	if by := v.Counting(); by == "" || by == shard.CountsInterval {
+	if v.Service.ByInterval() {
 		ms("lateness p99", v.LatenessMS.P99)
 	}
 	ms("connect p50", v.ConnectMS.P50)

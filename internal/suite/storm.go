@@ -48,7 +48,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	if len(storms) > 0 {
 		a.Criteria = append(a.Criteria, storms[len(storms)-1].enough(r))
 	}
-	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Noops.Late), m.Plan.Noun())}), streamFacts(streams, m)...)
+	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Messages.Late), m.Service.Noun())}), streamFacts(streams, m)...)
 	return a
 }
 

@@ -117,7 +117,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Outages = []ledger.Outage{c.Outages[0], {From: 15 * second, To: 16 * second}, c.Outages[1]}
 		}, verdict.Fail, "spread: 1 stream was lost, and not by this client"},
 		{"a proxy cut streams after their lifetime", func(r *Run) {
-			r.Rounds[0].Service = &shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
+			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages = append(c.Outages, ledger.Outage{From: 27 * second, To: 28 * second})
 		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
@@ -127,7 +127,7 @@ func TestStormFindsFaults(t *testing.T) {
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
 		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
-		{"nobody knows what is late", func(r *Run) { r.Rounds[0].Service = &shard.Service{Name: "mine"} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
+		{"nobody knows what is late", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
 		{"a held stream was late", func(r *Run) { r.late(10, 1, 21*second) }, verdict.Fail, "d-10"},
 		{"a held stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)

@@ -47,13 +47,13 @@ func everyStream(m *shard.Merged) verdict.Criterion {
 
 // streamFacts are the first things to know of a suite that held streams.
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
-	n, of := s.Noops, "streams"
+	n, of := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
 		of = "others" // than those to which the suite does something
 	}
 	facts := []verdict.Fact{
 		{Name: of, Value: fmt.Sprintf("%s opened, %s held to the end", format.Thousands(s.Connections.Opened), format.Thousands(s.Connections.Completed))},
-		{Name: m.Plan.Noun() + "s", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
+		{Name: m.Service.Noun() + "s", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
 		{Name: "lateness", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.LatenessMS.P50), ms(s.LatenessMS.P99), ms(s.LatenessMS.Max))},
 		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
 	}

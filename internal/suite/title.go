@@ -13,7 +13,7 @@ import (
 func Title(v *verdict.Verdict) string {
 	p := v.Plan
 	name := cmp.Or(p.Suite, soak.Name)
-	if p.Described() {
+	if p.Service != "" {
 		name += " of " + p.ServiceName()
 	}
 	var parts []string
@@ -26,8 +26,8 @@ func Title(v *verdict.Verdict) string {
 	if p.Seconds > 0 {
 		parts = append(parts, format.Duration(time.Duration(p.Seconds)*time.Second))
 	}
-	if p.NoopInterval > 0 || p.Described() {
-		parts = append(parts, verdict.Rhythm(&p, v.Counting()))
+	if p.NoopInterval > 0 || v.Service.Name != "" {
+		parts = append(parts, verdict.Rhythm(&p, &v.Service))
 	}
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }

@@ -45,7 +45,7 @@ func assessVanish(r *Run) verdict.Assessment {
 		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
 		Tables: []verdict.Table{w.table()},
 	}
-	if m.Plan.Described() {
+	if !m.Service.Backend {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service gave back what it kept for who is gone: its gauge is its word"})
 	}
 	if at, ok := w.in(1); ok {
@@ -56,7 +56,7 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A watched gauge is what the service said of its open streams while clients vanished.
 type watched struct {
-	name              string // "": none was, of a described service
+	name              string // "": none was named
 	planned, vanished int    // streams
 	limit             time.Duration
 	base, before      float64   // without streams, and with all of them
@@ -79,7 +79,7 @@ const steady = 2 * time.Second
 func (r *Run) watched(m *shard.Merged) (w watched) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
 	w = watched{name: m.Suite.Parameters["GAUGE"], vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
-	if !m.Plan.Described() {
+	if m.Service.Backend {
 		w.name = cmp.Or(w.name, "backend_streams_open")
 	}
 	for _, st := range stagesOf(m) {

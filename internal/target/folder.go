@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // A folder holds what a local target leaves on the disk while it runs: sockets, nginx's configuration
@@ -57,7 +57,7 @@ func (f *folder) remove() {
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {
-		orphan, err := os.OpenFile(path, os.O_RDWR|regularfile.NoFollow, 0) //nolint:gosec // G304: in the system's temporary folder, no link
+		orphan, err := os.OpenFile(path, os.O_RDWR|safefile.NoFollow, 0) //nolint:gosec // G304: in the system's temporary folder, no link
 		if err != nil {
 			continue // another user's
 		}

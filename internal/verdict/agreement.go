@@ -104,9 +104,9 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 		return 0, 0
 	}
 	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
-		what := "noops"
+		what := s.m.Service.Noun() + "s"
 		if r.Messages > 0 {
-			what = "noops and messages"
+			what += " and messages"
 		}
 		s.differs(differsSent, "the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, what, r.ID, arrived)
 	}
@@ -120,7 +120,7 @@ func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unsee
 	case e.First > 1: // the server counted before this run, too
 		return 0, 0
 	case e.Sent < arrived:
-		s.differs(differsSent, "the server's ledger lists %d noops as sent to %s, but %d arrived", e.Sent, r.ID, arrived)
+		s.differs(differsSent, "the server's ledger lists %d %ss as sent to %s, but %d arrived", e.Sent, s.m.Service.Noun(), r.ID, arrived)
 		return 0, 0
 	}
 	missing := e.Sent - arrived

@@ -58,7 +58,7 @@ func TestVerdictJSONOfASuite(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(b, &got))
-	for _, name := range []string{"noops", "connections", "lateness_ms", "connect_ms", "server"} {
+	for _, name := range []string{"messages", "service", "interval_s", "connections", "lateness_ms", "connect_ms", "server"} {
 		require.NotContains(t, got, name)
 	}
 	require.Equal(t, "pass", got["verdict"])

@@ -26,25 +26,19 @@ type Basis struct {
 	Why       []string `json:"why"`
 }
 
-// Client says what the counts rest on where the server keeps no ledger.
-func (e Basis) Client() string {
-	if e.By == ByClock {
-		return "clock"
-	}
-	return "numbers and clock"
-}
-
-// Rests says what the counts of messages rest on, where they are not those of noops.
+// Rests states what the counts of messages rest on.
 func (e Basis) Rests() string {
 	switch e.By {
 	case ByPublisher:
 		return "the publisher: messages that the service confirmed are expected"
+	case ByServer:
+		return "the server's own ledger, and the numbers or the interval of the messages"
 	case ByNothing:
 		return "nothing: messages were not checked"
 	case ByNumbers:
 		return "the numbers of the messages"
 	}
-	return "the " + e.Client()
+	return "the clock: messages are expected by interval"
 }
 
 // hidden is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
@@ -69,7 +63,7 @@ func (s *Streams) hidden(r *shard.Connection) uint64 {
 // because the server keeps no ledger or one that does not decide, makes it the clock.
 func (s *Streams) basis() {
 	e := &s.Evidence
-	if !s.byInterval() {
+	if !s.m.Service.ByInterval() {
 		s.basisOfNumbers()
 		return
 	}
@@ -115,7 +109,7 @@ func (s *Streams) basisOfNumbers() {
 		s.atEnd.count(c, c.Hidden)
 	}
 	switch {
-	case !s.counted():
+	case !s.m.Service.Counted():
 		e.By, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
@@ -149,13 +143,13 @@ func (s *Streams) basisOfNumbers() {
 
 // openEnds says that nobody closed the account at its ends, as a publisher or a server's ledger does.
 func (s *Streams) openEnds() bool {
-	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == ByNumbers && !s.byInterval()
+	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }
 
 // Unnoticed limits how many messages may have gone missing unnoticed: none by default, any number if they are counted by
 // interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
 func (s *Streams) Unnoticed() Criterion {
-	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Plan.Noun()
+	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
 	if most < 0 {
 		limit, pass = "0", s.atEnd.few(s.m.Plan.Connections)
@@ -166,21 +160,21 @@ func (s *Streams) Unnoticed() Criterion {
 		if s.openEnds() {
 			limit, counted = "any", 0
 		}
-		pass = pass && s.atEnd.undetectable <= s.Noops.Expected
+		pass = pass && s.atEnd.undetectable <= s.Messages.Expected
 		most = 0
 	}
 	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
 	c := Criterion{
 		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, noun, limit, first(e.Why, ""))},
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.InDoubt()
 	if !pass {
-		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Noops.Expected)
+		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Messages.Expected)
 		return c
 	}
 	if e.By == ByNothing {
 		return c.NotJudged("no message was checked")
 	}
-	return c.notJudgedIf(s.Noops.Expected == 0, "no "+noun+" was expected")
+	return c.notJudgedIf(s.Messages.Expected == 0, "no "+noun+" was expected")
 }

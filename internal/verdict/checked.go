@@ -46,16 +46,16 @@ func (v *Verdict) NextStep() string {
 // Checked returns the criterion that at least one message was checked. It is not judged if the description has
 // message: 'unchecked', unless the plan has REQUIRE_MESSAGES. If it is not met, a pass becomes invalid; a fail stays.
 func (s *Streams) Checked() Criterion {
-	noun, required := s.m.Plan.Noun(), s.m.Plan.RequireMessages
+	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checked()
 	c := Criterion{
 		Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
 		Why: "a run that checks no message finds no loss",
 	}
 	switch {
-	case s.counted() && n == 0:
+	case s.m.Service.Counted() && n == 0:
 		c.Actual, c.Reasons = "none", []string{s.uncheckable()}
-	case s.counted():
+	case s.m.Service.Counted():
 	case s.nothingCame():
 		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
 	case required:
@@ -70,16 +70,16 @@ func (s *Streams) Checked() Criterion {
 // checked returns the number of messages whose loss would have been found. Without a publisher and an interval a loss shows
 // only as a gap after another message of the connection.
 func (s *Streams) checked() uint64 {
-	if !s.counted() || s.Noops.Received == 0 {
+	if !s.m.Service.Counted() || s.Messages.Received == 0 {
 		return 0
 	}
 	switch {
 	case s.Messages.Published != nil:
 		return s.Messages.Checked
-	case s.byInterval():
-		return s.Noops.Expected
+	case s.m.Service.ByInterval():
+		return s.Messages.Expected
 	}
-	n := s.Noops.Expected
+	n := s.Messages.Expected
 	for c := range s.Records() {
 		n -= min(c.Expected(), 1)
 	}
@@ -89,33 +89,35 @@ func (s *Streams) checked() uint64 {
 // unreadable reports whether no message of the run had a number at message.seq: then the description is wrong, not the
 // messages.
 func (s *Streams) unreadable() bool {
-	n := &s.Noops
-	return !s.byInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.unnumbered == n.Corrupted
+	n := &s.Messages
+	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.unnumbered == n.Corrupted
 }
 
 // uncheckable returns a sentence that states why no message could be checked, and names the field of the description to
 // correct.
 func (s *Streams) uncheckable() string {
-	m, n := &s.Messages, &s.Noops
-	if !s.m.Plan.Described() {
-		return "no noop was received, so nothing was tested"
+	m := &s.Messages
+	n := &m.Totals
+	noun, others := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
+	if s.m.Service.ByInterval() && n.Received+n.Corrupted+others == 0 {
+		return s.noneArrived() + ", so nothing was tested"
 	}
-	field, why := "message.seq", "no message was received"
+	field, why := "message.seq", s.noneArrived()
 	switch {
 	case m.Published != nil:
 		field = "publish"
-	case s.byInterval():
+	case s.m.Service.ByInterval():
 		field = "message.every"
 	}
-	switch others := m.Unchecked + m.Uncounted + m.Foreign; {
+	switch {
 	case s.unreadable():
-		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, "message"))
+		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
 	case n.Received > 0 && m.Published != nil:
 		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
 	case n.Received > 0:
 		why = "no client received two messages, so none could be found missing"
 	case others > 0:
-		why += fmt.Sprintf(", although %s arrived, which the description does not define as messages", format.Count(others, "other event"))
+		why += fmt.Sprintf(", although %s arrived, which the description does not define as %ss", format.Count(others, "other event"), noun)
 	}
 	return fmt.Sprintf("%s: no message could be checked, because %s; correct the description, hold streams for longer, or write message: 'unchecked'", field, why)
 }

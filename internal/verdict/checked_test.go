@@ -15,7 +15,7 @@ import (
 func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
 	m, _ := clean()
 	m.Plan.Service = "mine"
-	m.Service = &shard.Service{Name: "mine", SHA256: "x", Counts: counts}
+	m.Service = shard.Service{Name: "mine", SHA256: "x", Counts: counts}
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
@@ -83,7 +83,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		"other events came":    {shard.CountsNumbers, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
 		"one on each stream":   {shard.CountsNumbers, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
 		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
-		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"message.every: "}},
+		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so nothing was tested"}},
 	} {
 		v := judgeSoak(described(c.counts, c.each), nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)

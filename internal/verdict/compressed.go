@@ -25,7 +25,7 @@ func (s *Streams) unpacked() (out []Criterion) {
 	for _, c := range s.Codings {
 		held := s.heldUp(&c)
 		criterion := Criterion{
-			Name: fmt.Sprintf("%ss in %s come one by one", s.m.Plan.Noun(), c.Name), Limit: "most of them", Actual: "they do",
+			Name: fmt.Sprintf("%ss in %s come one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
 			Pass: held == "", Advisory: true, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
 		}
 		if held != "" {
@@ -46,10 +46,10 @@ func inBursts(c *shard.Coding) string {
 // heldUp says that what compresses the streams held messages up, "" where it did not, or where nobody knows when they were due.
 func (s *Streams) heldUp(c *shard.Coding) string {
 	const remedy = "have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
-	noun := s.m.Plan.Noun()
+	noun := s.m.Service.Noun()
 	switch {
-	case !s.byInterval() && !s.m.Plan.Published():
-	case c.Messages == 0 && s.Noops.Expected > 0:
+	case !s.m.Service.ByInterval() && !s.m.Plan.Published():
+	case c.Messages == 0 && s.Messages.Expected > 0:
 		return fmt.Sprintf("not one %s came on the streams in %s: what compresses them, the service or a proxy before it, buffers compressed data; %s", noun, c.Name, remedy)
 	case c.Bursts > 0 && 2*c.Together >= c.Messages:
 		return fmt.Sprintf("%ss come %s: what compresses the streams (%s), the service or a proxy before it, buffers compressed data; %s", noun, inBursts(c), c.Name, remedy)

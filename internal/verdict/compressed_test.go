@@ -67,7 +67,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 func TestBurstsOfOthersAreTheirs(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
-	m.Plan.Service, m.Service = "x", &shard.Service{Name: "x", Counts: shard.CountsNumbers}
+	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
 	require.NotContains(t, failedCriteria(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type Control struct {
 	Late      uint64  `json:"late"`
 	Lost      uint64  `json:"lost"`
 	LongestMS float64 `json:"longest_ms"`
-	// Decides says that the group tells delays of the generator from those of the service.
+	// Decides reports whether the group can separate delays of the generator from delays of the service.
 	Decides bool `json:"decides"`
 	// LateBeside are messages that were late while the group was late too; LateAlone are those that were late while the
 	// group was in time, or by over LATE_MS more than it.
@@ -161,7 +162,7 @@ func (s *Streams) lateByGenerator(limit int) bool {
 		return stallsNoops(s.m)
 	}
 	alone := c.LateAlone + c.unstalled
-	if rest := s.Noops.Late - min(s.Noops.Late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
+	if rest := s.Messages.Late - min(s.Messages.Late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
 		alone += rest // of no runner whose group could not be asked
 	}
 	return alone <= uint64(max(limit, 0))
@@ -220,9 +221,7 @@ func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
 	interval := s.m.Plan.Interval()
 	switch slots := float64(min(f.Count, 1<<20)); {
 	case f.Kind == ledger.KindDropped:
-		if s.m.Service != nil && s.m.Service.Heartbeat() > 0 {
-			interval = s.m.Service.Heartbeat()
-		}
+		interval = cmp.Or(s.m.Service.Heartbeat(), interval)
 		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
 	case f.Kind == ledger.KindUnsent:
 		return time.Duration((slots - .5) * float64(interval))

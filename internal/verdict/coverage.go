@@ -109,7 +109,7 @@ func (s *Streams) covered() Criterion {
 func (s *Streams) moreCoverage() string {
 	c, p := &s.coverage, s.Messages.Published
 	needed := math.Ceil(enoughPerStream * float64(p.Topics) * float64(c.streams) / max(c.open.Seconds(), 1e-3))
-	if !s.anyOrder() && needed > p.Rate {
+	if !s.m.Service.AnyOrder && needed > p.Rate {
 		return fmt.Sprintf("publish at least %.0f messages per second (PUBLISH_RATE), so that each stream receives %d", needed, enoughPerStream)
 	}
 	return fmt.Sprintf("keep each stream open for over %s while messages are published, or let each stream resume the previous one", format.Duration(4*joinWindow))

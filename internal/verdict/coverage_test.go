@@ -135,7 +135,7 @@ func (l *life) account() (a account, confirmedNumbers []uint64) {
 			messages[i].State = shard.Confirmed
 		}
 	}
-	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: &shard.Service{AnyOrder: l.anyOrder}}}
+	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: shard.Service{AnyOrder: l.anyOrder}}}
 	return s.accountOf(&shard.Connection{Record: client.Record()}, messages), confirmed(messages)
 }
 

@@ -11,7 +11,7 @@ import (
 // Faults are the criteria for streams and their noops: every planned stream opened and was held to its end, and every
 // noop came once, in order, intact and in time.
 func (s *Streams) Faults() (out []Criterion) {
-	p, c, n := s.m.Plan, s.Connections, s.Noops
+	c, n := s.Connections, s.Messages
 	add := func(c Criterion, reasons []string) {
 		c.Reasons = reasons
 		out = append(out, c)
@@ -29,13 +29,14 @@ func (s *Streams) Faults() (out []Criterion) {
 		held = s.orControl(held, ledger.KindDropped)
 	}
 	add(held, s.compressedFirst(append(held.Reasons, s.unheld()...)))
-	if !s.counted() {
+	if !s.m.Service.Counted() {
 		return append(out, s.Silent()...)
 	}
-	if s.byInterval() {
+	if s.m.Service.ByInterval() {
 		out = append(out, s.evenGaps())
 	}
-	noops := p.Noun() + "s "
+	noun := s.m.Service.Noun()
+	noops := noun + "s "
 	for _, f := range []struct {
 		name, why string
 		count     uint64
@@ -52,7 +53,7 @@ func (s *Streams) Faults() (out []Criterion) {
 		c := Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
 		if slices.Contains(f.kinds, ledger.KindLost) {
 			c = s.orControl(c, f.kinds...)
-			c = c.notJudgedIf(n.Expected == 0, "no "+p.Noun()+" was expected")
+			c = c.notJudgedIf(n.Expected == 0, "no "+noun+" was expected")
 		}
 		if s.unreadable() {
 			c = c.NotJudged("no message has a number at message.seq")
@@ -65,7 +66,7 @@ func (s *Streams) Faults() (out []Criterion) {
 		}
 		add(c, reasons)
 	}
-	if s.byInterval() {
+	if s.m.Service.ByInterval() {
 		out = append(out, s.floor(), s.keptInterval())
 	}
 	out = append(out, slices.Concat(s.Published(), s.Owed(), s.Kept(), s.Silent())...)
@@ -73,24 +74,24 @@ func (s *Streams) Faults() (out []Criterion) {
 }
 
 // arrived reports whether any message arrived, intact or not.
-func (s *Streams) arrived() bool { return s.Noops.Received+s.Noops.Corrupted > 0 }
+func (s *Streams) arrived() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
 
 // noneArrived returns why criteria for messages that arrived are not judged.
-func (s *Streams) noneArrived() string { return "no " + s.m.Plan.Noun() + " was received" }
+func (s *Streams) noneArrived() string { return "no " + s.m.Service.Noun() + " was received" }
 
 // noneOpened states why criteria for streams are not judged.
 const noneOpened = "no stream was opened"
 
 // late limits how many messages came late, where anybody knows.
 func (s *Streams) late() Criterion {
-	p, n, noops := s.m.Plan, s.Noops, s.m.Plan.Noun()+"s "
+	p, n, noops := s.m.Plan, s.Messages, s.m.Service.Noun()+"s "
 	late := "any"
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
 	reasons := s.Sentences(ledger.KindLate)
-	if text := s.Control.besides(p.Noun()); text != "" {
+	if text := s.Control.besides(s.m.Service.Noun()); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}
 	c := Criterion{
@@ -101,7 +102,7 @@ func (s *Streams) late() Criterion {
 	if !s.arrived() {
 		return c.notJudgedIf(true, s.noneArrived())
 	}
-	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {
+	if !s.m.Service.ByInterval() && s.LatencyMS == nil && n.Received > 0 {
 		if p.MaxLate < 0 {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}

@@ -157,7 +157,7 @@ func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
 		return 0
 	}
 	c := &r.Cuts.List[k]
-	if s.anyOrder() || c.Behind == 0 || c.Next <= c.Behind+1 {
+	if s.m.Service.AnyOrder || c.Behind == 0 || c.Next <= c.Behind+1 {
 		return 0
 	}
 	return c.Next - c.Behind - 1
@@ -187,7 +187,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 		sum.Resumed++
 		s.cuts.resumed++
 	}
-	anew := s.resumes() && !s.anyOrder() && c.Behind > 0 && c.Next <= c.Behind && c.Doubled+c.Repeated == 0 // it numbers from 1 again
+	anew := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.Behind > 0 && c.Next <= c.Behind && c.Doubled+c.Repeated == 0 // it numbers from 1 again
 	switch {
 	case lost+c.Doubled+c.Announced == 0 && !anew:
 		sum.Whole++
@@ -197,17 +197,12 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	}
 }
 
-// resumes says that the service claims that a stream can go on where it was.
-func (s *Streams) resumes() bool { return s.m.Service == nil || s.m.Service.Resume != "none" }
-
-func (s *Streams) anyOrder() bool { return s.m.Service != nil && s.m.Service.AnyOrder }
-
 // notTried says why a cut shows nothing of a resume, "" if it does.
 func (s *Streams) notTried(c *ledger.Cut) string {
 	switch {
 	case c.Back == 0:
 		return "it did not come back"
-	case c.Lost && !c.Asked && s.resumes():
+	case c.Lost && !c.Asked && s.m.Service.Resumes():
 		return "there was no id that the client could ask to go on behind"
 	case c.First == 0:
 		return "nothing came after it"
@@ -216,10 +211,10 @@ func (s *Streams) notTried(c *ledger.Cut) string {
 }
 
 func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
-	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(lost, s.m.Plan.Noun()+" was", s.m.Plan.Noun()+"s were"), c.Doubled)
+	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Doubled)
 	if c.Announced > 0 {
 		text += ", and the service announced a gap"
-		if gap := s.gap(); gap != "" {
+		if gap := s.m.Service.Gap; gap != "" {
 			text += " by " + gap
 		}
 	} else if c.Next > 0 && c.Next <= c.Behind {
@@ -228,16 +223,8 @@ func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
 	return text
 }
 
-// gap is how the service announces that messages are missing, "" where the description does not say.
-func (s *Streams) gap() string {
-	if s.m.Service == nil {
-		return ""
-	}
-	return s.m.Service.Gap
-}
-
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
-	return fmt.Sprintf("%s was cut at %s UTC (%s) behind %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Plan.Noun(), c.Behind)
+	return fmt.Sprintf("%s was cut at %s UTC (%s) behind %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.Behind)
 }
 
 // Cut are the criteria for the cuts that the run made of its own streams: they were made, each stream came back, and
@@ -282,9 +269,9 @@ func (s *Streams) brokenCuts(made int) string {
 	for _, c := range s.Cuts {
 		lost, doubled = lost+c.Lost, doubled+c.Doubled
 	}
-	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), made, lost, s.m.Plan.Noun(), doubled)
+	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), made, lost, s.m.Service.Noun(), doubled)
 	if n := s.cuts.announced; n > 0 {
-		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.gap(), "resume.gap"))
+		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
 	return text
 }
@@ -314,26 +301,18 @@ func (s *Streams) afterCuts() string {
 	if made == 0 {
 		return ""
 	}
-	text := format.Plural(made, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.asks(), "Last-Event-ID")
+	text := format.Plural(made, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
-	case !s.resumes():
+	case !s.m.Service.Resumes():
 		return format.Plural(made, "stream was", "streams were") + " cut and came back; by its description the service resumes none, so what was published meanwhile was owed to nobody"
 	case s.cuts.excused > 0:
-		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Plan.Noun())
+		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Service.Noun())
 	}
 	text += ", and nothing was lost or doubled"
 	if repeated > 0 {
-		text += fmt.Sprintf("; %d %ss came again, as the description allows", repeated, s.m.Plan.Noun())
+		text += fmt.Sprintf("; %d %ss came again, as the description allows", repeated, s.m.Service.Noun())
 	}
 	return text
-}
-
-// asks is how a client says where it was, "" of noops.
-func (s *Streams) asks() string {
-	if s.m.Service == nil {
-		return ""
-	}
-	return s.m.Service.Resume
 }
 
 // at is the wall time of an instant of the runner, in microseconds since 1970.

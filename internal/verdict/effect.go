@@ -37,7 +37,7 @@ type Effect struct {
 	Peak    int            `json:"connects_per_second_peak"`
 	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason
 	Missed  uint64         `json:"missed"`
-	// Resumed are the messages of the time without a stream that came afterwards; nil where nobody can tell.
+	// Resumed is the number of messages of the outage that arrived afterwards; nil if the service does not number them.
 	Resumed *uint64 `json:"resumed,omitempty"`
 	// NotResumed counts messages that were published around an outage, did not arrive, and were not expected: the client
 	// could not resume.
@@ -93,7 +93,7 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 			}
 		}
 		known := len(c.Outages)
-		for ; !s.endsStreams() && known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
+		for ; !s.m.Service.EndsStreams() && known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
 			if o := c.Spans[known]; o.Planned {
 				planned(o.To, o.Cut)
 			} else {
@@ -127,9 +127,6 @@ func cutsBeyond(c *shard.Connection, listed int) int {
 	}
 	return max(ended-listed, 0)
 }
-
-// endsStreams says that the service ends streams on purpose.
-func (s *Streams) endsStreams() bool { return s.m.Service != nil && s.m.Service.LifetimeS > 0 }
 
 // unreturned is the time without a stream at the end of a connection that lost its stream, and had no other; nil: it had.
 func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
@@ -308,14 +305,15 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 	if more > 0 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: what was missed or came twice may be more", format.Plural(more, "stream had", "streams had")))
 	}
-	if !s.counted() || s.m.Service != nil && s.Messages.Published == nil {
+	published := s.Messages.Published != nil
+	if !published && !s.m.Service.ByInterval() {
 		return
 	}
 	e.NotResumed = s.notResumed(losses)
 	var resumed uint64
 	for _, l := range losses {
 		switch {
-		case s.m.Service != nil:
+		case published:
 			resumed += s.cameAfter(l)
 		case l.Outage != nil:
 			resumed += l.Resumed

@@ -134,7 +134,7 @@ func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
 func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
-	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
+	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
 	lose(m, 0, 61, 62)
 	lose(m, 1, 61, 62).Planned = true
 	m.Connections.Edit(2).Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
@@ -154,7 +154,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
 	m := crowd(2)
-	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing}
+	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing}
 	of := &m.Connections.Edit(0).Record
 	of.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
 	of.Spans = []ledger.Span{

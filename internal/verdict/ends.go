@@ -42,11 +42,8 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	}
 	good, all, failed := e.Of(isGood), e.Of(func(*shard.EndOutcome) bool { return true }), e.Of(isBad)
 	out := &Ends{
-		Request: "DELETE /event/forcedisconnect", EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
+		Request: m.Service.EndRequest, EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
 		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
-	}
-	if m.Service != nil {
-		out.Request = "end of a stream of " + m.Service.Name
 	}
 	if out.Seconds > 0 {
 		out.PerSecond = float64(out.Count) / out.Seconds
@@ -83,25 +80,25 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Took.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Took)}
 }
 
-// slowerThanNoops is how many times as long as noops are late an answer takes that only the ends are slow by.
-const slowerThanNoops = 5
+// slowerThanMessages is how many times as long as messages are late an answer takes that only the ends are slow by.
+const slowerThanMessages = 5
 
 // slowEnds is a sentence where the requests that end streams are slow though messages are not: then it is what the service does for
 // them, not the load of its streams.
 func (s *Streams) slowEnds() string {
-	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Plan.Noun()
+	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
 	case e == nil || e.Count == 0:
 		return ""
-	case !s.byInterval() && s.LatencyMS == nil: // nobody knows how slow messages are
+	case !s.m.Service.ByInterval() && s.LatencyMS == nil: // nobody knows how slow messages are
 		return ""
-	case !s.byInterval():
+	case !s.m.Service.ByInterval():
 		late = s.LatencyMS.P99
 	case s.m.Lateness.Count() == 0:
 		return ""
 	}
 	limit := format.InMilliseconds(s.m.Plan.Late())
-	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanNoops*late {
+	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanMessages*late {
 		return ""
 	}
 	text := fmt.Sprintf("the requests that end the streams (%s) are slow and the %ss are not: half of them took over %s, 5 %% over %s, and 99 %% of %ss were at most %s late",

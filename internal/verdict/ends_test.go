@@ -52,8 +52,8 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"end_requests":{"request":"DELETE /event/forcedisconnect","count":2000,"min_ms":1,`)
 
-	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing}
-	require.Equal(t, "end of a stream of mine", StreamsOf(m, nil, false).Ends.Request)
+	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing, EndRequest: "POST /end"}
+	require.Equal(t, "POST /end", StreamsOf(m, nil, false).Ends.Request)
 }
 
 // The bottleneck of the original: its DELETEs took seconds, and its noops came in time.

@@ -62,7 +62,7 @@ type Metric struct {
 	Unit           string  `json:"unit,omitempty"` // "ms", "requests/s", "%", "": a count
 	Value          float64 `json:"value"`
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
-	// Bound says that the load generator was the limit: the service may do better.
+	// Bound reports whether the load generator was the limit; the service may be able to do more.
 	Bound bool `json:"bound,omitempty"`
 	// Own is the value without the waits of the load generator; nil: not known.
 	Own *float64 `json:"own,omitempty"`

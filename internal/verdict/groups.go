@@ -167,7 +167,7 @@ func (s *Streams) group() {
 // limit.
 func (s *Streams) inIncidents(kind ledger.Kind) bool {
 	limit := s.m.Plan.MaxLate
-	return kind != ledger.KindLate || limit >= 0 && s.Noops.Late > uint64(limit)
+	return kind != ledger.KindLate || limit >= 0 && s.Messages.Late > uint64(limit)
 }
 
 // bundle adds a finding to the cluster of its time.
@@ -334,7 +334,7 @@ func (w Words) group(b *bundle, runner int) string {
 
 // phrase returns the predicate of that sentence: what happened to the connections.
 func (w Words) phrase(b *bundle) string {
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	were := format.Form(b.connections, "was", "were")
 	what := w.messages(b)
 	switch b.kind {
@@ -386,7 +386,7 @@ func (w Words) phrase(b *bundle) string {
 
 // messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
 func (w Words) messages(b *bundle) string {
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	switch {
 	case !b.mixed && b.numbered:
 		return w.named(b.topic)(b.from, b.to)
@@ -398,7 +398,7 @@ func (w Words) messages(b *bundle) string {
 
 // after names the last messages that arrived before connections were dropped.
 func (w Words) after(b *bundle) string {
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	switch {
 	case b.to == 0:
 		return "before the first " + noun

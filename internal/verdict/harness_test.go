@@ -1,17 +1,41 @@
 package verdict
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// judgeSoak judges streams that were to be open for the whole run, by all criteria that there are for such.
+var compiledSchema = sync.OnceValue(func() *jsonschema.Schema { return jsonschema.NewCompiler().MustCompile(schemaFile) })
+
+// mustFitSchema panics if a verdict does not fit its JSON Schema.
+func mustFitSchema(v *Verdict) *Verdict {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	file, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		err = compiledSchema().Validate(file)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// judgeSoak judges streams that were to be open for the whole run, by all criteria that there are for such. The verdict fits
+// the schema.
 func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)
-	return Judge(&e, Assessment{
+	return mustFitSchema(Judge(&e, Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.Passed(), Doubts: []Criterion{s.Unnoticed()},
 		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []Criterion{s.KeptUp()}, s.Agreement()),
-	})
+	}))
 }

@@ -146,8 +146,8 @@ func (s *Streams) HeldThroughout() []Criterion {
 
 // Passed is what a pass has shown, in sentences.
 func (s *Streams) Passed() (out []string) {
-	noun, n := s.m.Plan.Noun(), s.Noops
-	if s.Evidence.By == ByNumbers && !s.byInterval() {
+	noun, n := s.m.Service.Noun(), s.Messages
+	if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; nobody knows what was sent before the first and after the last one of a stream", noun))
 	} else if hidden := s.Evidence.CouldHide; hidden > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))
@@ -156,7 +156,7 @@ func (s *Streams) Passed() (out []string) {
 	if unowed := s.Messages.NotOwed; unowed > 0 {
 		received += fmt.Sprintf("; %d more did not arrive and were not expected", unowed)
 	}
-	if !s.counted() {
+	if !s.m.Service.Counted() {
 		m := s.Messages
 		received = fmt.Sprintf("%s and %s received",
 			format.Plural(m.Heartbeats, "heartbeat", "heartbeats"), format.Plural(m.Unchecked+m.Uncounted+m.Foreign, "event", "events"))

@@ -158,7 +158,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
 		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedCriteria(v), reason)
-		require.Zero(t, v.Noops.Missed)
+		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "what it sent to another client is not in the sum")
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])
 	}
@@ -178,7 +178,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
 	v = judgeSoak(m, server, Evidence{})
-	require.EqualValues(t, 1, v.Noops.Missed, "a 409 to a reconnect is of our own old stream")
+	require.EqualValues(t, 1, v.Messages.Missed, "a 409 to a reconnect is of our own old stream")
 }
 
 func TestARefusalNamesItsAttempts(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Interval is the time between two noops of a stream, in seconds.
+// Interval is the time between two messages of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
 	Kept    float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
@@ -21,6 +21,9 @@ const mostOff = .01
 
 // interval adds up the intervals that the ledgers measured.
 func (s *Streams) interval() {
+	if !s.m.Service.ByInterval() {
+		return
+	}
 	planned := s.m.Plan.Interval()
 	s.Interval.Planned = planned.Seconds()
 	var kept []time.Duration
@@ -49,7 +52,7 @@ func off(planned time.Duration, c *shard.Connection) bool {
 // keptInterval makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
 // only faults that do not depend on the interval still fail it. If only some streams are off, the service is at fault.
 func (s *Streams) keptInterval() Criterion {
-	i, noun := s.Interval, s.m.Plan.Noun()
+	i, noun := s.Interval, s.m.Service.Noun()
 	c := Criterion{
 		Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
 		Why: "every count rests on the planned interval", loaded: true,
@@ -64,11 +67,7 @@ func (s *Streams) keptInterval() Criterion {
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
 		c.Invalid, c.weight = true, noInterval
-		remedy := fmt.Sprintf("set NOOP_INTERVAL=%.3g", i.Kept)
-		if s.m.Plan.Described() {
-			remedy = "correct message.every of the description"
-		}
-		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: %s", noun, i.Kept, i.Planned, remedy)}
+		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Kept, i.Planned)}
 		return c
 	}
 	if s.isUneven() { // evenGaps makes the run invalid
@@ -88,7 +87,7 @@ const mostUneven = .1
 
 // unevenShare returns the share of gaps between two messages that are further off the schedule than the assumed jitter.
 func (s *Streams) unevenShare() float64 {
-	return float64(s.uneven) / float64(max(s.Noops.Received, 1))
+	return float64(s.uneven) / float64(max(s.Messages.Received, 1))
 }
 
 func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
@@ -96,7 +95,7 @@ func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
 // evenGaps returns a criterion that makes the run invalid if messages are further off their schedule than counting by interval
 // assumes, and that count found a fault: the fault may be false. Faults that do not depend on the interval still fail the run.
 func (s *Streams) evenGaps() Criterion {
-	n, noun, uneven := s.Noops, s.m.Plan.Noun(), s.unevenShare()
+	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Criterion{
 		Name: fmt.Sprintf("gaps between two %ss off the schedule", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,

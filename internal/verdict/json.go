@@ -28,36 +28,23 @@ func declared(m *shard.Merged) *Suite {
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {
-		if !v.Plan.Described() {
-			return json.Marshal((*plain)(v))
-		}
-		return json.Marshal(struct { // what is counted in noops has no meaning
-			*plain
-			Noops    *Noops    `json:"noops,omitempty"`
-			Interval *Interval `json:"interval_s,omitempty"`
-		}{plain: (*plain)(v)})
+		return json.Marshal((*plain)(v))
 	}
 	var evidence *Basis
 	var messages *Messages
-	noops := v.Noops
-	if v.Plan.Described() { // what is counted in noops has no meaning
-		noops = Noops{}
-	}
 	if v.Evidence.By != "" { // it held streams
 		evidence, messages = &v.Evidence, &v.Messages
 	}
 	return json.Marshal(struct {
 		*plain
 		Connections Connections  `json:"connections,omitzero"`
-		Noops       Noops        `json:"noops,omitzero"`
 		Messages    *Messages    `json:"messages,omitempty"`
 		Evidence    *Basis       `json:"evidence,omitempty"`
-		Interval    Interval     `json:"interval_s,omitzero"`
 		LatenessMS  Quantiles    `json:"lateness_ms,omitzero"`
 		ConnectMS   Quantiles    `json:"connect_ms,omitzero"`
 		Server      Server       `json:"server,omitzero"`
 		Plan        declaredPlan `json:"plan"`
-	}{(*plain)(v), v.Connections, noops, messages, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
+	}{(*plain)(v), v.Connections, messages, evidence, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
 		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
 		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval, Service: v.Plan.Service, Topics: v.Plan.Topics, PublishRate: v.Plan.PublishRate,
 	}})
@@ -77,16 +64,4 @@ type declaredPlan struct {
 	Service      string            `json:"service,omitempty"`
 	Topics       int               `json:"topics,omitempty"`
 	PublishRate  float64           `json:"publish_rate,omitempty"`
-}
-
-// UnmarshalJSON reads the counts of messages where they are not of noops.
-func (v *Verdict) UnmarshalJSON(text []byte) error {
-	type plain Verdict
-	if err := json.Unmarshal(text, (*plain)(v)); err != nil {
-		return err
-	}
-	if v.Plan.Described() {
-		v.Noops.Totals = v.Messages.Totals
-	}
-	return nil
 }

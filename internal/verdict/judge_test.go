@@ -13,6 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -26,7 +27,7 @@ func clean() (*shard.Merged, ServerLedger) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL = "t", "d-", connections, "http://h"
 	m := &shard.Merged{
-		Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runners: []shard.Runner{
 			{Index: 1, Host: "h1", Segment: "0:1/2", State: shard.Finished, RSSMax: 5, CPUSeconds: 36, StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_003_600_000_000},
 			{Index: 2, Host: "h2", Segment: "1/2:1", State: shard.Finished, RSSMax: 9, CPUSeconds: 36, StartedUS: 1_699_999_999_000_000, EndedUS: 1_700_003_599_000_000},
@@ -70,7 +71,7 @@ func TestACleanRunPasses(t *testing.T) {
 		require.Equal(t, []string{"3 connections held to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedCriteria(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
-		require.Equal(t, Noops{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Noops)
+		require.Equal(t, Messages{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Messages)
 		require.Equal(t, withLedger, v.Server.Known)
 		require.True(t, v.Server.Agrees)
 		require.EqualValues(t, 9, v.Resources.RunnerRSSMax)
@@ -231,7 +232,7 @@ func TestEachCriterionAlone(t *testing.T) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval, m.Connections.Edit(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
-		}, Invalid, []string{"interval between two noops"}, []string{"the service sends a noop every 12 s, the plan says every 15 s: set NOOP_INTERVAL=12"}},
+		}, Invalid, []string{"interval between two noops"}, []string{"the service sends a noop every 12 s, the plan says every 15 s: set NOOP_INTERVAL=12, or correct message.every of the description"}},
 		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				r := &m.Connections.Edit(i).Record
@@ -280,7 +281,7 @@ func TestEachCriterionAlone(t *testing.T) {
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.criteria, failedCriteria(v))
 			require.Equal(t, c.reasons, v.Reasons)
-			require.Equal(t, v.Noops.Received+v.Noops.Missed+v.Noops.Corrupted, v.Noops.Expected)
+			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
 			again := judgeSoak(m, server, facts)
 			require.Equal(t, v, again, "a verdict can be made again at any time")
 		})
@@ -372,10 +373,10 @@ func TestTheContractOfVerdictJSON(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))
 	for name, value := range map[string]any{
-		"schema": 1, "testid": "t", "verdict": "pass", "reasons.0": "3 connections held to the end, 717 of 717 noops received",
+		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 connections held to the end, 717 of 717 noops received",
 		"plan.connections": 3, "plan.seconds": 3600, "plan.noop_interval_s": 15, "plan.runners": 2, "plan.backend_url": "http://h",
 		"connections.planned": 3, "connections.opened": 3, "connections.completed": 3, "connections.refused": 0, "connections.dropped": 0, "connections.reconnected": 0,
-		"noops.expected": 717, "noops.received": 717, "noops.missed": 0, "noops.duplicated": 0, "noops.reordered": 0, "noops.corrupted": 0, "noops.late": 0,
+		"messages.expected": 717, "messages.received": 717, "messages.missed": 0, "messages.duplicated": 0, "messages.reordered": 0, "messages.corrupted": 0, "messages.late": 0,
 		"lateness_ms.p50": 2, "lateness_ms.p95": 2, "lateness_ms.p99": 2, "lateness_ms.max": 2, "connect_ms.p50": 7, "connect_ms.p99": 7, "connect_ms.max": 7,
 		"server.sent": 717, "server.agrees": true,
 		"resources.backend_rss_max_bytes": 4, "resources.backend_cpu_avg_percent": 1.5, "resources.runner_rss_max_bytes": 9,

@@ -10,9 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Messages are the counts of all messages, whatever the service calls them.
+// Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
+	// Floor is connections × floor(held / interval), for comparison (docs/math.md); 0 if no message is expected by interval.
+	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
 	Strayed    uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
@@ -88,10 +90,13 @@ func (t *Topic) add(r *shard.Connection) {
 	t.Totals = t.counts.Totals()
 }
 
-// messages adds up what is known of messages beside the counts that noops have.
+// messages sums up the counts of messages over all connections.
 func (s *Streams) messages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
+	if s.m.Service.ByInterval() {
+		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.NoopsPerConnection())
+	}
 	m.Strayed, m.Unchecked, s.unnumbered = all.Strayed, all.Unchecked, all.Unnumbered
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
 	m.Published = publication(s.m.Publishers())
@@ -135,7 +140,7 @@ func publication(all []*shard.Published) *Publication {
 // nothingCame reports whether the streams received nothing that proves anything.
 func (s *Streams) nothingCame() bool {
 	m := &s.Messages
-	return m.Received == 0 && (s.counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
+	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
 // Published are the criteria for what was published: all of it, on time, and confirmed.
@@ -214,7 +219,7 @@ func failed(p *shard.Published, f shard.Failure) string {
 // Silent is the criterion for how long a stream may bring nothing at all, where the description says how far apart
 // heartbeats are at most.
 func (s *Streams) Silent() []Criterion {
-	if s.m.Service == nil || s.m.Service.Heartbeat() == 0 {
+	if s.m.Service.Heartbeat() == 0 {
 		return nil
 	}
 	every := s.m.Service.Heartbeat()
@@ -237,10 +242,7 @@ func (s *Streams) Silent() []Criterion {
 
 // Kept are the criteria for what the description says of streams: none ends before its time, and no gap is announced.
 func (s *Streams) Kept() (out []Criterion) {
-	if s.m.Service == nil {
-		return nil
-	}
-	if s.m.Service.LifetimeS > 0 {
+	if s.m.Service.EndsStreams() {
 		cut := s.cut
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
 			out = append(out, Criterion{

@@ -185,9 +185,9 @@ func (v *Verdict) totals() string {
 			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(of.n), format.Plural(v.Connections.Planned, "connection", "connections"), of.what))
 		}
 	}
-	for _, t := range v.Noops.Each() {
+	for _, t := range v.Messages.Each() {
 		if t.Fault && t.Count > 0 {
-			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(t.Count), format.Count(v.Noops.Expected, v.Plan.Noun()), t.Name))
+			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(t.Count), format.Count(v.Messages.Expected, v.Service.Noun()), t.Name))
 		}
 	}
 	return strings.Join(out, ", ")

@@ -114,7 +114,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if o := r.LastOutage; disconnected(r) && s.resumes() {
+	if o := r.LastOutage; disconnected(r) && s.m.Service.Resumes() {
 		a.waited = o.To-o.From > window
 	}
 	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // otherwise r.Last may be the number of a corrupted message

@@ -9,7 +9,7 @@ type Ran struct {
 	Soak    string            `json:"soak,omitempty"`    // version
 	K6      string            `json:"k6,omitempty"`      // version, where there are no runners that say it
 	Go      string            `json:"go,omitempty"`      // that soak was built with
-	Backend string            `json:"backend,omitempty"` // version, where it is ours
+	Backend string            `json:"backend,omitempty"` // version of our own backend
 	Nginx   string            `json:"nginx,omitempty"`   // that soak started
 	Machine resources.Machine `json:"machine"`           // of `soak run`
 }

@@ -8,17 +8,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Rhythm says what comes how often on a stream of a plan whose messages are counted by that.
-func Rhythm(p *plan.Plan, by shard.Counts) string {
+// Rhythm states how often a message arrives on each stream.
+func Rhythm(p *plan.Plan, s *shard.Service) string {
 	switch {
-	case !p.Described():
-		return fmt.Sprintf("a noop every %v s", p.NoopInterval)
 	case p.Published():
 		return fmt.Sprintf("a message every %.4g s on each stream, published at %v/s to %s", p.NoopInterval, p.PublishRate, format.Count(p.Topics, "topic"))
-	case by == shard.CountsNothing:
+	case !s.Counted():
 		return "no message counted"
-	case by == shard.CountsNumbers:
+	case !s.ByInterval():
 		return "messages whenever somebody publishes them"
 	}
-	return fmt.Sprintf("a message every %v s", p.NoopInterval)
+	return fmt.Sprintf("a %s every %v s", s.Noun(), p.NoopInterval)
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ func WordsOf(m *shard.Merged) Words { return Words{m} }
 // Sentence puts a finding into words: what it is, on which device, and when.
 func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	when := at.UTC().Format("15:04:05.000") + " UTC"
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	which := w.which(r)
 	switch f.Kind {
 	case ledger.KindLost:
@@ -48,7 +49,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r.Record, f))
 	case ledger.KindRestarted:
-		return fmt.Sprintf("%s restarted its numbers at 1 after noop %d, at %s", r.ID, f.From, when)
+		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, when)
 	case ledger.KindCut:
 		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
@@ -56,11 +57,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindStrayed:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
 	case ledger.KindAnnounced:
-		by := "resume.gap"
-		if w.m.Service != nil && w.m.Service.Gap != "" {
-			by = w.m.Service.Gap
-		}
-		return fmt.Sprintf("%s was told at %s that messages are missing (%s)", r.ID, when, by)
+		return fmt.Sprintf("%s was told at %s that messages are missing (%s)", r.ID, when, cmp.Or(w.m.Service.Gap, "resume.gap"))
 	case ledger.KindIDReset:
 		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, when, f.Note)
 		if f.From > 0 {
@@ -81,7 +78,7 @@ func (w Words) which(r *shard.Connection) func(from, to uint64) string {
 
 // named returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
 func (w Words) named(topic string) func(from, to uint64) string {
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	if topic != "" {
 		topic = " of topic " + topic
 	}
@@ -100,7 +97,7 @@ func (w Words) named(topic string) func(from, to uint64) string {
 
 // tail names the messages that are missing at the end of a stream, and the last one that arrived.
 func (w Words) tail(r *shard.Connection, f ledger.Finding) string {
-	noun := w.m.Plan.Noun()
+	noun := w.m.Service.Noun()
 	switch {
 	case r.Arrived() == 0:
 		return w.which(r)(f.From, f.To) + ": nothing arrived"
@@ -123,15 +120,15 @@ func listedAsSent(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// instead says what a corrupted message was.
+// instead states what a corrupted message was.
 func (w Words) instead(note string) string {
-	if w.m.Plan.Described() {
-		return note
+	if data := w.m.Service.Data; data != "" {
+		return fmt.Sprintf("%q instead of %q", note, data)
 	}
-	return fmt.Sprintf("%q instead of \"0\"", note)
+	return note
 }
 
-// instead names the other events that came, if there were as many as missing noops.
+// instead names the other events that came, if there were at least as many as missing messages.
 func instead(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string
@@ -142,7 +139,7 @@ func instead(r ledger.Record, f ledger.Finding) string {
 	if all < f.Count || len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; other events came: %s (a noop is an event without a name and with the data 0)", strings.Join(names, ", "))
+	return fmt.Sprintf("; other events came: %s, which message.event of the description does not match", strings.Join(names, ", "))
 }
 
 // disconnectedFor returns the part of a sentence that states how long a client had been disconnected when the run ended;

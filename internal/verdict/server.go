@@ -10,7 +10,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
-	"github.com/sse-soak/sse-soak/internal/regularfile"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // ServerEntry is what the server says it did for one id: a line of GET /event/ledger.
@@ -35,7 +35,7 @@ func (l ServerLedger) of(id string) *ServerEntry {
 
 // ReadServerLedger reads the NDJSON file that the run saved; no file is no ledger.
 func ReadServerLedger(path string) (ServerLedger, error) {
-	f, err := regularfile.Open(path, regularfile.Table)
+	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

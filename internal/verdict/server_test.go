@@ -65,7 +65,7 @@ func FuzzServerLedger(f *testing.F) {
 		r.Received, r.Lost = noopsEach-1, 1
 		v := judgeSoak(m, l, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
-		require.NotZero(t, v.Noops.Missed)
+		require.NotZero(t, v.Messages.Missed)
 	})
 }
 

@@ -15,11 +15,10 @@ import (
 // Counts are the sums over all event streams of a run.
 type Counts struct {
 	Connections Connections `json:"connections"`
-	Noops       Noops       `json:"noops"`
 	Messages    Messages    `json:"messages"`
 	Evidence    Basis       `json:"evidence"`
-	// Service is what was soaked, where it is described.
-	Service *shard.Service `json:"service,omitempty"`
+	// Service is what the streams were of; zero of a run without streams.
+	Service shard.Service `json:"service,omitzero"`
 
 	// Codings are those of streams that came compressed.
 	Codings []shard.Coding `json:"codings,omitempty"`
@@ -28,7 +27,7 @@ type Counts struct {
 	// Shared are the streams over HTTP/2, and their connections; nil without any.
 	Shared *shard.Shared `json:"http2,omitempty"`
 
-	Interval   Interval    `json:"interval_s"`
+	Interval   Interval    `json:"interval_s,omitzero"` // zero if no message is expected by interval
 	LatenessMS Quantiles   `json:"lateness_ms"`
 	ConnectMS  Quantiles   `json:"connect_ms"`
 	LatencyMS  *Latency    `json:"latency_ms,omitempty"`
@@ -39,14 +38,6 @@ type Counts struct {
 	Ends *Ends `json:"end_requests,omitempty"`
 	// Cuts are those that the run made of its own streams, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
-}
-
-// Counting is by what messages are counted; "" of noops.
-func (c *Counts) Counting() shard.Counts {
-	if c.Service == nil {
-		return ""
-	}
-	return c.Service.Counts
 }
 
 // Streams are the counts of the event streams of a run, and the criteria that rest on them. A suite takes the criteria
@@ -108,13 +99,11 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		all.Add(sum)
 		s.Runners[i].Totals = sum.Totals()
 	}
-	s.Noops.Totals = all.Totals()
 	s.messages(all)
 	s.addCuts()
 	s.cut, s.overdue, s.uneven = all.Cut, all.Overdue, all.Uneven
 	s.group()
 	s.countKinds(all)
-	s.Noops.Floor = clamp.Uint64(m.Plan.Connections) * clamp.Uint64(m.Plan.NoopsPerConnection())
 	s.Server.Agrees = s.disagree.total() == 0
 	s.Server.Confirms = s.disagree.total() > 0 && s.unexplained.total() == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
@@ -258,10 +247,10 @@ func (s *Streams) countState(r *shard.Connection) {
 }
 
 // checkFloor checks the ledger against a product: a stream that was open for so long is owed at least
-// floor(held / interval) noops, whatever their numbers. It allows what the ledger allows: the interval
-// that the service kept, and a first noop after at most 1.5 intervals.
+// floor(held / interval) messages, whatever their numbers. It allows what the ledger allows: the interval
+// that the service kept, and a first message after at most 1.5 intervals.
 func (s *Streams) checkFloor(r *shard.Connection) {
-	if r.State != ledger.Completed || r.Streams != 1 || !s.byInterval() {
+	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return
 	}
 	s.floors++
@@ -270,8 +259,8 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	held := min(r.Open, s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(owed)) {
-		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
-			r.ID, format.Duration(r.Open), r.Expected(), owed))
+		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d %ss instead of at least %d",
+			r.ID, format.Duration(r.Open), r.Expected(), s.m.Service.Noun(), owed))
 	}
 }
 
@@ -287,16 +276,6 @@ func (s *Streams) latency() {
 		h, above = shifted, AboveSend
 	}
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
-}
-
-// byInterval says that messages come once per interval.
-func (s *Streams) byInterval() bool {
-	return s.m.Service == nil || s.m.Service.Counts == shard.CountsInterval
-}
-
-// counted says that messages are counted at all.
-func (s *Streams) counted() bool {
-	return s.m.Service == nil || s.m.Service.Counts != shard.CountsNothing
 }
 
 // publishedHere says that one machine published everything and holds all streams: one clock.

@@ -80,7 +80,7 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 			server[r.ID] = c.server
 			s := StreamsOf(m, server, false)
 			require.Equal(t, c.want, s.Sentences(ledger.KindLost, ledger.KindUnsent, ledger.KindTail))
-			require.Equal(t, c.missed, s.Noops.Missed)
+			require.Equal(t, c.missed, s.Messages.Missed)
 			require.Equal(t, c.missed, s.Total(ledger.KindLost)+s.Total(ledger.KindTail))
 			require.Empty(t, s.unexplained.sentences())
 		})
@@ -98,7 +98,7 @@ func TestLossesOfSeveralStreams(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, []string{"2 connections of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}, v.Reasons)
 	require.Len(t, v.Findings, 2)
-	require.EqualValues(t, 4, v.Noops.Missed)
+	require.EqualValues(t, 4, v.Messages.Missed)
 }
 
 // drops ends all streams of a run of n connections at one time, as a service that dies does.

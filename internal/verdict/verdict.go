@@ -3,7 +3,6 @@
 package verdict
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -35,7 +34,7 @@ func (o Outcome) ExitCode() int {
 }
 
 // Schema is the version of the format of verdict.json. A reader refuses any other.
-const Schema = 1
+const Schema = 2
 
 // CheckSchema refuses a verdict.json of another version.
 func CheckSchema(schema int) error {
@@ -93,22 +92,6 @@ type Connections struct {
 	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
 }
 
-// Noops adds up all connections.
-type Noops struct {
-	ledger.Totals
-	// Floor is connections × floor(held / interval), for comparison; see docs/math.md.
-	Floor uint64 `json:"floor"`
-}
-
-// MarshalJSON puts first what was expected.
-func (n Noops) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Expected uint64 `json:"expected"`
-		ledger.Totals
-		Floor uint64 `json:"floor"`
-	}{n.Expected, n.Totals, n.Floor})
-}
-
 // Quantiles are of a merged histogram, in milliseconds.
 type Quantiles struct {
 	P50 float64 `json:"p50"`
@@ -124,7 +107,7 @@ type Latency struct {
 }
 
 // What latency counts from: the time of sending, where server and runners have one clock, or else the
-// fastest noop of each runner.
+// fastest message of each runner.
 const (
 	AboveSend    = "send"
 	AboveFastest = "fastest"
@@ -151,15 +134,15 @@ type Generator struct {
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
-	Agrees bool   `json:"agrees"` // every noop in the server's ledger arrived, and no others
-	// Confirms says that it does not agree, but only on streams on which faults were found.
+	Agrees bool   `json:"agrees"` // every message in the server's ledger arrived, and no others
+	// Confirms reports whether it disagrees only on streams on which faults were found.
 	Confirms bool `json:"confirms_faults,omitempty"`
 }
 
 // Partial says that its ledger lacks some of what arrived, such as what it sent before a restart, and agrees with the rest.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
 
-// Says is its count in a sentence, beside the number of noops that arrived.
+// Says is its count in a sentence, next to the number of messages that arrived.
 func (s Server) Says(received uint64) string {
 	text := "counted " + format.Thousands(s.Sent) + " as sent"
 	switch {
@@ -196,7 +179,7 @@ type Criterion struct {
 	// Unjudged: the run had nothing to compare with the limit. The criterion is neither met nor broken, and does not change
 	// the outcome.
 	Unjudged bool   `json:"not_judged,omitempty"`
-	Why      string `json:"why"` // what it means for whoever runs the service
+	Why      string `json:"why"` // impact on users and operators of the service
 
 	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it
 	weight  weight   // see decide

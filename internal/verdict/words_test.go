@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-var wordsOfNoops = WordsOf(&shard.Merged{})
+var wordsOfNoops = WordsOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
 // A service that names its noops was said to be silent, and nothing more.
 func TestWhatCameInsteadIsNamed(t *testing.T) {
@@ -18,7 +19,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1, To: 12}
 	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
-	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events came: 12 named "noop" (a noop is an event without a name and with the data 0)`,
+	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events came: 12 named "noop", which message.event of the description does not match`,
 		wordsOfNoops.Sentence(&shard.Connection{Record: named}, tail, at))
 	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")

@@ -1,7 +1,6 @@
 package handshake
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
@@ -113,23 +113,19 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	return conf
 }
 
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
-
 // exchange asks the server for the path of the URL and wants a 200: only an answer proves that
 // it took the client's certificate.
 func (c *Connection) exchange(ctx context.Context) bool {
 	began := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(began) }) // ends a blocked read
 	defer stop()
-	connection := "close"
-	if c.request.hold {
-		connection = "keep-alive"
+	asked := &http.Request{
+		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}}, // none is sent
 	}
-	_, err := fmt.Fprintf(c.conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: %s\r\n\r\n",
-		c.request.url.RequestURI(), c.request.url.Host, connection)
+	err := http1.WriteRequest(c.conn, asked, nil)
 	var status int
 	if err == nil {
-		status, err = readAnswer(c.conn)
+		status, err = readAnswer(c.conn, asked)
 	}
 	if err != nil {
 		c.fail(tlsCause(ctx, err, CauseTimeout, CauseReset, CauseAnswer), err)
@@ -144,14 +140,10 @@ func (c *Connection) exchange(ctx context.Context) bool {
 }
 
 // readAnswer reads one whole response.
-func readAnswer(conn net.Conn) (status int, err error) {
-	reader := readers.Get().(*bufio.Reader)
-	reader.Reset(conn)
-	defer func() {
-		reader.Reset(nil)
-		readers.Put(reader)
-	}()
-	resp, err := http.ReadResponse(reader, nil)
+func readAnswer(conn net.Conn, asked *http.Request) (status int, err error) {
+	reader := http1.Borrow(conn)
+	defer reader.Return()
+	resp, err := reader.Head(asked)
 	if err != nil {
 		return 0, err
 	}

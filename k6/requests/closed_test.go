@@ -290,7 +290,7 @@ func TestConnectionsAreOpenedAnew(t *testing.T) {
 			for n := range int64(5) {
 				require.Equal(t, "ok", ask())
 				require.Equal(t, n+1, opened.Load())
-				if l.raw != nil {
+				if l.conn != nil {
 					l.idle(t)
 				}
 			}

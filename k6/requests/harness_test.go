@@ -89,8 +89,8 @@ func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		pending, ended := peek(l.raw)
-		return pending || ended
+		begin, err := l.conn.Unrequested()
+		return len(begin) > 0 || err != nil
 	}, 10*time.Second, time.Millisecond)
 	l.used = time.Time{}
 }

@@ -1,51 +1,45 @@
 package requests
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// Bounds of an answer.
 const (
-	readBuffer = 4 << 10
-	maxKept    = 64 << 20 // of a body that is looked at, unless a longer one is wanted
-	keepBuffer = 64 << 10 // between two answers
-	maxHead    = 1 << 20  // of a head, interim responses with it
-	maxInterim = 10       // 1xx responses before the final one
+	maxKept    = 64 << 20 // bytes of a body that is compared, unless a longer one is wanted
+	keepBuffer = 64 << 10 // capacity of the body buffer that is kept between two responses
+	maxHead    = 1 << 20  // bytes of a head, interim responses included
 )
 
 // A lane makes one request at a time, on one connection while that lasts. One goroutine uses it.
 type lane struct {
 	s      *stage
-	target *target // that the connection goes to
-	conn   net.Conn
-	raw    net.Conn // below TLS
-	reader *bufio.Reader
-	bound  bounded // what reader reads
+	conn   *http1.Conn // nil if there is none
+	target *target     // of conn
+	last   *operation  // on conn
+	used   time.Time   // when the last exchange ended
 	body   bytes.Buffer
 	filled []byte // a request with a text of its own
 	text   []byte // that text, in filled
-	used   time.Time
-	last   *operation // the last one on the connection
-
-	mu   sync.Mutex // of what interrupt may close
-	open net.Conn
 }
 
 // lanes are those of a stage that may have a connection.
@@ -54,20 +48,35 @@ type lanes struct {
 	all map[*lane]struct{}
 }
 
-// interrupt ends whatever the lanes wait for.
-func (l *lanes) interrupt() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for lane := range l.all {
-		lane.mu.Lock()
-		if lane.open != nil {
-			_ = lane.open.SetDeadline(longAgo)
-		}
-		lane.mu.Unlock()
+// newDialer returns a dialer with k6's network settings.
+func newDialer(state *lib.State) *http1.Dialer {
+	return &http1.Dialer{
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := state.Dialer.DialContext(ctx, network, address)
+			if counted, ok := conn.(*netext.Conn); ok && err == nil {
+				return socket{counted}, nil
+			}
+			return conn, err
+		},
+		TLS: func(conn net.Conn, server string) *tls.Conn {
+			return tls.Client(conn, network.TLSConfig(state, server))
+		},
+		MaxHead: maxHead,
 	}
 }
 
-var longAgo = time.Unix(1, 0)
+// A socket is a connection of k6, which counts bytes, with access to its file descriptor.
+type socket struct{ *netext.Conn }
+
+var _ syscall.Conn = socket{}
+
+func (s socket) SyscallConn() (syscall.RawConn, error) {
+	conn, ok := s.Conn.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return conn.SyscallConn()
+}
 
 func (s *stage) newLane() *lane {
 	l := &lane{s: s}
@@ -108,19 +117,12 @@ func (l *lane) close() {
 	delete(l.s.lanes.all, l)
 }
 
-func (l *lane) attach(conn net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open = conn
-}
-
-// hangUp closes the connection, for TLS without a close_notify, which could wait for seconds for room to be sent.
+// hangUp closes the connection, if there is one.
 func (l *lane) hangUp() {
-	if l.raw != nil {
-		l.attach(nil)
-		_ = l.raw.Close()
+	if l.conn != nil {
+		_ = l.conn.Close()
 	}
-	l.conn, l.raw, l.target = nil, nil, nil
+	l.conn, l.target = nil, nil
 }
 
 // An exchange is a request and what came of it.
@@ -180,62 +182,23 @@ func (l *lane) connect(x *exchange) error {
 	if l.conn != nil {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(l.s.ctx, x.deadline)
-	defer cancel()
 	t := x.op.target
-	raw, err := l.s.state.Dialer.DialContext(ctx, "tcp", t.address)
+	conn, err := l.s.dialer.Open(l.s.ctx, x.deadline, t.url, t.through)
 	if err != nil {
-		return t.through.Undialed(err) //nolint:wrapcheck // says all
-	}
-	l.raw, l.target = raw, t
-	l.attach(raw)
-	if err := l.arm(x.deadline); err != nil {
 		return err
 	}
-	conn, err := t.through.Reach(ctx, raw, func(conn net.Conn, name string) *tls.Conn {
-		return tls.Client(conn, network.TLSConfig(l.s.state, name))
-	})
-	if err != nil {
-		return err //nolint:wrapcheck // names the proxy
-	}
-	if t.tls != nil {
-		secure := tls.Client(conn, t.tls)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			return err //nolint:wrapcheck // codeOf looks at it
-		}
-		conn = secure
-	}
-	l.conn = conn
-	if l.reader == nil {
-		l.reader = bufio.NewReaderSize(&l.bound, readBuffer)
-	}
-	l.bound = bounded{conn, math.MaxInt64}
-	l.reader.Reset(&l.bound)
+	l.conn, l.target = conn, t
 	return nil
-}
-
-// arm sets the deadline of what the connection does next, unless the stage is over.
-func (l *lane) arm(deadline time.Time) error {
-	_ = l.raw.SetDeadline(deadline) // an error comes again at the first read
-	return l.s.ctx.Err()            //nolint:wrapcheck // after it: interrupt may have come before
 }
 
 // ended reports whether the connection cannot be reused: since the last answer the server has closed it, or sent unrequested bytes,
 // which ended counts as a fault of the service.
 func (l *lane) ended() bool {
-	pending, ended := peek(l.raw)
-	if ended || !pending {
-		return ended
-	}
-	_ = l.raw.SetDeadline(time.Now().Add(time.Millisecond))
-	begin, err := l.reader.Peek(len("HTTP/1.1 408"))
-	if len(begin) == 0 { // over TLS: the end of the connection, or a session ticket
-		return !isTimeout(err)
-	}
-	if !requestTimeout.Match(begin) {
+	begin, err := l.conn.Unrequested()
+	if len(begin) > 0 && !requestTimeout.Match(begin) {
 		l.s.unrequested(l.last, begin)
 	}
-	return true
+	return len(begin) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported)
 }
 
 // requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110, 15.5.9).
@@ -253,7 +216,7 @@ func (t truncatedError) Unwrap() error { return t.error }
 
 // send writes the request.
 func (l *lane) send(x *exchange) error {
-	if err := l.arm(x.deadline); err != nil {
+	if err := l.conn.SetDeadline(x.deadline); err != nil {
 		return err
 	}
 	sent := x.op.sent
@@ -262,12 +225,13 @@ func (l *lane) send(x *exchange) error {
 		sent = l.filled
 	}
 	_, err := l.conn.Write(sent)
-	return err //nolint:wrapcheck // codeOf looks at it
+	return err
 }
 
 // receive reads the answer. A server may answer before it has read all of a request, and hang up: unsent is the error of that.
 func (l *lane) receive(x *exchange, unsent error) error {
-	resp, err := l.head(x) //nolint:bodyclose // answer reads it to its end, or the connection is closed
+	resp, err := l.conn.Head(x.op.asked) //nolint:bodyclose // answer reads it to its end, or the connection is closed
+	x.first = l.conn.FirstByte()
 	if err == nil {
 		err = l.answer(x, resp)
 	}
@@ -278,41 +242,6 @@ func (l *lane) receive(x *exchange, unsent error) error {
 		l.hangUp()
 	}
 	return err
-}
-
-// A bounded reader reads no more than is left.
-type bounded struct {
-	net.Conn
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errors.New("the head of the answer is longer than 1 MiB")
-	}
-	n, err := b.Conn.Read(p)
-	b.left -= int64(n)
-	return n, err //nolint:wrapcheck // codeOf looks at it
-}
-
-// head reads the head of the final answer.
-func (l *lane) head(x *exchange) (*http.Response, error) {
-	l.bound.left = maxHead
-	defer func() { l.bound.left = math.MaxInt64 }()
-	for range maxInterim {
-		if _, err := l.reader.Peek(1); err != nil {
-			return nil, err //nolint:wrapcheck // codeOf looks at it
-		}
-		x.first = time.Now()
-		resp, err := http.ReadResponse(l.reader, x.op.asked)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // codeOf looks at it
-		}
-		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
-			return resp, nil
-		}
-	}
-	return nil, errors.New("the server sends interim responses (1xx) without end")
 }
 
 // said is the body of the answer, with the placeholder for the request's own text.
@@ -340,9 +269,9 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	case err != nil && resp.StatusCode == w.status:
 		return truncatedError{err}
 	case err != nil:
-		return err //nolint:wrapcheck // codeOf looks at it
+		return err
 	}
-	beyond := l.reader.Buffered() > 0 // the server's answer is longer than it says, or is one that nobody asked for
+	beyond := len(l.conn.Buffered()) > 0 // the server's answer is longer than it says, or is one that nobody asked for
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)

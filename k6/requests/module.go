@@ -1,9 +1,8 @@
 // Package requests is the k6 module k6/x/requests: many plain requests per second, of which no JavaScript runs while they
 // are made. A call is one stage of a load; see load-tests/types/requests.d.ts for the API as scripts see it.
 //
-// A request is a write to a connection that this package dialed with k6's dialer, and an answer that net/http's own
-// ReadResponse reads from it (docs/results/requests-client.txt compares that with whole clients). So each request is
-// sent once: what a client library would send again unseen has failed here.
+// Requests go by internal/http1 (docs/results/requests-client.txt compares that with client libraries), through k6's dialer.
+// So each request is sent once: what a client library would send again unseen has failed here.
 package requests
 
 import (
@@ -18,6 +17,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/network"
@@ -103,7 +103,8 @@ type stage struct {
 	prefix  string // of the texts that stand for {unique}
 	uniques atomic.Int64
 
-	lanes lanes
+	dialer *http1.Dialer
+	lanes  lanes
 	record
 }
 
@@ -111,7 +112,6 @@ type stage struct {
 // is done, at once.
 func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.ctx, s.began = ctx, time.Now()
-	stop := context.AfterFunc(ctx, s.lanes.interrupt)
 	flushed := make(chan struct{})
 	over, end := context.WithCancel(context.Background())
 	go func() {
@@ -120,7 +120,6 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	}()
 	model(s)
 	s.closeLanes()
-	stop()
 	end()
 	<-flushed
 	s.finish()

@@ -3,7 +3,6 @@ package requests
 import (
 	"bytes"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +18,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
-	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // An operation is one thing to ask, compiled once for the stage: the bytes that are sent, and what has to come back.
@@ -37,8 +36,6 @@ type operation struct {
 type target struct {
 	url     *url.URL
 	through *proxy.Proxy
-	address string
-	tls     *tls.Config // nil for http
 }
 
 // want is what an answer must be.
@@ -136,10 +133,6 @@ func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*tar
 		return nil, fmt.Errorf("invalid URL %q: it must begin with http:// or https:// and name a host", o.URL)
 	}
 	req.Header.Set("User-Agent", state.Options.UserAgent.String) // empty: none is sent
-	if user := req.URL.User; user != nil {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
-	}
 	for name, value := range o.Headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("invalid header %q: neither name nor value may hold line breaks or control characters", name)
@@ -148,7 +141,7 @@ func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*tar
 			req.Host = value
 		}
 	}
-	t, err := m.target(req.URL, state, targets)
+	t, err := m.target(req.URL, targets)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +193,7 @@ func (op *operation) own(into []byte, prefix string, n int64) (sent, text []byte
 	return into, text
 }
 
-func (m *module) target(u *url.URL, state *lib.State, known map[string]*target) (*target, error) {
+func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	key := u.Scheme + "://" + u.Host
 	if t := known[key]; t != nil {
 		return t, nil
@@ -209,10 +202,7 @@ func (m *module) target(u *url.URL, state *lib.State, known map[string]*target) 
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the proxy
 	}
-	t := &target{url: u, through: through, address: through.Address(u)}
-	if u.Scheme == "https" {
-		t.tls = network.TLSConfig(state, u.Hostname())
-	}
+	t := &target{url: u, through: through}
 	known[key] = t
 	return t, nil
 }
@@ -220,13 +210,7 @@ func (m *module) target(u *url.URL, state *lib.State, known map[string]*target) 
 // written is the request as it goes over the wire.
 func written(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	var out bytes.Buffer
-	write := req.Write
-	if through.Forwards() {
-		if write = req.WriteProxy; through.Authorization() != "" {
-			req.Header.Set("Proxy-Authorization", through.Authorization())
-		}
-	}
-	if err := write(&out); err != nil {
+	if err := http1.WriteRequest(&out, req, through); err != nil {
 		return nil, fmt.Errorf("write the request for %s: %w", req.URL.Redacted(), err)
 	}
 	return out.Bytes(), nil

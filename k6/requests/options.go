@@ -36,7 +36,7 @@ var needed = map[string][]string{
 
 // parse reads the argument of a call. An error is one sentence.
 func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, error) {
-	s := &stage{m: m, state: state, tags: state.Tags.GetCurrentValues(), prefix: strings.ToLower(rand.Text()[:12]), options: options{timeout: defaultTimeout}}
+	s := &stage{m: m, state: state, dialer: newDialer(state), tags: state.Tags.GetCurrentValues(), prefix: strings.ToLower(rand.Text()[:12]), options: options{timeout: defaultTimeout}}
 	wrong := func(format string, args ...any) (*stage, error) {
 		return nil, fmt.Errorf(model+": "+format, args...)
 	}

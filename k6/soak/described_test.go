@@ -230,6 +230,27 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
 }
 
+// The longest silence is measured on every service but noop, whose gaps between messages are measured anyway.
+func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[string]time.Duration{
+		`service({name: "any", connect: {url: "{base}"}, message: {every: 5}})`:  10 * time.Second,
+		`service({name: "noop", connect: {url: "{base}"}, message: {every: 5}})`: 0,
+	} {
+		rt, r := ofService(t, declared)
+		js(t, rt, `var l = new Ledger("d-0")`)
+		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
+		require.True(t, ok)
+		o.Connecting(r.start)
+		o.Opened(r.start.Add(time.Second))
+		feed(t, o, r.start.Add(2*time.Second), "data: x\n\n")
+		feed(t, o, r.start.Add(12*time.Second), "data: x\n\n")
+		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
+		o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+		require.Equal(t, want, filled(r).Connections[0].MaxSilence, declared)
+	}
+}
+
 // Whether a stream that got nothing was owed something the publisher's account says, and not the check of a script.
 func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	t.Parallel()

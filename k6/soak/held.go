@@ -37,7 +37,7 @@ func (h *holding) add(n int) error {
 	if err != nil {
 		return err
 	}
-	seen := h.m.observe(l, false)
+	seen := h.m.observe(l, len(h.Phases) > 0)
 	s := &held{of: h, n: int32(n), observer: seen.unwrap()} //nolint:gosec // G115: an index of connections
 	var then sse.SecondRequester
 	if service := h.service; service.hasFunctions() || service.Then != nil {
@@ -66,7 +66,7 @@ func (s *held) ledger() *ledger.Ledger { return s.observer.ledger }
 func (s *held) Request() sse.Request {
 	h, id := s.of, s.ledger().ID()
 	if s.own == nil {
-		v, _ := h.service.values(int(s.n), id) // it has no functions, which alone may fail
+		v, _ := h.service.values(int(s.n), id) // hold has checked the token, and there are no functions
 		return requestBy(&h.service.Connect, v)
 	}
 	r := requestBy(&h.service.Connect, s.own.values)

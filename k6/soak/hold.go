@@ -28,6 +28,10 @@ type holdOptions struct {
 	HTTPVersion     string  `js:"httpVersion"`
 	Per             uint16  `js:"streamsPerConnection"`
 	FollowRedirects bool    `js:"followRedirects"`
+	Streams         []int   `js:"streams"` // in place of From and To
+	Ramp            float64 `js:"ramp"`    // ms
+	Unchecked       bool    `js:"unchecked"`
+	Phases          []phase `js:"phases"`
 }
 
 // A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
@@ -42,15 +46,17 @@ type holding struct {
 	ender   ender
 	begun   time.Time
 	resolve func() error
+	returns returns
 
-	mu         sync.Mutex
-	streams    []*held
-	timer      *time.Timer // until the ends are asked for
-	open       int         // streams that have not ended, or not begun
-	unfinished int         // streams whose checks are not made
-	ending     bool
-	asked      bool // the end of each stream was asked for
-	over       bool
+	mu          sync.Mutex
+	streams     []*held
+	timer       *time.Timer // until the ends are asked for
+	phaseTimers []*time.Timer
+	open        int // streams that have not ended, and phases that act
+	unfinished  int // streams whose checks are not made
+	ending      bool
+	asked       bool // the end of each stream was asked for
+	over        bool
 }
 
 // hold is soak.hold(service, options): it opens streams, holds them, asks for their end and makes their checks. The promise
@@ -84,6 +90,9 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if h.From < 0 || h.To < h.From || h.To > math.MaxInt32 || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
 		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
 	}
+	if err := checkPhases(h.Phases); err != nil {
+		return nil, err
+	}
 	if common.IsNullish(described) {
 		h.service = m.recorder.undeclared(m)
 	} else {
@@ -91,6 +100,9 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	}
 	if h.service == nil {
 		return nil, errors.New("soak.hold: the service must be one that soak.service returned, or null for noop")
+	}
+	if _, err := m.token(h.service.TokenVariable); err != nil {
+		return nil, fmt.Errorf("soak.hold: %w", err)
 	}
 	return h, nil
 }
@@ -104,8 +116,12 @@ func (h *holding) begin() error {
 	if h.group, err = h.m.opener.Streams(h.streamsOptions()); err != nil {
 		return fmt.Errorf("soak.hold: %w", err)
 	}
-	h.streams = make([]*held, 0, h.To-h.From)
+	numbers := h.Streams
 	for n := h.From; n < h.To; n++ {
+		numbers = append(numbers, n)
+	}
+	h.streams = make([]*held, 0, len(numbers))
+	for _, n := range numbers {
 		if err := h.add(n); err != nil {
 			h.group.Over(func() error { return nil })
 			return err
@@ -122,18 +138,30 @@ func (h *holding) streamsOptions() sse.StreamsOptions {
 	if s.hasFunctions() {
 		o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
 	}
+	if len(h.Phases) > 0 {
+		o.PerConnection = 1 // an action on a connection must not affect other streams
+	}
+	if h.drops() {
+		o.Opened = func(k sse.Keeper, begun, at time.Time) { k.(*held).opened(begun, at) }   //nolint:forcetypeassert // see Renew
+		o.Closed = func(k sse.Keeper, at time.Time, c sse.Close) { k.(*held).closed(at, c) } //nolint:forcetypeassert // see Renew
+	}
 	return o
 }
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start opens the streams one after the other, and has their ends asked for when their time is over, or when all have ended.
+// start opens the streams one after the other, evenly over the ramp, and has their ends asked for when their time is over, or
+// when all have ended.
 func (h *holding) start() {
 	h.mu.Lock()
+	h.schedulePhases()
 	h.timer = time.AfterFunc(time.Until(h.begun.Add(milli(h.OpenFor))), h.end)
 	h.mu.Unlock()
 	go func() {
-		for _, s := range h.streams {
+		for i, s := range h.streams {
+			if h.Ramp > 0 {
+				sleep(h.ctx, time.Until(h.begun.Add(milli(h.Ramp*float64(i)/float64(len(h.streams))))))
+			}
 			s.stream.Open()
 		}
 	}()
@@ -144,6 +172,9 @@ func (h *holding) end() {
 	h.mu.Lock()
 	again := h.ending
 	h.ending = true
+	for _, timer := range h.phaseTimers {
+		timer.Stop()
+	}
 	h.mu.Unlock()
 	if again {
 		return
@@ -175,14 +206,21 @@ func (h *holding) settle() {
 // ended counts a stream that is over, for whatever reason.
 func (h *holding) ended(s *held) {
 	h.mu.Lock()
-	h.open--
 	s.over = true
 	finished := s.asked
-	early := h.open == 0 && !h.ending && h.timer.Stop()
 	h.mu.Unlock()
 	if finished {
 		s.finish()
 	}
+	h.release()
+}
+
+// release counts a stream or a phase out. After the last one the ends are asked for early.
+func (h *holding) release() {
+	h.mu.Lock()
+	h.open--
+	early := h.open == 0 && !h.ending && h.timer.Stop()
+	h.mu.Unlock()
 	if early {
 		go h.end()
 		return

@@ -39,9 +39,10 @@ func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 // noopService is the service of the original protocol, of which noops are due so seldom that a test sees the first one only. Each
 // stream ends by a DELETE.
 type noopService struct {
-	refuse int           // the status of each DELETE, where it ends no stream; 0: it does
-	slow   time.Duration // that it takes to answer one
-	hangUp bool          // in place of an answer
+	refuse    int           // the status of each DELETE, where it ends no stream; 0: it does
+	slow      time.Duration // that it takes to answer one
+	hangUp    bool          // in place of an answer
+	onConnect func()        // nil: none
 
 	mu        sync.Mutex
 	streams   map[string]chan struct{}
@@ -65,6 +66,9 @@ func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
 	over := make(chan struct{})
 	s.mu.Lock()
 	s.streams[r.URL.Query().Get("id")] = over
+	if s.onConnect != nil {
+		s.onConnect()
+	}
 	s.connects = append(s.connects, r.Header.Get("Authorization")+r.Header.Get("Accept-Encoding"))
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -305,7 +309,7 @@ const noopJS = `var tokens = 0, described = service({
 	message: { every: 60, seq: "id" }, END
 });`
 
-const heldDescribed = `hold(described, {from: 0, to: 3, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-", backendUrl: url})`
+const heldDescribed = `hold(described, {from: 0, to: 3, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-"})`
 
 // A described service is asked as its description says: token() for each attempt, and for the end.
 func TestHoldOfADescribedService(t *testing.T) {
@@ -368,6 +372,7 @@ func TestHoldSaysWhatIsWrong(t *testing.T) {
 		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, heldDescribed, `stream d-0 cannot be asked for: invalid URL "ftp://x/0"`},
 		{"", strings.Replace(held10, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
 		{"", strings.Replace(held10, "from", `httpVersion: "3", from`, 1), `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`},
+		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, held10, "BACKEND_TOKEN must not contain line breaks"},
 		{throwing, heldDescribed, "token() of the service mine: Error: no login"},
 		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), heldDescribed, "token() of the service mine: it returned 3: it must return a text"},
 	} {

@@ -25,14 +25,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/capsule"
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/live"
-	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/probe"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/results/archive"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/stream"
@@ -195,7 +194,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	v, m, err := d.Judge()
 	require.NoError(t, err)
 	require.NoError(t, d.Report(v, m, ""))
-	require.NoError(t, past.Write(filepath.Dir(string(d))))
+	require.NoError(t, results.WriteHistory(filepath.Dir(string(d))))
 
 	var text, annotations bytes.Buffer
 	require.NoError(t, report.Text(format.Escaping(&text), v)) // as main.go does with standard output
@@ -215,12 +214,12 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	defer server.Close()
 	out[of+"live page"] = fetched(t, server.URL())
 
-	archive := filepath.Join(filepath.Dir(summary), "t.capsule.tar.gz")
-	c, err := capsule.Make(t.Context(), capsule.Source{Results: string(d), Secrets: capsule.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, archive)
+	packed := filepath.Join(filepath.Dir(summary), "t.tar.gz")
+	c, err := archive.Make(t.Context(), archive.Source{Results: string(d), Secrets: archive.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, packed)
 	require.NoError(t, err)
 	out[of+"archive's contents"] = fmt.Sprint(c)
 	opened := filepath.Join(t.TempDir(), "opened")
-	_, err = capsule.Open(t.Context(), archive, opened)
+	_, err = archive.Open(t.Context(), packed, opened)
 	require.NoError(t, err)
 	for folder, name := range map[string]string{filepath.Dir(string(d)): "results", filepath.Dir(summary): "ci", opened: "archive"} {
 		h.collect(t, folder, of+name, out)
@@ -231,7 +230,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 func (h *hostileService) collect(t *testing.T, folder, of string, out map[string]string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".capsule.tar.gz") {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".tar.gz") {
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
@@ -23,11 +24,12 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	mi := &module{vu: vu, recorder: m.recorder}
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
-		"plan":    rt.ToValue(mi.plan),
-		"service": rt.ToValue(mi.service),
-		"suite":   rt.ToValue(mi.suite),
-		"Ledger":  rt.ToValue(mi.newLedger),
-		"hold":    rt.ToValue(mi.hold),
+		"plan":     rt.ToValue(mi.plan),
+		"settings": rt.ToValue(mi.settings),
+		"service":  rt.ToValue(mi.service),
+		"suite":    rt.ToValue(mi.suite),
+		"Ledger":   rt.ToValue(mi.newLedger),
+		"hold":     rt.ToValue(mi.hold),
 	}}
 	mi.opener, mi.compiled = sse.NewOpener(vu), map[sobek.Value]*jsService{}
 	return mi
@@ -61,25 +63,37 @@ func (m *module) plan(v sobek.Value) {
 	p.RunID, p.Suite = "", ""
 	stated := v.ToObject(rt)
 	for _, s := range p.Settings() {
-		property, optional := strings.CutSuffix(s.Script, "?")
-		if property == "" {
-			continue
+		property, optional := s.Property()
+		if property != "" && !optional && !isStated(stated, property) {
+			s.Clear() // and the check reports it as missing
 		}
-		value := stated.Get(property)
-		if value == nil || sobek.IsUndefined(value) {
-			if !optional {
-				s.Clear() // and the check says that it is missing
-			}
-			continue
-		}
-		if err := rt.ExportTo(value, s.Value); err != nil {
-			common.Throw(rt, fmt.Errorf("soak.plan: %s: %w", property, err))
-		}
-		s.Normalize()
+	}
+	if err := m.state(&p, stated); err != nil {
+		common.Throw(rt, fmt.Errorf("soak.plan: %w", err))
 	}
 	if err := m.recorder.setPlan(p); err != nil {
 		common.Throw(rt, err)
 	}
+}
+
+func isStated(object *sobek.Object, property string) bool {
+	v := object.Get(property)
+	return v != nil && !sobek.IsUndefined(v)
+}
+
+// state sets the settings whose properties the script states.
+func (m *module) state(p *plan.Plan, stated *sobek.Object) error {
+	for _, s := range p.Settings() {
+		property, _ := s.Property()
+		if property == "" || !isStated(stated, property) {
+			continue
+		}
+		if err := m.vu.Runtime().ExportTo(stated.Get(property), s.Value); err != nil {
+			return fmt.Errorf("%s: %w", property, err)
+		}
+		s.Normalize()
+	}
+	return nil
 }
 
 // environment is a variable as scripts see it, "" for none.
@@ -151,12 +165,16 @@ func (m *module) known() *credentials {
 }
 
 // token returns the value of a variable of the environment that holds a token; "" for another variable.
-func (m *module) token(variable string) string {
+func (m *module) token(variable string) (string, error) {
 	i := slices.Index(tokenVariables, variable)
 	if i < 0 {
-		return ""
+		return "", nil
 	}
-	return m.tokens()[i]
+	value := m.tokens()[i]
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return "", fmt.Errorf("%s must not contain line breaks or other control characters", variable)
+	}
+	return value, nil
 }
 
 // tokens returns the secrets of the environment that a runner sends.

@@ -114,7 +114,7 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 	now := r.bucket
 	now.Open, now.Held = r.open, nil
 	if r.recent.Count() > 0 {
-		now.Lateness = r.recent.Pack() // not folded, as it is not kept
+		now.Lateness = r.recent.Pack() // not coarse, as it is not kept
 	}
 	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }

@@ -121,7 +121,7 @@ func (r *recorder) configure() {
 	if r.planned && p.Marker == "" && s.Marks() { // k6 alone: soak would have drawn one
 		p.Marker = cmp.Or(p.TestID, p.Prefix)
 	}
-	c.IgnoresSilence = s.Message.Interval > 0 && s.HeartbeatEvery == 0
+	c.IgnoresSilence = !s.MeasuresSilence()
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.Resumes = s.Resume.Resumes()
 	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
@@ -327,7 +327,7 @@ func (r *recorder) roll(now time.Time, s shard.Process) {
 	next := bucketOf(r.wall(now))
 	r.bucket.Open, r.bucket.Process, r.bucket.Control = r.open, s, r.control.take(now)
 	if r.recent.Count() > 0 {
-		r.bucket.Lateness = r.recent.Pack().Fold()
+		r.bucket.Lateness = r.recent.PackCoarse()
 		r.recent.Reset()
 	}
 	r.bucket.Held = r.takeHeld()
@@ -339,7 +339,7 @@ func (r *recorder) roll(now time.Time, s shard.Process) {
 func (r *recorder) takeHeld() *shard.Late {
 	held := r.bucket.Held
 	if held != nil {
-		held.LateBy = r.recentHeld.Pack().Fold()
+		held.LateBy = r.recentHeld.PackCoarse()
 		r.recentHeld.Reset()
 	}
 	switch {
@@ -356,7 +356,10 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
-	s.Service, s.Reach, s.Published, s.Control = r.serviceInShard(), r.reach.Copy(), r.published(), r.control.seen()
+	if r.planned { // otherwise the script opens no streams
+		s.Service = shard.ServiceOf(r.service)
+	}
+	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.seen()
 	s.Codings, s.Redirects = slices.Clone(r.codings), slices.Clone(r.redirects)
 	if r.shared != nil {
 		shared := *r.shared

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 
-	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -24,6 +24,24 @@ type jsService struct {
 	*service.Service
 	m          *module
 	token, url sobek.Callable // nil: the description has none
+	ignoresTTL bool           // token has no parameter
+}
+
+// noParameters matches the source of a function without parameters.
+var noParameters = regexp.MustCompile(`^[^(=]*\(\s*\)`)
+
+// checkTokenTTL returns an error if token() cannot be asked for a token of that lifetime in seconds.
+func (s *jsService) checkTokenTTL(ttl int) error {
+	const remedy = "write token: (ttl) => …, which returns a token that is valid for ttl seconds"
+	switch {
+	case ttl == 0:
+		return nil
+	case s.token == nil:
+		return fmt.Errorf("TOKEN_TTL is %d, but the description has no token(): %s", ttl, remedy)
+	case s.ignoresTTL:
+		return fmt.Errorf("TOKEN_TTL is %d, but token() of the description has no parameter: %s", ttl, remedy)
+	}
+	return nil
 }
 
 // service is soak.service(description).
@@ -31,6 +49,9 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
 		common.Throw(rt, errors.New("call soak.service in the init context, outside of any function"))
+	}
+	if _, err := plan.OfScript(m.environment); err != nil { // which the module may have read
+		common.Throw(rt, err)
 	}
 	compiled, err := service.Parse(jsonOf(rt, description))
 	if err == nil {
@@ -40,7 +61,10 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		common.Throw(rt, err)
 	}
 	s := &jsService{Service: compiled, m: m}
-	s.token, _ = sobek.AssertFunction(description.Get("token"))
+	token := description.Get("token")
+	if s.token, _ = sobek.AssertFunction(token); s.token != nil {
+		s.ignoresTTL = noParameters.MatchString(token.String())
+	}
 	s.url, _ = sobek.AssertFunction(description.Get("url"))
 	out := rt.NewObject()
 	m.compiled[out] = s
@@ -122,7 +146,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	if s.token != nil {
 		v.Token, err = s.askToken()
 	} else {
-		v.Token = s.m.token(s.TokenVariable)
+		v.Token, err = s.m.token(s.TokenVariable)
 	}
 	return v, err
 }
@@ -280,20 +304,6 @@ func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest,
 
 // MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.
 func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
-
-// serviceInShard is what a verdict has to know of the service, nil of noop.
-func (r *recorder) serviceInShard() *shard.Service {
-	s := r.service
-	if s.Name == service.NoopName {
-		return nil
-	}
-	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
-	out.Resume, out.Gap = s.Resume.String(), s.Gap()
-	out.Counts = map[ledger.Counting]shard.Counts{
-		ledger.Noops: shard.CountsInterval, ledger.Numbered: shard.CountsNumbers, ledger.Nothing: shard.CountsNothing,
-	}[r.config.Counting]
-	return out
-}
 
 // endings are who ends a stream, as a description has it.
 var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server"}

@@ -57,6 +57,9 @@ func (p *telemetry) register(registry *metrics.Registry) {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
 		}
+		for _, m := range phaseMetrics {
+			p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind, m.contains)
+		}
 		p.metrics[bucketMetric] = registry.MustNewMetric(bucketMetric, metrics.Counter)
 	})
 }

@@ -18,12 +18,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/redirect"
 )
 
-const (
-	maxHeaderBytes = 64 << 10
-	headBuffer     = 1 << 10 // only while a head is read
-	maxInterim     = 10      // 1xx responses before the final one
-)
-
 // answer is a response whose head is complete.
 type answer struct {
 	conn        net.Conn // to read from: the TLS or the dialed connection

@@ -8,12 +8,9 @@ const (
 )
 
 // drop closes the open stream as a client does that lost its network for a moment, and connects again with the last event
-// ID: a whole crowd that comes back waits for nobody, so this one does not wait for its turn to dial either. It returns
-// false where no stream is open. On the event loop.
-func (s *eventSource) drop(atOnce bool) bool {
-	if s.ready != stateOpen {
-		return false
-	}
+// ID. A dropped source dials without a turn, so that a storm of reconnects is not throttled. It returns false if no
+// stream is open. From any goroutine.
+func (s *source) drop(atOnce bool) bool {
 	was := s.dropped.Load()
 	how := spreadReturn
 	if atOnce {
@@ -22,6 +19,14 @@ func (s *eventSource) drop(atOnce bool) bool {
 	s.dropped.Store(how) // before the cut, which another goroutine makes
 	if !s.Cut(CutFIN, 0) {
 		s.dropped.Store(was)
+		return false
+	}
+	return true
+}
+
+// drop is that of the source, while the script knows of an open stream. On the event loop.
+func (s *eventSource) drop(atOnce bool) bool {
+	if s.ready != stateOpen || !s.source.drop(atOnce) {
 		return false
 	}
 	s.ready = stateConnecting // it may be back before the event loop hears of its end: the next one is not the one that was open

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -101,7 +102,7 @@ func (c *h2Conn) greet() error {
 	c.out.WriteString(http2.ClientPreface)
 	_ = c.framer.WriteSettings(
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: maxHeaderBytes},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: http1.MaxHead},
 	)
 	_ = c.framer.WriteWindowUpdate(0, h2ConnWindow-h2Window) // to a buffer: these have no error
 	_, err := c.net.Write(c.out.Bytes())

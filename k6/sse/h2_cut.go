@@ -87,8 +87,12 @@ func ended(w wire) bool {
 	return ok && st.err != nil
 }
 
-// resting says that the stream's reader does not want its connection read just now.
+// resting reports whether the stream's reader does not want its connection read just now. Without a poller a cut has closed the
+// connection, which only a read notices.
 func (st *h2Stream) resting() bool {
+	if st.conn.polled == nil {
+		return false
+	}
 	st.conn.mu.Lock()
 	s, ok := st.reader.(*source)
 	st.conn.mu.Unlock()

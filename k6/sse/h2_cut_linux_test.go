@@ -2,11 +2,14 @@ package sse
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // A stream that somebody cuts has a connection of its own: the server sees of each cut what it sees over HTTP/1.1.
@@ -36,6 +39,45 @@ func TestACutOverH2(t *testing.T) {
 				`))
 				require.Equal(t, want, <-saw)
 				require.Equal(t, "connecting opened event:a cut:"+cutNames[how]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+			})
+		})
+	}
+}
+
+// An eagerCutter cuts the stream while its first event is read.
+type eagerCutter struct {
+	cutter
+	how  Cut
+	once sync.Once
+}
+
+func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
+	c.cutter.Event(at, e)
+	c.once.Do(func() { c.cut(c.how, 0) })
+}
+
+// A cut that is made while the reader handles an event ends the stream, too: the reader must look at the connection again.
+func TestACutBetweenTwoReadsOverH2(t *testing.T) {
+	t.Parallel()
+	for _, how := range []Cut{CutFIN, CutRST, CutHalf} {
+		t.Run(cutNames[how], func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v, c := w.vu(t), &eagerCutter{how: how}
+				v.set("ledger", c)
+				v.set("url", w.url(serveFrames(t, func(p *framed) {
+					id := p.accepted()
+					if p.n > 0 {
+						p.data(id, "id: 2\ndata: behind\n\n")
+						p.ended()
+						return
+					}
+					p.data(id, "id: 1\ndata: a\n\n")
+					whatEnds(p.line, 500*time.Millisecond)
+				})))
+				require.Equal(t, "a behind", v.log(`
+					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
+					s.onmessage = (e) => { log.push(e.data); if (e.data === "behind") s.close(); };
+				`))
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -32,7 +33,7 @@ func broke(code http2.ErrCode, format string, args ...any) *h2Error {
 const (
 	h2FrameHeader = 9
 	// h2MaxBlock bounds a header list as it comes, in HEADERS and all its CONTINUATIONs.
-	h2MaxBlock = 2 * maxHeaderBytes
+	h2MaxBlock = 2 * http1.MaxHead
 )
 
 // h2Cursor is where the reader of a connection is among its frames. What comes in DATA is handed on as it comes; any
@@ -54,7 +55,7 @@ type h2Cursor struct {
 func (r *h2Cursor) begin() {
 	r.framer = http2.NewFramer(nil, &r.whole)
 	r.framer.SetMaxReadFrameSize(h2MaxFrame)
-	r.framer.MaxHeaderListSize = maxHeaderBytes
+	r.framer.MaxHeaderListSize = http1.MaxHead
 	r.framer.ReadMetaHeaders = hpack.NewDecoder(h2Table, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -88,8 +89,8 @@ func (st *h2Stream) head(f *http2.MetaHeadersFrame) *h2Error {
 	case status < 200 && f.StreamEnded():
 		return broke(http2.ErrCodeProtocol, "the stream ended with the interim response %d", status)
 	case status < 200:
-		if st.pipe.interim++; st.pipe.interim >= maxInterim {
-			return broke(http2.ErrCodeEnhanceYourCalm, "more than %d interim (1xx) responses", maxInterim)
+		if st.pipe.interim++; st.pipe.interim >= http1.MaxInterim {
+			return broke(http2.ErrCodeEnhanceYourCalm, "%w", http1.ErrInterim)
 		}
 		return nil
 	}

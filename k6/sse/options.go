@@ -78,7 +78,10 @@ type rareOptions struct {
 	renew       sobek.Callable // what each attempt but the first sends; nil: the same
 	credentials bool           // withCredentials, which is told and changes nothing
 
-	renewInGo func(Keeper) error // renew, of Streams
+	// Of Streams.
+	renewInGo func(Keeper) error
+	opened    func(k Keeper, begun, at time.Time)
+	closed    func(k Keeper, at time.Time, c Close)
 }
 
 var noRareOptions rareOptions

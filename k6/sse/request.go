@@ -12,6 +12,7 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/redirect"
 )
@@ -56,15 +57,7 @@ var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header:
 func (r *request) send(to io.Writer, through *proxy.Proxy) error {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
-	req := r.made(e)
-	write := req.Write
-	if through.Forwards() {
-		write = req.WriteProxy
-		if a := through.Authorization(); a != "" {
-			req.Header.Set("Proxy-Authorization", a)
-		}
-	}
-	if err := write(&e.buf); err != nil {
+	if err := http1.WriteRequest(&e.buf, r.made(e), through); err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
 	_, err := to.Write(e.buf.Bytes())

@@ -44,6 +44,10 @@ type StreamsOptions struct {
 	// Renew is called on the event loop before each attempt but the first, so that it may call JS; nil where there is nothing
 	// to renew. An error ends the stream with ReasonRenew.
 	Renew func(Keeper) error
+	// Opened is called when a stream has opened, after a dial that began at begun; Closed when a stream or an attempt at one has
+	// ended. The reader calls them after the observer: they must not block. nil if not needed.
+	Opened func(k Keeper, begun, at time.Time)
+	Closed func(k Keeper, at time.Time, c Close)
 }
 
 // Streams are event streams of one iteration with the same options. The iteration lasts until Over.
@@ -75,8 +79,9 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 	if options.Reconnect {
 		g.opts.reconnect = reconnectStubborn
 	}
-	if options.NoResume || options.ResumeQuery != "" || accept != "" || options.Renew != nil {
-		g.opts.rare = &rareOptions{accept: accept, resume: resumeBy{none: options.NoResume, query: options.ResumeQuery}, renewInGo: options.Renew}
+	rare := rareOptions{accept: accept, resume: resumeBy{none: options.NoResume, query: options.ResumeQuery}, renewInGo: options.Renew, opened: options.Opened, closed: options.Closed}
+	if accept != "" || rare.resume != (resumeBy{}) || rare.renewInGo != nil || rare.opened != nil || rare.closed != nil {
+		g.opts.rare = &rare
 	}
 	g.opts.tags.SetTag(metrics.TagName.String(), options.Name)
 	describeRequest(&g.opts.tags, state.Options.SystemTags, nil, cmp.Or(options.Method, http.MethodGet))
@@ -93,6 +98,9 @@ func (g *Streams) Over(then func() error) {
 
 // OnLoop runs a function on the event loop. An error of it aborts the iteration. From any goroutine, before Over.
 func (g *Streams) OnLoop(f func() error) { g.hub.post(f) }
+
+// Push queues samples of the iteration for k6. It does not wait. From any goroutine, before Over.
+func (g *Streams) Push(samples ...metrics.Sample) { g.hub.push(samples...) }
 
 // A Keeper has a Stream. Its methods must not block.
 type Keeper interface {
@@ -138,6 +146,20 @@ func (s *Stream) Open() {
 // Close ends the stream for good. From any goroutine; the Keeper is told when it has ended.
 func (s *Stream) Close() { s.stop(ReasonClient) }
 
+// Drop closes the open stream and connects again with the last event ID, at once or after the reconnection time. It returns
+// false if no stream is open. From any goroutine, as Vanish and Slow.
+func (s *Stream) Drop(atOnce bool) bool { return s.drop(atOnce) }
+
+// Vanish leaves the open stream half-open, as a machine does that is gone. It returns false if no stream is open.
+func (s *Stream) Vanish() (bool, error) { return s.vanish() }
+
+// Slow reads the open stream at most so many bytes per second from now on, math.Inf(1): as before. Its silence does not count
+// from then on. It returns false if no stream is open.
+func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
+	s.setIdle(0)
+	return s.slow(bytesPerSecond)
+}
+
 // EndsByServer has the stream wait for the server to end it, however long that is silent, and not come back.
 func (s *Stream) EndsByServer() {
 	s.setIdle(0)
@@ -162,8 +184,18 @@ func (s *Stream) ended() {
 	s.keeper.Ended()
 }
 
-func (s *Stream) hasOpened(time.Time, *answer)         {}
-func (s *Stream) event(time.Time, *eventstream.Event)  {}
-func (s *Stream) answered(time.Time, int)              {}
-func (s *Stream) makeSecond(*followUp, *firstEvent)    {}
-func (s *Stream) hasClosed(time.Time, Close, *failure) {}
+func (s *Stream) hasOpened(begun time.Time, a *answer) {
+	if opened := s.opts.rarely().opened; opened != nil {
+		opened(s.keeper, begun, a.at)
+	}
+}
+
+func (s *Stream) hasClosed(at time.Time, c Close, _ *failure) {
+	if closed := s.opts.rarely().closed; closed != nil {
+		closed(s.keeper, at, c)
+	}
+}
+
+func (s *Stream) event(time.Time, *eventstream.Event) {}
+func (s *Stream) answered(time.Time, int)             {}
+func (s *Stream) makeSecond(*followUp, *firstEvent)   {}

@@ -1,9 +1,10 @@
 // @ts-check
-// The configuration of a soak: environment variables in, one checked object out. A script
-// that imports this stops in the init context, with one sentence, before any load is made.
+// The settings of a run. A script that imports this stops in the init context, with one sentence, before it makes any load.
 
-import { DISCONNECT_LEAD, END_TIMEOUT_INTERVALS, END_TIMEOUT_SECONDS, ENDS_PER_SECOND, SETTINGS, TEARDOWN_SECONDS, USUAL_CONNECTIONS } from './plan.js';
-import { authorization, NOOP, serviceSetting, setting, url } from './settings.js';
+import { settings } from 'k6/x/soak';
+
+import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from './plan.js';
+import { authorization, NOOP, serviceSetting, whole } from './settings.js';
 
 export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 
@@ -13,107 +14,39 @@ export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
  */
 export const SAMPLES_BUFFER = 100;
 
-/** A stream that is silent for this many intervals is over, whatever TCP says of it. */
-const SILENT_INTERVALS = 2.5;
-
-/**
- * A shorter silence, in ms, cuts no stream of a suite, whose intervals are so short that a busy machine would cut some; and
- * none of a run that publishes, since nothing is published in its first and last seconds (k6/soak/publishing.go).
- */
+/** The shortest idle timeout of a suite in ms: its intervals are so short that a busy machine would end some streams. */
 export const LEAST_SILENCE = 10000;
 
 /** How long the answer to a DELETE may take, in ms. */
 export const DELETE_TIMEOUT = 10000;
 
-/** @typedef {Required<import('k6/x/soak').Plan>} Plan */
-
 /** @typedef {import('k6/x/soak').Service} Service */
-
-/** The configuration of a script that speaks the original protocol itself, without `k6/x/soak`. */
-export function noopConfig() {
-  onlyNoops();
-  return configOf({}, 0);
-}
 
 /** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
 
 /**
- * The configuration of streams that a suite opens and ends in its own way.
+ * The settings of streams that a suite opens and ends in its own way.
  *
  * @param {Service} service
  * @param {{connections: number, seconds: number, lateMs: number}} suite
  */
 export function streamConfig(service, suite) {
-  onlyNoops();
-  const given = { ...suite, noopInterval: service.every, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 };
-  return { ...configOf(given, LEAST_SILENCE), service };
-}
-
-/** Stops a script that would hold noops where another service was asked for. */
-function onlyNoops() {
   const name = serviceSetting();
   if (name !== NOOP) {
     throw new Error(`SERVICE is "${name}": this script holds streams of ${NOOP} only. load-tests/sse/connectionTest.js soaks other services.`);
   }
+  const config = soakConfig(service, { ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 });
+  return { ...config, idleTimeout: Math.max(config.idleTimeout, LEAST_SILENCE) };
 }
 
 /**
- * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go, the same for every way
- * a soak is started. The interval is the time between two messages of a stream: by what the run publishes, else by
- * message.every, else by heartbeat.every. intervalOf in internal/run/service.go finds the same.
+ * The settings of a run, checked, with what follows from them and from the description of the service.
  *
  * @param {Service} service what SERVICE describes (lib/service.js)
+ * @param {Partial<import('k6/x/soak').Plan>} [stated] what is not read from the environment
  */
-export function soakConfig(service) {
-  const topics = setting(SETTINGS.topics);
-  const publishRate = setting(SETTINGS.publishRate);
-  if (topics + publishRate > 0 && !service.published) {
-    throw new Error(`TOPICS is ${topics} and PUBLISH_RATE ${publishRate}, but the description of ${service.name} has no publish: say there how a message is published, or leave both out.`);
-  }
-  if (topics + publishRate === 0 && service.published && !service.every) {
-    throw new Error(`${service.name} brings what is published to it: say by TOPICS and PUBLISH_RATE to how many topics and how many messages per second, such as TOPICS=5 PUBLISH_RATE=2. Where others publish, give a description without publish.`);
-  }
-  const ofMessages = topics && publishRate ? topics / publishRate : service.every;
-  const counted = service.numbered || ofMessages > 0;
-  const noopInterval = ofMessages || (!counted && service.heartbeatEvery) || anyInterval();
-  const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
-  const given = { topics, publishRate, noopInterval };
-  // A server that ends each stream after some time, or with its token, wants its clients to come back.
-  const reconnects = service.endBy === 'server' || setting(SETTINGS.tokenTtl) > 0;
-  return Object.freeze({ ...configOf(reconnects ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, silence), service });
-}
-
-/** The interval, in s, where nobody knows how often something comes. No run is too short for it. */
-function anyInterval() {
-  return Math.min(setting(SETTINGS.noopInterval), (setting(SETTINGS.seconds) - DISCONNECT_LEAD) / 2);
-}
-
-/**
- * @param {Partial<Plan>} given what is not to be read from the environment
- * @param {number} leastSilence in ms
- * @param {number} [silence] how long nothing may come, in s; left out: the interval
- */
-function configOf(given, leastSilence, silence = 0) {
-  const read = Object.entries(SETTINGS).filter(([property]) => !(property in given)).map(([property, one]) => [property, setting(one)]);
-  const plan = /** @type {Plan} */ ({ ...Object.fromEntries(read), ...given });
-  return Object.freeze({
-    ...plan,
-    backendUrl: url('BACKEND_URL'),
-    endTimeout: plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval),
-    idleTimeout: Math.max(SILENT_INTERVALS * (silence || plan.noopInterval) * 1000, leastSilence),
-    headers: authorization(),
-  });
-}
-
-/**
- * How long a runner may take to end its streams, for the `maxDuration` of a scenario.
- *
- * @param {SoakConfig} config
- * @returns {number} seconds
- */
-export function teardown(config) {
-  const answers = Math.ceil(config.connections / config.runners / ENDS_PER_SECOND);
-  return Math.ceil(TEARDOWN_SECONDS + config.endTimeout) + answers;
+export function soakConfig(service, stated = {}) {
+  return Object.freeze({ ...settings(service, stated), headers: authorization(), service });
 }
 
 /**
@@ -164,7 +97,7 @@ function secondsOf(duration) {
  * @param {string} suite
  */
 export function oneRunner(suite) {
-  const runners = setting(SETTINGS.runners);
+  const runners = whole('RUNNERS', 1);
   if (runners !== 1) {
     throw new Error(`RUNNERS is ${runners}: ${suite} needs one runner, which knows of all connections.`);
   }

@@ -4,8 +4,8 @@
 
 import * as soak from 'k6/x/soak';
 
-import { SERVICES, SETTINGS } from './plan.js';
-import { NOOP, serviceSetting, setting } from './settings.js';
+import { SERVICES } from './plan.js';
+import { NOOP, serviceSetting } from './settings.js';
 
 /**
  * Loads what SERVICE names.
@@ -15,16 +15,11 @@ import { NOOP, serviceSetting, setting } from './settings.js';
  */
 export function loadService() {
   const name = serviceSetting();
-  setting(SETTINGS.noopInterval); // which a module may read: what is wrong with it is said here
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
     throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);
   }
   const { token } = description;
-  const ttl = setting(SETTINGS.tokenTtl);
-  if (ttl > 0 && (typeof token !== 'function' || /^[^(=]*\(\s*\)/.test(String(token)))) {
-    throw new Error(`TOKEN_TTL is ${ttl}, but ${typeof token === 'function' ? 'token() of the description takes no number' : 'the description has no token()'}: write token: (ttl) => …, which gives a token that is good for ttl seconds.`);
-  }
   const ownToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
   return { service: soak.service(description), description: dataOf(description), ownToken };
 }

@@ -36,38 +36,6 @@ export function whole(name, fallback) {
 
 /**
  * @param {string} name
- * @returns {boolean} whether the variable is 1 or true
- */
-function on(name) {
-  const text = env[name] || '0';
-  if (!/^(0|1|f|t|F|T|false|true|False|True|FALSE|TRUE)$/.test(text)) {
-    throw new Error(`${name} is "${text}": it must be 1 or 0.`);
-  }
-  return /^(1|t)/i.test(text);
-}
-
-/**
- * Reads one of SETTINGS (plan.js) and checks its bounds.
- *
- * @param {{name: string, type: string, otherwise: any, min?: number, max?: number, must?: string}} setting
- * @returns {any} a number, a boolean or a text, by its type
- */
-export function setting({ name, type, otherwise, min = 0, max = Infinity, must = '' }) {
-  if (type === 'string') {
-    return env[name] || otherwise;
-  }
-  if (type === 'bool') {
-    return on(name);
-  }
-  const value = type === 'int' ? whole(name, otherwise) : number(name, otherwise);
-  if (value !== otherwise && (value < min || value > max)) {
-    throw new Error(`${name} is ${value}: ${must}.`);
-  }
-  return value;
-}
-
-/**
- * @param {string} name
  * @param {number[]} fallback
  * @returns {number[]} the variable as whole numbers over 0, with commas between
  */

@@ -4,7 +4,7 @@
 
 import exec from 'k6/execution';
 
-import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, teardown, USUAL_CONNECTIONS } from './config.js';
+import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
 import { openInGroups } from './stream.js';
 
@@ -38,7 +38,7 @@ export function sharedConfig() {
  */
 export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
   return {
-    scenarios: { [name]: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
+    scenarios: { [name]: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + config.teardown}s`, gracefulStop: '10s' } },
     batchPerHost: 0,
     metricSamplesBufferSize: SAMPLES_BUFFER,
     systemTags: ['scenario', 'status', 'error_code', 'check'],
@@ -74,6 +74,33 @@ export function settledAfter({ connections, noopInterval }) {
  */
 function usersOf({ connections, runners }) {
   return Math.min(connections, 8 * runners);
+}
+
+/**
+ * @param {{connections: number}} config
+ * @returns {number} milliseconds in which the streams open
+ */
+export function rampOf({ connections }) {
+  return (connections / RAMP) * 1000;
+}
+
+/**
+ * The streams of this virtual user: one of each so many as there are virtual users.
+ *
+ * @param {{connections: number, runners: number}} config
+ * @param {number} every
+ * @param {number} vus so many virtual users share the streams
+ * @returns {{nth: number[], others: number[]}} numbers: every so many-th stream of all, and the others
+ */
+export function shareOf(config, every, vus = usersOf(config)) {
+  /** @type {number[]} */
+  const nth = [];
+  /** @type {number[]} */
+  const others = [];
+  for (let n = exec.scenario.iterationInTest; n < config.connections; n += vus) {
+    (n % every === 0 ? nth : others).push(n);
+  }
+  return { nth, others };
 }
 
 /**

@@ -7,7 +7,7 @@
 import { Gauge, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { oneRunner, streamConfig, teardown } from '../lib/config.js';
+import { oneRunner, streamConfig } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 import { closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
@@ -50,7 +50,7 @@ suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stag
 
 export const options = {
   // One virtual user: whether a step held is to be known before the next one begins.
-  scenarios: { ramp: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + 60 + teardown(config)}s`, gracefulStop: '10s' } },
+  scenarios: { ramp: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + 60 + config.teardown}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code'],
 };

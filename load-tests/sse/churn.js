@@ -10,7 +10,7 @@
 import exec from 'k6/execution';
 import { plan, suite } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, streamConfig } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 import { checkStream, settled, sleep, Stream, untilOver } from '../lib/stream.js';
@@ -49,7 +49,7 @@ const vus = Math.min(values.CONNECTIONS, 8 * config.runners);
 
 export const options = {
   scenarios: {
-    churn: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${values.SECONDS + teardown(config)}s`, gracefulStop: '10s' },
+    churn: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${values.SECONDS + config.teardown}s`, gracefulStop: '10s' },
   },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],

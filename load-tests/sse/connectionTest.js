@@ -9,7 +9,7 @@
 import exec from 'k6/execution';
 import { hold, plan } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, heedOptions, SAMPLES_BUFFER, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 
 const { service, description, ownToken } = loadService();
@@ -28,7 +28,7 @@ export const options = {
       executor: 'per-vu-iterations',
       vus,
       iterations: 1,
-      maxDuration: `${config.seconds + teardown({ ...config, connections })}s`,
+      maxDuration: `${config.seconds + config.teardown}s`,
       gracefulStop: '10s',
     },
   },

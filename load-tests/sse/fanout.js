@@ -7,7 +7,7 @@ import http from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { oneRunner, streamConfig, teardown } from '../lib/config.js';
+import { oneRunner, streamConfig } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
@@ -42,7 +42,7 @@ plan(config);
 suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
 
 export const options = {
-  scenarios: { fanout: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + teardown(config)}s`, gracefulStop: '10s' } },
+  scenarios: { fanout: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + config.teardown}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
 };

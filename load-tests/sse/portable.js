@@ -2,16 +2,30 @@
 // The same soak by sse.open alone: one virtual user per connection, counted in JavaScript. It
 // runs on our k6 and on any k6 built with the upstream xk6-sse, because open() blocks there:
 // the DELETEs are a scenario of their own. What it cannot say is which noop was lost, and when.
+//
+//   go run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream
 
 import { check } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
 import sse from 'k6/x/sse';
 
-import { DISCONNECT_LEAD, noopConfig, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from '../lib/plan.js';
+import { authorization, number, url, whole } from '../lib/settings.js';
 
-const config = noopConfig();
-const connections = config.connections || USUAL_CONNECTIONS;
+const config = {
+  backendUrl: url('BACKEND_URL'),
+  seconds: whole('SECONDS', 3600),
+  noopInterval: number('NOOP_INTERVAL', 15),
+  lateMs: number('LATE_MS', 1000),
+  endTimeout: number('END_TIMEOUT', 0) || Math.max(15, 1.5 * number('NOOP_INTERVAL', 15)),
+  prefix: __ENV.PREFIX || '',
+  headers: authorization(),
+};
+if (config.seconds <= DISCONNECT_LEAD || config.noopInterval <= 0) {
+  throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}.`);
+}
+const connections = whole('CONNECTIONS', 0) || USUAL_CONNECTIONS;
 /** A stream that has not ended by then, in s, was not ended by its DELETE. */
 const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;
 const once = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };

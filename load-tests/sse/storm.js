@@ -5,20 +5,18 @@
 //   bin/soak run storm
 //   bin/soak run storm --service nchan --backend-url http://HOST --topics 100 --publish-rate 100
 
-import { Counter, Trend } from 'k6/metrics';
-import { plan, suite } from 'k6/x/soak';
+import { hold, plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { whole } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
-import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
+import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
 const shared = sharedConfig();
-const { config } = shared;
+const { service, config } = shared;
 
 /** Every so many-th stream is held. */
 const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
@@ -43,63 +41,15 @@ suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE
 
 export const options = sharedOptions('storm', shared);
 
-/** Streams that this client dropped, at the moment at which it did. */
-const dropped = new Counter('storm_dropped');
-/** From the moment at which a client was to dial until it did: what the load generator added. */
-const waited = new Trend('storm_waited', true);
-/** Dial to headers, of the attempt that brought the stream back. */
-const connecting = new Trend('storm_connect', true);
-
-class Stormed extends Stream {
-  /** @param {number} n */
-  constructor(n) {
-    super({ ...config, reconnect: true, held: false }, `${config.prefix}${n}`, n);
-    /** @type {Record<string, string> | null} of the storm that it is to come back from */
-    this.tags = null;
-    /** When its first dial after the drop is due, NaN once that was made. */
-    this.due = NaN;
-  }
-
-  /** @param {Record<string, string>} tags @param {boolean} atOnce */
-  storm(tags, atOnce) {
-    if (this.source.drop(atOnce)) {
-      this.tags = tags;
-      dropped.add(1, tags);
-    }
-  }
-
-  /** @param {any} event */
-  handleEvent(event) {
-    super.handleEvent(event);
-    if (!this.tags) {
-      return;
-    }
-    if (event.type === 'error') {
-      this.due = event.reason === 'cut' ? event.timeStamp + event.retryMs : NaN;
-      return;
-    }
-    const { connectMs } = this.source;
-    connecting.add(connectMs, this.tags);
-    if (!Number.isNaN(this.due)) {
-      waited.add(Math.max(event.timeStamp - connectMs - this.due, 0), this.tags);
-    }
-    this.tags = null;
-  }
-}
-
 export default async function () {
-  const began = Date.now();
-  const streams = await openShare(config, (n) => (n % every === 0 ? new Stream(config, `${config.prefix}${n}`, n) : new Stormed(n)));
-  for (const stage of stages) {
-    await sleep(Math.max(began + stage.start * 1000 - Date.now(), 0));
-    const tags = { scenario: stage.name };
-    for (const stream of streams) {
-      if (stream instanceof Stormed) {
-        stream.storm(tags, stage.name === 'at-once');
-      }
-    }
-  }
-  await sleep(Math.max(began + (config.seconds - DISCONNECT_LEAD) * 1000 - Date.now(), 0));
-  // What those missed that were dropped the verdict knows: not every service can be resumed.
-  await closeAll(streams, (stream) => checkStream(stream, stream instanceof Stormed || undefined));
+  const { nth, others } = shareOf(config, every);
+  const held = { ...config, ramp: rampOf(config), openFor: (config.seconds - DISCONNECT_LEAD) * 1000 };
+  const [spread, atOnce] = stages;
+  await Promise.all([
+    hold(service, { ...held, streams: nth }),
+    hold(service, {
+      ...held, streams: others, reconnect: true,
+      phases: [{ name: spread.name, at: spread.start * 1000, action: 'drop' }, { name: atOnce.name, at: atOnce.start * 1000, action: 'dropAtOnce' }],
+    }),
+  ]);
 }

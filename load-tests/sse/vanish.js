@@ -5,26 +5,26 @@
 //   bin/soak run vanish --backend-url http://HOST --gauge hub_streams
 //   bin/soak run vanish --service mercure --backend-url http://HOST --topics 10 --publish-rate 10 --gauge hub_subscribers
 
-import { Counter } from 'k6/metrics';
-import { plan, suite } from 'k6/x/soak';
+import { hold, plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { whole } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
-import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
+import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
 const shared = sharedConfig();
-const { config } = shared;
+const { service, config } = shared;
 const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
 
 /** Seconds until all streams are open and had their messages, and the gauge was seen with them; the rest is for the service to notice. */
 const settled = settledAfter(config) + values.STEADY_SECONDS;
 const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
 const LEAST = 2;
+/** Seconds until the last reading of the gauge is over, for which the others stay open. */
+const READING = 1;
 if (values.STEADY_SECONDS < LEAST) {
   throw new Error(`STEADY_SECONDS is ${values.STEADY_SECONDS}: the gauge is read once a second, so write at least ${LEAST}.`);
 }
@@ -43,21 +43,12 @@ suite({
 
 export const options = sharedOptions('vanish', shared);
 
-const vanished = new Counter('vanish_vanished');
-
 export default async function () {
-  const began = Date.now();
-  // Who vanishes does not come back, also where clients do otherwise.
-  const streams = await openShare(config, (n) => new Stream(n % every === 0 ? { ...config, reconnect: false, held: false } : config, `${config.prefix}${n}`, n));
-  await sleep(Math.max(began + settled * 1000 - Date.now(), 0));
-  const held = [];
-  for (const stream of streams) {
-    if (stream.n % every !== 0) {
-      held.push(stream);
-    } else if (stream.source.vanish()) {
-      vanished.add(1, { scenario: stage.name });
-    }
-  }
-  await sleep(NOTICE * 1000);
-  await closeAll(held, checkStream);
+  const { nth, others } = shareOf(config, every);
+  const held = { ...config, ramp: rampOf(config), openFor: (settled + NOTICE + READING) * 1000 };
+  await Promise.all([
+    hold(service, { ...held, streams: others }),
+    // Clients that vanish do not reconnect, even if clients of this service do.
+    hold(service, { ...held, streams: nth, reconnect: false, unchecked: true, phases: [{ name: stage.name, at: settled * 1000, action: 'vanish' }] }),
+  ]);
 }

@@ -2,28 +2,16 @@
 // lib/settings.js, lib/config.js and lib/service.js: what a script makes of its environment variables, and what it says of
 // wrong ones. test/e2e/testdata/urls.js has the URLs.
 
-import { DISCONNECT_LEAD, heedOptions, noopConfig, oneRunner, soakConfig, streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, oneRunner, soakConfig, streamConfig } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
-import { SETTINGS } from '../lib/plan.js';
-import { authorization, list, number, setting, url, whole } from '../lib/settings.js';
-import { equal, given, runInInit, that, throws, thresholds } from './cases.js';
+import { authorization, list, number, url, whole } from '../lib/settings.js';
+import { equal, given, runInInit, throws, thresholds } from './cases.js';
 
 export const options = { thresholds };
 
 const BACKEND_URL = 'http://service:8080';
-const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, () => soakConfig(noop(setting(SETTINGS.noopInterval))));
-
-/** @returns {never} */
-const never = () => {
-  throw new Error('a configuration calls no function of a service');
-};
-
-/** A service as k6/x/soak compiles it, to which the run publishes. */
-const published = { name: 'mine', numbered: true, published: true, padded: false, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), lifetime: 0, connectRoute: '', endRoute: '', connect: never, end: never, accepts: never };
-const noop = (/** @type {number} */ every) => ({ ...published, name: 'noop', published: false, every, endBy: /** @type {const} */ ('request') });
-const described = (/** @type {object} */ changed, /** @type {Record<string, string>} */ env = {}) => given(
-  { BACKEND_URL, SERVICE: 'mine', ...env }, () => soakConfig({ ...published, ...changed }),
-);
+const { service } = loadService();
+const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, () => soakConfig(service));
 
 /** The options of `k6 run --vus V --iterations V --duration D`. */
 const laptop = (/** @type {object} */ changed) => ({
@@ -69,10 +57,9 @@ export default runInInit({
     }
   },
   'a soak takes what it is given': () => {
-    const config = soak({ CONNECTIONS: '600', SECONDS: '60', NOOP_INTERVAL: '2', PREFIX: 'a-', RECONNECT: '1', BACKEND_TOKEN: 't', END_TIMEOUT: '3' });
-    equal([config.connections, config.seconds, config.noopInterval, config.prefix], [600, 60, 2, 'a-']);
-    equal([config.reconnect, config.headers, config.endTimeout, config.idleTimeout], [true, { Authorization: 'Bearer t' }, 3, 5000]);
-    equal(soak({ NOOP_INTERVAL: '1' }).endTimeout, 15, 'END_TIMEOUT of short intervals');
+    const config = soak({ CONNECTIONS: '600', SECONDS: '60', PREFIX: 'a-', RECONNECT: '1', BACKEND_TOKEN: 't', END_TIMEOUT: '3' });
+    equal([config.connections, config.seconds, config.prefix], [600, 60, 'a-']);
+    equal([config.reconnect, config.headers, config.endTimeout], [true, { Authorization: 'Bearer t' }, 3]);
     equal(soak({ RECONNECT: 'true' }).reconnect, true);
     equal(soak({ RECONNECT: '0' }).reconnect, false);
   },
@@ -83,52 +70,21 @@ export default runInInit({
     throws(() => soak({ CONNECTIONS_PER_VU: '0' }), 'CONNECTIONS_PER_VU is 0: it must be at least 1');
     throws(() => soak({ END_TIMEOUT: '-1' }), 'END_TIMEOUT is -1');
     throws(() => soak({ LATE_MS: '0' }), 'LATE_MS is 0: it must be at least 1 ms');
-    throws(() => soak({ RECONNECT: 'yes' }), 'RECONNECT is "yes": it must be 1 or 0.');
-    throws(() => soak({ RUNNERS: '1.5' }), 'RUNNERS is "1.5": it must be a whole number.');
+    throws(() => soak({ RECONNECT: 'yes' }), 'RECONNECT is "yes": it must be 1 or 0');
+    throws(() => soak({ RUNNERS: '1.5' }), 'RUNNERS is "1.5": it must be a whole number');
   },
-  'a suite of short intervals cuts nobody off who is silent for a moment': () => {
-    const config = given({ BACKEND_URL, PREFIX: 'p-' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 }));
-    equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect], [10000, 500, 'p-', false]);
-    const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 }));
+  'what a suite states takes precedence': () => {
+    const config = given({ BACKEND_URL, PREFIX: 'p-' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 }));
+    equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect], [37500, 500, 'p-', false]);
+    const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 }));
     equal([own.seconds, own.reconnect], [60, false], 'what a suite says itself');
   },
   'a soak of noops, by name or by default, has that description': () => {
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
-      const { service, ownToken } = given({ BACKEND_URL, ...env }, loadService);
-      equal([service.name, service.every, service.endBy, ownToken], ['noop', 15, 'request', false]);
-      equal([service.connectRoute, service.endRoute], ['GET /event/connect', 'DELETE /event/forcedisconnect']);
+      const { service: loaded, ownToken } = given({ BACKEND_URL, ...env }, loadService);
+      equal([loaded.name, loaded.every, loaded.endBy, ownToken], ['noop', 15, 'request', false]);
+      equal([loaded.connectRoute, loaded.endRoute], ['GET /event/connect', 'DELETE /event/forcedisconnect']);
     }
-  },
-  'the interval is that of what is owed, and a silence that of the rarest': () => {
-    const rate = { TOPICS: '5', PUBLISH_RATE: '2' };
-    for (const [changed, env, interval, idle] of /** @type {[object, Record<string, string>, number, number][]} */ ([
-      [{}, rate, 2.5, 10000], // nothing is published at first and at last
-      [{}, { ...rate, TOPICS: '10' }, 5, 12500],
-      [{ heartbeatEvery: 30 }, rate, 2.5, 75000],
-      [{ every: 20 }, {}, 20, 50000],
-      [{ every: 20, heartbeatEvery: 4 }, rate, 2.5, 10000],
-      [{ published: false, numbered: false, heartbeatEvery: 40 }, {}, 40, 100000],
-      [{ published: false, heartbeatEvery: 40 }, { NOOP_INTERVAL: '7' }, 7, 100000],
-      [{ published: false, numbered: false }, { NOOP_INTERVAL: '7' }, 7, 17500],
-    ])) {
-      const config = described(changed, env);
-      equal([config.noopInterval, config.idleTimeout], [interval, idle], JSON.stringify([changed, env]));
-    }
-  },
-  'clients of a server that ends streams come back': () => {
-    equal(described({ published: false }).reconnect, false);
-    equal(described({ published: false, endBy: 'server' }, { RECONNECT: '0' }).reconnect, true);
-  },
-  'clients whose tokens expire come back, and ask for a token of that lifetime': () => {
-    equal(described({ published: false }, { TOKEN_TTL: '30' }).reconnect, true);
-    throws(() => described({ published: false }, { TOKEN_TTL: '-1' }), 'TOKEN_TTL is -1: it must be a whole number of seconds');
-    throws(() => given({ SERVICE: 'nchan', TOKEN_TTL: '30' }, loadService), 'TOKEN_TTL is 30, but the description has no token(): write token: (ttl) => …');
-    throws(() => given({ SERVICE: 'mercure', TOKEN_TTL: '30' }, loadService), 'TOKEN_TTL is 30, but token() of the description takes no number');
-  },
-  'what is published has to fit the description': () => {
-    throws(() => described({ published: false }, { TOPICS: '5', PUBLISH_RATE: '2' }), 'TOPICS is 5 and PUBLISH_RATE 2, but the description of mine has no publish');
-    throws(() => described({}), 'mine brings what is published to it: say by TOPICS and PUBLISH_RATE');
-    throws(() => described({}, { PUBLISH_RATE: '0.001' }), 'PUBLISH_RATE is 0.001: it must be from 0.01 to 10000');
   },
   'a service that is not there is refused with those that are': () => {
     throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, ');
@@ -138,18 +94,17 @@ export default runInInit({
     throws(() => given({ SERVICE: '../lib/settings' }, loadService), 'the module has no description');
   },
   'a script that knows noops only refuses other services': () => {
-    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, noopConfig), 'SERVICE is "nchan": this script holds streams of noop only.');
-    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(noop(1), { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE is "nchan"');
+    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE is "nchan"');
   },
   'a suite that needs one runner refuses more': () => {
     oneRunner('fanout');
     throws(() => given({ RUNNERS: '2' }, () => oneRunner('fanout')), 'RUNNERS is 2: fanout needs one runner');
   },
   'more streams, and a longer END_TIMEOUT, take longer to end': () => {
-    const config = soak({ CONNECTIONS: '1000', NOOP_INTERVAL: '1' });
-    equal(teardown(config), 45 + 15 + 20);
-    equal(teardown({ ...config, runners: 2 }), 45 + 15 + 10);
-    that(teardown({ ...config, endTimeout: 100 }) > 100, 'END_TIMEOUT does not fit');
+    const env = { CONNECTIONS: '1000' };
+    equal(soak(env).teardown, Math.ceil(45 + 22.5 + 21));
+    equal(soak({ ...env, RUNNERS: '2' }).teardown, Math.ceil(45 + 22.5 + 11));
+    equal(soak({ ...env, END_TIMEOUT: '100' }).teardown, 45 + 100 + 21);
   },
   'options of k6 that fit the plan pass': () => {
     heedOptions(soak({ SECONDS: '60', CONNECTIONS: '10' }), laptop({}));
@@ -163,7 +118,7 @@ export default runInInit({
       [{ SECONDS: '3600' }, { maxDuration: '59m30s' }, 'the scenario default ends after 3600 s, but SECONDS=3600'],
       [{ SECONDS: '601' }, { maxDuration: undefined, gracefulStop: undefined }, 'the scenario default ends after 630 s, but SECONDS=601'],
     ])) {
-      throws(() => heedOptions(soak({ NOOP_INTERVAL: '60', ...env }), laptop(changed)), says);
+      throws(() => heedOptions(soak({ END_TIMEOUT: '90', ...env }), laptop(changed)), says);
     }
   },
 });

@@ -105,6 +105,22 @@ declare module 'k6/x/soak' {
    */
   export function plan(plan: Plan): void;
 
+  /** The settings of a run, with what follows from them and from the description of the service. */
+  export interface Settings extends Required<Plan> {
+    /** Time in ms without data after which a client gives up a stream. */
+    readonly idleTimeout: number;
+    /** Time in s that a runner may need to end its streams, for the `maxDuration` of a scenario. */
+    readonly teardown: number;
+  }
+
+  /**
+   * Returns the settings of a run for {@link plan} and {@link hold}. What `stated` leaves out comes from the environment or has its
+   * default. The interval is that of what the run publishes, else `message.every`, else `heartbeat.every`.
+   *
+   * @throws with one sentence if a setting is out of bounds, or does not fit the description.
+   */
+  export function settings(service: Service, stated?: Partial<Plan>): Settings;
+
   /** A description of a service, checked and compiled. */
   export interface Service {
     readonly name: string;
@@ -201,12 +217,37 @@ declare module 'k6/x/soak' {
    */
   export function suite(suite: Suite): void;
 
+  /**
+   * An action on all streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag `scenario`.
+   * The streams have connections of their own, and their lateness is not attributed to the service.
+   *
+   * | action | effect on each open stream | metrics |
+   * |---|---|---|
+   * | `vanish` | the connection stays half-open, as of a machine without power; the service is not asked to end the stream | `vanish_vanished` |
+   * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_waited` (delay of the dial by the load generator) |
+   * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
+   */
+  export interface Phase {
+    name: string;
+    /** Milliseconds after the call of `hold`. */
+    at: number;
+    action: 'vanish' | 'drop' | 'dropAtOnce';
+  }
+
   /** What {@link hold} has to know. The configuration of load-tests/lib/config.js has most of it; what else is in there does not matter. */
   export interface HoldOptions {
     /** The first stream of the run that is held here, from 0. */
-    from: number;
+    from?: number;
     /** The one behind the last. */
-    to: number;
+    to?: number;
+    /** Numbers of the streams, in place of `from` and `to`. */
+    streams?: number[];
+    /** Milliseconds over which the streams open, evenly; 0 or left out: as fast as the service accepts them. */
+    ramp?: number;
+    /** What happens to the streams while they are open. */
+    phases?: Phase[];
+    /** No checks are made. */
+    unchecked?: boolean;
     /** Milliseconds from now on after which the ends of the streams are asked for; earlier where all have ended. */
     openFor: number;
     /** Milliseconds without one byte after which a stream is over; 0: none are too many. */
@@ -237,12 +278,11 @@ declare module 'k6/x/soak' {
    *
    * @example
    * import exec from 'k6/execution';
-   * import { hold, plan } from 'k6/x/soak';
-   * import { soakConfig } from './lib/config.js';
+   * import { hold, plan, settings } from 'k6/x/soak';
    * import { loadService } from './lib/service.js';
    *
    * const { service } = loadService();
-   * const config = soakConfig(service);
+   * const config = settings(service);
    * plan(config);
    *
    * export default async function () {

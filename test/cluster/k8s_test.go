@@ -140,7 +140,7 @@ func TestCtrlCStopsTheRunnersAndCleansUp(t *testing.T) {
 	for _, r := range v.Runners {
 		assert.Equal(t, "interrupted", r.State, "runner %d wrote its shard before it ended", r.Index)
 	}
-	assert.Positive(t, v.Noops.Received)
-	assert.Zero(t, v.Noops.Missed)
+	assert.Positive(t, v.Messages.Received)
+	assert.Zero(t, v.Messages.Missed)
 	c.nothingLeft(t)
 }

@@ -115,7 +115,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	assert.NotContains(t, strings.Join(v.Warnings, "\n"), "Prometheus")
 	received := w.byRunner(t, "k6_soak_noops_total", s.testid)
 	assert.Len(t, received, 4, "by the tag of each runner: %v", received)
-	assert.EqualValues(t, v.Noops.Received, sum(received))
+	assert.EqualValues(t, v.Messages.Received, sum(received))
 	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
 		assert.EqualValues(t, 100, value, "runner %s tells the plan of the whole run", runner)
 	}

@@ -2,7 +2,10 @@ package docs
 
 import (
 	"maps"
+	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -42,6 +45,26 @@ func sources(t *testing.T) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// A program that a build left in a folder must not be committed.
+func TestTheRepositoryHoldsNoProgram(t *testing.T) {
+	t.Parallel()
+	list := exec.Command("git", "ls-files", "-z")
+	list.Dir = root
+	out, err := list.Output()
+	require.NoError(t, err)
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Greater(t, len(names), 500)
+	for _, name := range names {
+		if info, err := os.Lstat(filepath.Join(root, name)); err != nil || !info.Mode().IsRegular() {
+			continue // deleted, but not committed yet; or a link
+		}
+		text := read(t, name)
+		for format, magic := range map[string]string{"ELF": "\x7fELF", "Mach-O": "\xcf\xfa\xed\xfe", "PE": "MZ\x90\x00"} {
+			require.False(t, strings.HasPrefix(text, magic), "%s is a program (%s); remove it from the commit", name, format)
+		}
+	}
 }
 
 func TestActionsArePinnedByCommit(t *testing.T) {

@@ -89,7 +89,7 @@ func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Noops.Missed)
+	require.Zero(t, v.Messages.Missed)
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 50)
 	require.NotNil(t, v.Reconnect)
 	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
@@ -111,8 +111,8 @@ func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Noops.Missed)
-	require.Positive(t, v.Noops.Late)
+	require.Zero(t, v.Messages.Missed)
+	require.Positive(t, v.Messages.Late)
 	require.True(t, v.Generator.Saturated)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
@@ -166,7 +166,7 @@ func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any
 	}
 	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Zero(t, v.Noops.Missed)
+	require.Zero(t, v.Messages.Missed)
 	require.True(t, v.Generator.Saturated, "%+v", v.Generator)
 }
 

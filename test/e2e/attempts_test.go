@@ -142,7 +142,7 @@ func TestAnotherSoakHasTheIDs(t *testing.T) {
 		v := r.judged()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
-		require.Zero(t, v.Noops.Missed, r.out.String())
+		require.Zero(t, v.Messages.Missed, r.out.String())
 		require.Zero(t, v.Server.Sent)
 		require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
 		require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)

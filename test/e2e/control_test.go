@@ -39,7 +39,7 @@ func TestTheControlGroupTellsWhoWasLate(t *testing.T) {
 			require.True(t, v.Control.Decides)
 			require.Zero(t, v.Control.Lost)
 			require.Equal(t, 20, v.Connections.Opened, "the control group is counted nowhere else")
-			require.Zero(t, v.Noops.Missed)
+			require.Zero(t, v.Messages.Missed)
 			require.Equal(t, c.want == verdict.Invalid, v.Control.LateAlone == 0, "%+v", v.Control)
 		})
 	}

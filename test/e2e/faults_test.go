@@ -53,7 +53,7 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 			r := begin(t, env, args...)
 			v := r.judged()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			n := v.Noops
+			n := v.Messages
 			require.Equal(t, c.want, counts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}, r.out.String())
 			require.Regexp(t, regexp.MustCompile(reason), reasons(v))
 			require.Equal(t, n.Expected, n.Received+n.Missed+n.Corrupted)
@@ -96,7 +96,7 @@ func TestEachLostNoopIsNamedOnce(t *testing.T) {
 	}
 	require.Len(t, named, 1, r.out.String())
 	for _, n := range named {
-		require.Equal(t, n, v.Noops.Missed)
+		require.Equal(t, n, v.Messages.Missed)
 		require.GreaterOrEqual(t, n, uint64(2))
 	}
 }
@@ -136,7 +136,7 @@ func TestADyingBackendIsSurvivedByReconnecting(t *testing.T) {
 	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--reconnect")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Noops.Missed)
+	require.Zero(t, v.Messages.Missed)
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 20)
 	require.Equal(t, 20, v.Connections.Completed)
 }

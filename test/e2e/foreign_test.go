@@ -154,7 +154,7 @@ func TestAForeignBackendIsJudgedByTheClock(t *testing.T) {
 				want = verdict.Fail
 			}
 			require.Equal(t, want, v.Verdict, r.out.String())
-			n := v.Noops
+			n := v.Messages
 			require.Equal(t, []uint64{c.missed, c.duplicated, c.corrupted}, []uint64{n.Missed, n.Duplicated, n.Corrupted}, r.out.String())
 			require.Equal(t, c.dropped, v.Connections.Dropped)
 			require.False(t, v.Server.Known)

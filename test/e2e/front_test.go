@@ -166,7 +166,7 @@ func TestAReportSaysWhatCameInstead(t *testing.T) {
 	}))
 	t.Cleanup(full.Close)
 	for name, c := range map[string]struct{ url, says string }{
-		"named":   {named.URL, `named "noop" (a noop is an event without a name and with the data 0)`},
+		"named":   {named.URL, `named "noop", which message.event of the description does not match`},
 		"refused": {full.URL, "(status 503: no room for a 6th client)"},
 	} {
 		t.Run(name, func(t *testing.T) {

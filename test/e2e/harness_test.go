@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -123,6 +124,11 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 	require.NoError(t, err)
 	var v verdict.Verdict
 	require.NoError(t, json.Unmarshal(b, &v))
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/reference/verdict.schema.json")
+	require.NoError(t, err)
+	file, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate(file))
 	return &v
 }
 

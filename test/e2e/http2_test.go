@@ -61,6 +61,6 @@ func TestHTTP2CarriesMoreStreamsThanThereAreDescriptors(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1000, v.Connections.Completed)
-	require.GreaterOrEqual(t, v.Noops.Received, uint64(9000))
+	require.GreaterOrEqual(t, v.Messages.Received, uint64(9000))
 	require.True(t, v.Server.Agrees)
 }

@@ -18,7 +18,7 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 		w.loss.Store(10_000) // 1 %
 		v := w.begin(t, "2", "--seconds", "25").judged()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-		require.Zero(t, v.Noops.Missed)
+		require.Zero(t, v.Messages.Missed)
 		require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
 	})
 }
@@ -33,7 +33,7 @@ func TestAShortCutLosesNothing(t *testing.T) {
 		w.cut.Store(false)
 		v := r.judged()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-		require.Zero(t, v.Noops.Missed)
+		require.Zero(t, v.Messages.Missed)
 	})
 }
 
@@ -67,7 +67,7 @@ func TestALongCutIsSurvivedByReconnecting(t *testing.T) {
 		w.cut.Store(false)
 		v := r.judged()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-		require.Zero(t, v.Noops.Missed)
+		require.Zero(t, v.Messages.Missed)
 		require.GreaterOrEqual(t, v.Connections.Reconnected, 30)
 	})
 }

@@ -68,8 +68,8 @@ func certain(v *verdict.Verdict) map[string]any {
 		runners = append(runners, fmt.Sprint(r.Index, r.Segment, r.State, r.Connections, r.Received > 0, r.Missed))
 	}
 	return map[string]any{
-		"verdict": v.Verdict, "connections": v.Connections, "floor": v.Noops.Floor, "missed": v.Noops.Missed,
-		"faults": v.Noops.Duplicated + v.Noops.Reordered + v.Noops.Corrupted, "server": []bool{v.Server.Known, v.Server.Agrees},
+		"verdict": v.Verdict, "connections": v.Connections, "floor": v.Messages.Floor, "missed": v.Messages.Missed,
+		"faults": v.Messages.Duplicated + v.Messages.Reordered + v.Messages.Corrupted, "server": []bool{v.Server.Known, v.Server.Agrees},
 		"criteria": criteria, "checks": v.Checks, "runners": runners,
 	}
 }
@@ -181,7 +181,7 @@ func TestSeveralBackends(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
-	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Equal(t, v.Messages.Received, v.Server.Sent)
 	require.EqualValues(t, 30, v.Ends.Count, "of three shards, added up")
 	require.Len(t, v.Ends.Servers, 2)
 	require.EqualValues(t, 30, v.Ends.Servers[0].Count+v.Ends.Servers[1].Count)

@@ -79,7 +79,7 @@ func TestRampup(t *testing.T) {
 	}
 	b, err := os.ReadFile(r.dir.Path(results.VerdictFile))
 	require.NoError(t, err)
-	require.NotContains(t, string(b), `"noops"`, "a suite of requests has none")
+	require.NotContains(t, string(b), `"messages"`, "a suite of requests has none")
 }
 
 // A service that refuses what is over its capacity, and is searched for it.

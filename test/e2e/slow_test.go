@@ -36,7 +36,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, "4 of 20 streams, which read nothing for 8 s", factOf(v, "slow"))
 	require.Contains(t, factOf(v, "of these"), "4 cut")
 	require.Equal(t, 16, v.Connections.Completed)
-	require.Equal(t, v.Noops.Received+16*160, v.Server.Sent, "the large messages are its own, too")
+	require.Equal(t, v.Messages.Received+16*160, v.Server.Sent, "the large messages are its own, too")
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 

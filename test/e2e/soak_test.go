@@ -27,12 +27,12 @@ func TestSoak(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, verdict.Connections{Planned: 100, Opened: 100, Completed: 100}, v.Connections)
-	require.EqualValues(t, 1500, v.Noops.Floor)
-	require.InDelta(t, 1500, v.Noops.Expected, 100, "each connection owes floor(held / interval), or one more")
-	require.Equal(t, v.Noops.Expected, v.Noops.Received)
+	require.EqualValues(t, 1500, v.Messages.Floor)
+	require.InDelta(t, 1500, v.Messages.Expected, 100, "each connection owes floor(held / interval), or one more")
+	require.Equal(t, v.Messages.Expected, v.Messages.Received)
 	require.True(t, v.Server.Known)
 	require.True(t, v.Server.Agrees)
-	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Equal(t, v.Messages.Received, v.Server.Sent)
 	require.Positive(t, v.Resources.BackendRSSMax)
 	require.Positive(t, v.Resources.RunnerRSSMax)
 	require.Positive(t, v.ConnectMS.P50)
@@ -72,7 +72,7 @@ func requireContract(t *testing.T, dir results.Dir) {
 	for group, fields := range map[string][]string{
 		"plan":        {"connections", "seconds", "noop_interval_s", "runners", "backend_url"},
 		"connections": {"planned", "opened", "completed", "refused", "dropped", "reconnected"},
-		"noops":       {"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late"},
+		"messages":    {"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late"},
 		"lateness_ms": {"p50", "p95", "p99", "max"},
 		"connect_ms":  {"p50", "p99", "max"},
 		"server":      {"sent", "agrees"},
@@ -89,7 +89,7 @@ func requireContract(t *testing.T, dir results.Dir) {
 	}
 }
 
-// cleanRuns is how many clean runs in a row must pass; make calibrate asks for more.
+// cleanRuns is how many clean runs in a row must pass; CLEAN_RUNS sets another number.
 func cleanRuns(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestCleanRunsPassInARow(t *testing.T) {
 		r := begin(t, nil, "--connections", "100", "--seconds", "10", "--noop-interval", "1")
 		v := r.judged()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-		require.Zero(t, v.Noops.Missed)
+		require.Zero(t, v.Messages.Missed)
 	}
 }
 

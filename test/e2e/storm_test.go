@@ -27,7 +27,7 @@ func TestStorm(t *testing.T) {
 	v := smoke(t, "storm", patient...).judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")
-	require.Equal(t, v.Noops.Received, v.Server.Sent, "nothing was lost at any seam")
+	require.Equal(t, v.Messages.Received, v.Server.Sent, "nothing was lost at any seam")
 	rows := section(v, "Storms").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])

@@ -21,8 +21,8 @@ func TestChurn(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Greater(t, v.Connections.Planned, 100, "connections")
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
-	require.Positive(t, v.Noops.Received)
-	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Positive(t, v.Messages.Received)
+	require.Equal(t, v.Messages.Received, v.Server.Sent)
 	require.Len(t, section(v, "Connections by lifetime").Rows, 4)
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
@@ -32,7 +32,7 @@ func TestChurnFindsTheConnectionThatLostANoop(t *testing.T) {
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
 	v := r.judged()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.EqualValues(t, 1, v.Noops.Missed, reasons(v))
+	require.EqualValues(t, 1, v.Messages.Missed, reasons(v))
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
 }
 
@@ -99,7 +99,7 @@ func TestFanout(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
-	require.Equal(t, v.Noops.Received+400, v.Server.Sent, "both sides count the messages")
+	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "both sides count the messages")
 }
 
 // One subscriber gets the second broadcast twice, another one never: together they have as many as
@@ -120,7 +120,7 @@ func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
 	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
-	require.Equal(t, []uint64{0, 0}, []uint64{v.Noops.Missed, v.Noops.Duplicated}, reasons(v))
+	require.Equal(t, []uint64{0, 0}, []uint64{v.Messages.Missed, v.Messages.Duplicated}, reasons(v))
 }
 
 // A service that stamps a broadcast 300 ms after the request is fast by its stamp, and slow since the request.

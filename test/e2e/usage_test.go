@@ -49,7 +49,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
 		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, mercure,`},
 		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
-		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan brings what is published to it: say by TOPICS and PUBLISH_RATE"},
+		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
 		"no publish":  {described("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
 		"mistakes":    {described("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
 		"topics":      {described("nchan", "5000"), "TOPICS is 5000, but there are only 1200 streams"},

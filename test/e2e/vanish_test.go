@@ -25,7 +25,7 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "20 of 100 clients, at once", factOf(v, "vanished"))
 	require.Equal(t, 80, v.Connections.Completed)
-	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Equal(t, v.Messages.Received, v.Server.Sent)
 	rows := section(v, "The gauge after clients vanished").Rows
 	require.Equal(t, []string{"before", "100"}, rows[0])
 	require.Equal(t, "80", rows[len(rows)-1][1])

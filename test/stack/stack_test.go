@@ -186,7 +186,7 @@ func (s *stack) passesASoak() {
 	require.True(s.t, v.Server.Agrees)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
 	for expr, want := range map[string]string{
-		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Noops.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
+		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Messages.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
 		`sum(k6_soak_streams_completed{testid="stack"})`: "200", `sum(k6_soak_noops_missed{testid="stack"})`: "0",
 	} {
 		await(s.t, expr+" is not "+want, func() bool { return s.value(expr) == want })

@@ -16,6 +16,10 @@ import (
 
 	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // bench is started at the root of the repository.
@@ -116,6 +120,19 @@ func countsEveryNoop(t *testing.T, o rawOptions) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3*streams, result.Received)
 	require.Zero(t, result.Missed)
+}
+
+// bench measures merges of runs that pass.
+func TestTheRunToMergePasses(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
+	p.ConnectionsPerVU = p.Density()
+	d := results.Dir(t.TempDir())
+	require.NoError(t, writeRun(t.Context(), d, p))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
 
 func TestSpreads(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -94,9 +94,7 @@ type churner struct {
 	o            churnOptions
 	n, dials     int
 	connect, end *shard.Histogram
-	stream       bufio.Reader
-	asks         net.Conn // for its DELETEs, which share a connection
-	answers      *bufio.Reader
+	asks         *http1.Conn // for its DELETEs, which share a connection
 }
 
 // run goes on while there are more to open, or until nothing works.
@@ -115,7 +113,7 @@ func (c *churner) run(more func() bool) (errs []error) {
 
 // dial connects from one after the other of the churner's own addresses, and closes by RST: what ends by FIN keeps its port for a minute,
 // and its place in the table of a machine that tracks connections for two, and both would be used up within seconds.
-func (c *churner) dial() (net.Conn, error) {
+func (c *churner) dial() (*http1.Conn, error) {
 	const addresses = 100
 	c.dials++
 	dialer := net.Dialer{Timeout: goodbye, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+c.dials%addresses), byte(1+c.n))}}
@@ -126,7 +124,7 @@ func (c *churner) dial() (net.Conn, error) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // without it the end is only slower to be forgotten
 	}
-	return conn, conn.SetDeadline(time.Now().Add(time.Minute))
+	return http1.NewConn(conn, conn, http1.MaxHead), conn.SetDeadline(time.Now().Add(time.Minute))
 }
 
 // once opens a stream and ends it.
@@ -140,8 +138,7 @@ func (c *churner) once(id string) error {
 	if _, err = fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", id, c.o.Address); err != nil {
 		return fmt.Errorf("ask for a stream: %w", err)
 	}
-	c.stream.Reset(conn)
-	resp, err := http.ReadResponse(&c.stream, nil) //nolint:bodyclose // a stream ends with its connection; Close would wait for it
+	resp, err := conn.Head(nil) //nolint:bodyclose // a stream ends with its connection; Close would wait for it
 	if err != nil {
 		return fmt.Errorf("read the headers of a stream: %w", err)
 	}
@@ -169,7 +166,7 @@ func (c *churner) ask(id string) error {
 		if err != nil {
 			return err
 		}
-		c.asks, c.answers = conn, bufio.NewReader(conn)
+		c.asks = conn
 	}
 	if err := c.asks.SetDeadline(begun.Add(time.Minute)); err != nil {
 		return err
@@ -177,7 +174,7 @@ func (c *churner) ask(id string) error {
 	if _, err := fmt.Fprintf(c.asks, "DELETE /event/forcedisconnect?id=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", id, c.o.Address, c.o.Token); err != nil {
 		return err
 	}
-	resp, err := http.ReadResponse(c.answers, nil)
+	resp, err := c.asks.Head(&http.Request{Method: http.MethodDelete})
 	if err != nil {
 		return err
 	}

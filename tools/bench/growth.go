@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/slope"
 )
 
 const (
@@ -67,9 +67,9 @@ func (m *memory) add(at time.Duration, bytes float64) {
 }
 
 func (m *memory) slope(name string, group time.Duration) Metric {
-	line, ok := slope.Of(lowest(m.hours, m.mb, group.Hours()))
+	line, ok := resources.SlopeOf(lowest(m.hours, m.mb, group.Hours()))
 	if !ok {
-		check(fmt.Errorf("%s: a slope needs at least %d points", name, slope.Least))
+		check(fmt.Errorf("%s: a slope needs at least %d points", name, resources.LeastPoints))
 	}
 	return Metric{Name: name, Unit: "MB/h", Value: line.PerUnit, Low: line.Low, High: line.High, Interval: true, Limit: limitGrowthMB}
 }

@@ -187,7 +187,8 @@ func (b *bench) run() (err error) {
 		began := time.Now()
 		b.say("%s …", s.name)
 		if err := attempt(func() { r.add(s.name, began, s.measure(b)) }); err != nil {
-			return fmt.Errorf("measure %s: %w (what was logged is in %s)", s.name, err, b.dir)
+			err = fmt.Errorf("measure %s: %w; logs are in %s", s.name, err, b.dir)
+			return errors.Join(err, r.save(b)) // the sections measured so far are kept
 		}
 		b.say("%s took %v", s.name, time.Since(began).Round(time.Second))
 	}

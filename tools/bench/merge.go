@@ -106,7 +106,7 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		s.Connect.Record(connect)
 		c := ledger.Record{
 			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
-			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Last: uint64(noops), Numberings: 1,
+			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Open: p.Hold(), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
 			Counts: ledger.Counts{Received: uint64(noops)},
 		}
@@ -125,7 +125,7 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		}
 		s.Lateness.Merge(bucket)
 		s.Series = append(s.Series, shard.Bucket{
-			Unix: at, Open: held, Noops: held / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.Pack().Fold(),
+			Unix: at, Open: held, Noops: held / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.PackCoarse(),
 		})
 	}
 	return s

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
 // rawHandshakes are the argument of the bare loop, as JSON.
@@ -93,7 +94,7 @@ func (o rawHandshakes) once(ctx context.Context, dialer net.Dialer, conf *tls.Co
 	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 		return err
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	resp, err := http1.NewConn(conn, raw, http1.MaxHead).Head(nil)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/internal/slope"
 	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
@@ -58,7 +57,7 @@ func metric(name, unit string, values ...float64) Metric {
 	return Metric{Name: name, Unit: unit, Value: median(values), Low: low, High: high}
 }
 
-func median(values []float64) float64 { return slope.Median(slices.Clone(values)) }
+func median(values []float64) float64 { return resources.Median(slices.Clone(values)) }
 
 // limited sets the limit (0: none), means the definition and peers the others' figures.
 func (f Metric) limited(limit float64) Metric { f.Limit = limit; return f }

@@ -5,9 +5,10 @@
 import { Ledger, plan } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
-import { noopConfig } from '../../load-tests/lib/config.js';
+import { soakConfig } from '../../load-tests/lib/config.js';
+import { loadService } from '../../load-tests/lib/service.js';
 
-const config = noopConfig();
+const config = soakConfig(loadService().service);
 plan(config);
 
 export const options = {

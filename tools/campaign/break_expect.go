@@ -11,7 +11,7 @@ func (sc *scenario) expectBreaks(e *expected) {
 	set := func(name string, s span) { e.Counts[name] = s }
 	switch sc.Family {
 	case "resume":
-		if sc.HubFault.Act != "" { // what was lost beside the cuts may have been lost at one
+		if sc.HubFault.Action != "" { // what was lost beside the cuts may have been lost at one
 			set("cuts lost", anything)
 			set("cuts broken", anything)
 		}

@@ -34,7 +34,7 @@ var resumeKinds = []kind{
 	}},
 	{"resume", "message lost beside the cuts", func(r *rand.Rand, sc *scenario) {
 		resumed("")(r, sc)
-		strikeHub(r, sc, hubLose)
+		strikeHub(r, sc, actLose)
 	}},
 }
 
@@ -109,7 +109,7 @@ var stormKinds = []kind{
 	{"storm", "silent gap", stormed(seamNothing)},
 	{"storm", "held stream loses a message", func(r *rand.Rand, sc *scenario) {
 		stormed("")(r, sc)
-		strikeHub(r, sc, hubLose)
+		strikeHub(r, sc, actLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
 	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing("reconnects spread: [0-9]+ of [0-9]+ streams were not back within"))},

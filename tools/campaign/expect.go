@@ -68,7 +68,7 @@ func invalid(reason string) *expected {
 func countsOf(j *verdict.Verdict) map[string]int {
 	c := j.Connections
 	counts := map[string]int{"dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected}
-	for _, n := range j.Noops.Each() {
+	for _, n := range j.Messages.Each() {
 		counts[n.Name] = int(n.Count)
 	}
 	for _, c := range j.Cuts {
@@ -187,12 +187,12 @@ func (s span) String() string {
 }
 
 // expectTruth is the verdict that follows from what the service did.
-func expectTruth(sc *scenario, devices []*device) *expected {
+func expectTruth(sc *scenario, s *service) *expected {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := passing()
-	for _, d := range devices {
-		d.mu.Lock()
+	for _, d := range s.devices {
 		c := sc.expectDevice(d)
-		d.mu.Unlock()
 		sure, possible, named := false, false, false
 		for name, s := range c {
 			e.Counts.add(name, s)
@@ -237,18 +237,18 @@ func btoi(b bool) int {
 	return 0
 }
 
-// expectDevice is what a verdict has to find on one device. The caller holds its lock.
+// expectDevice is what a verdict has to find on one device.
 func (sc *scenario) expectDevice(d *device) counts {
 	c := counts{}
-	if d.streams == 0 {
+	if len(d.spans) == 0 {
 		c.add("refused", exactly(1))
 		return c
 	}
-	if sc.Strike.NeverEnd && sc.Strike.meant(d.id) {
+	if sc.Strike.Never && sc.Strike.meant(d.id) {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDrop(d))
-	c.add("reconnected", sc.expectReconnected(d))
+	c.add("reconnected", d.reconnected(d.over()))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.noops {
 		n := &d.noops[i]
@@ -274,15 +274,24 @@ func (sc *scenario) expectDrop(d *device) span {
 	if !sc.Plan.Reconnect {
 		return exactly(1)
 	}
-	disconnected := d.openedAt.Add(sc.Plan.hold()).Sub(d.over())
-	return span{btoi(disconnected > sc.Plan.maxOutage()+2*hubSlack), btoi(disconnected > sc.Plan.maxOutage()-2*hubSlack)}
+	return sc.tooLong(d.spans[0].from.Add(sc.Plan.hold()).Sub(d.over()))
 }
 
-// expectReconnected returns how many streams followed the first one. The run may have ended before the headers of the last one
+// tooLong returns 1 for a client that was disconnected for so long at the end, if that is longer than MAX_OUTAGE, and 0 otherwise.
+func (sc *scenario) tooLong(disconnected time.Duration) span {
+	return longer(disconnected, sc.Plan.maxOutage(), 2*hubSlack)
+}
+
+// longer returns whether a time is longer than a limit, as 1 or 0. Within the slack around the limit it may be either.
+func longer(d, limit, slack time.Duration) span {
+	return span{btoi(d > limit+slack), btoi(d > limit-slack)}
+}
+
+// reconnected returns how many streams followed the first one. The last one ended at a time: the run may have ended before its headers
 // arrived at the client.
-func (sc *scenario) expectReconnected(d *device) span {
-	again := exactly(d.streams - 1)
-	if again.Max > 0 && d.over().Sub(d.lastOpen) < hubSlack {
+func (c *client) reconnected(over time.Time) span {
+	again := exactly(len(c.spans) - 1)
+	if again.Max > 0 && over.Sub(c.last().from) < hubSlack {
 		again.Min--
 	}
 	return again
@@ -294,8 +303,7 @@ func (sc *scenario) slack() time.Duration {
 }
 
 func (sc *scenario) expectLate(n *noop) span {
-	late := n.at.Sub(n.due)
-	return span{btoi(late > sc.Plan.late()+sc.slack()), btoi(late > sc.Plan.late()-sc.slack())}
+	return longer(n.at.Sub(n.due), sc.Plan.late(), sc.slack())
 }
 
 // expectMissed counts the noops that were owed to a device and did not arrive. A loss at the edge of
@@ -349,6 +357,6 @@ func (sc *scenario) atEnd(over time.Time, n *noop) span {
 // atBegin is a first loss that only the clock could tell: had the first noop come a whole interval
 // after the headers, it would look the same.
 func (sc *scenario) atBegin(d *device, next *noop) span {
-	head := next.due.Sub(d.openedAt) - time.Duration(next.slot-2)*sc.Service.Schedule.Every
+	head := next.due.Sub(d.spans[0].from) - time.Duration(next.slot-2)*sc.Service.Schedule.Every
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
 }

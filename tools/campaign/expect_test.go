@@ -12,7 +12,7 @@ import (
 // truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.
 func truth(every time.Duration, arrived string, tail time.Duration) *device {
 	began := time.Now()
-	d := &device{id: "a", streams: 1, openedAt: began, lastOpen: began, first: began.Add(every)}
+	d := &device{client: client{id: "a", spans: []openSpan{{from: began}}}, first: began.Add(every)}
 	for i, c := range arrived {
 		due := began.Add(time.Duration(i+1) * every)
 		n := noop{slot: i + 1, number: uint64(i + 1), due: due}
@@ -21,8 +21,8 @@ func truth(every time.Duration, arrived string, tail time.Duration) *device {
 		}
 		d.noops = append(d.noops, n)
 	}
-	d.askedAt = d.noops[len(d.noops)-1].due.Add(tail)
-	d.closedAt = d.askedAt.Add(time.Millisecond)
+	d.asked = d.noops[len(d.noops)-1].due.Add(tail)
+	d.last().to = d.asked.Add(time.Millisecond)
 	return d
 }
 
@@ -52,8 +52,8 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 func TestAStreamThatOpensAtTheEndMayNotBeSeenByItsClient(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
 		d := truth(time.Second, "00", time.Second)
-		d.streams, d.lastOpen = 3, d.over().Add(-age)
-		require.Equal(t, want, (&scenario{}).expectReconnected(d), age)
+		d.spans = append(d.spans, openSpan{}, openSpan{from: d.over().Add(-age), to: d.last().to})
+		require.Equal(t, want, d.reconnected(d.over()), age)
 	}
 }
 

@@ -6,18 +6,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // A hub is a service that is published to, with its fault. It knows what it did: see listener and letter.
 type hub struct {
 	hubSpec
+	server
 	fault  hubFault
 	plan   plan
-	late   atomic.Int64 // the longest time, in ns, by which something left later than it was meant to
-	mu     sync.Mutex
 	marker string
 	topics []*hubTopic
 	byID   map[string]*listener // of the run
@@ -26,9 +23,6 @@ type hub struct {
 	down   time.Time                // until then it takes nobody
 	guests int64
 	random *rand.Rand // with mu
-	open   sync.WaitGroup
-	over   chan struct{}
-	server *http.Server
 }
 
 // A hubTopic is what was published to one topic.
@@ -43,22 +37,14 @@ type hubTopic struct {
 func startHub(sc *scenario, l net.Listener) *hub {
 	h := &hub{
 		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*listener{}, others: map[string]*listener{}, joins: map[string]chan struct{}{},
-		random: rand.New(rand.NewPCG(sc.Seed, 0x4b)), over: make(chan struct{}),
+		random: rand.New(rand.NewPCG(sc.Seed, 0x4b)),
 	}
 	for k := range h.Topics {
 		h.topics = append(h.topics, &hubTopic{name: sc.Plan.topic(k), n: k, strange: map[string]int{}, feeds: map[*feed]bool{}})
 	}
-	h.server = &http.Server{Handler: h}
-	go func() { _ = h.server.Serve(l) }()
+	h.serve(&http.Server{Handler: h}, l)
 	h.open.Go(h.strangers)
 	return h
-}
-
-// stop ends every stream and waits for it.
-func (h *hub) stop() {
-	close(h.over)
-	_ = h.server.Close()
-	h.open.Wait()
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +56,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/join/"):
 		h.join(w, r)
 	case path == "/end":
-		h.end(w, r)
+		h.requestEnd(w, r)
 	default:
 		http.NotFound(w, r)
 	}

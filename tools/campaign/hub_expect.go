@@ -126,11 +126,7 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		}
 		return c
 	}
-	again := exactly(len(d.spans) - 1)
-	if last := d.spans[len(d.spans)-1]; again.Min > 0 && last.to.Sub(last.from) < hubSlack { // its client may have left before it knew of it
-		again.Min--
-	}
-	c.add("reconnected", again)
+	c.add("reconnected", d.reconnected(d.last().to))
 	if h.fault.Never && h.fault.meant(d.id) {
 		c.add("unfinished", exactly(1))
 	}
@@ -142,7 +138,7 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 			continue
 		}
 		missed, hidden := owed(d, l)
-		if last := d.spans[len(d.spans)-1]; sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.how != endAsked && last.to.Sub(l.got) < owedAfter+hubSlack {
+		if last := d.last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.how != endAsked && last.to.Sub(l.got) < owedAfter+hubSlack {
 			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.to) > owedAfter-2*hubSlack)) // its client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
@@ -176,12 +172,12 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 
 // expectDropped tells a stream that its client gave up, or lost, from one that was open to the end.
 func (sc *scenario) expectDropped(d *listener) span {
-	last := d.spans[len(d.spans)-1]
+	last := d.last()
 	before := d.arrived.Add(sc.Plan.hold()).Sub(last.to)
 	switch {
 	case last.how == endInOrder || last.how == endReset:
 		if sc.Plan.Reconnect {
-			return span{btoi(before > sc.Plan.maxOutage()+2*hubSlack), btoi(before > sc.Plan.maxOutage()-2*hubSlack)}
+			return sc.tooLong(before)
 		}
 		return exactly(1)
 	case last.how == endAsked:
@@ -249,9 +245,8 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 					c.add("reordered", one)
 				}
 				came[f.reads], seen[f.reads], doubtful[f.reads] = true, sure, !sure
-				late := f.at.Sub(f.sent)
 				if h.Timed {
-					c.add("late", span{btoi(late > sc.Plan.late()+hubSlack), btoi(late > sc.Plan.late()-hubSlack)})
+					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.late(), hubSlack))
 				}
 			}
 			highest = max(highest, f.reads)

@@ -16,7 +16,7 @@ func listened(t *testing.T, comes func(number int) []int) (*scenario, *hub) {
 	began := time.Now()
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	topic := &hubTopic{}
-	d := &listener{id: "h-0", topic: topic, arrived: began, spans: []openSpan{{from: at(0), to: at(10), how: endClient}}}
+	d := &listener{client: client{id: "h-0", spans: []openSpan{{from: at(0), to: at(10), how: endClient}}}, topic: topic, arrived: began}
 	for number := 1; number < 20; number++ {
 		sent := at(float64(number) / 2)
 		topic.letters = append(topic.letters, &letter{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})

@@ -5,20 +5,13 @@ import (
 	"time"
 )
 
-// What a fault does with a message on a stream. The kinds of harm of hub_payload.go are further ones.
+// Other effects of a fault on a message of a hub stream. hub_payload.go has more kinds.
 const (
-	hubLose     = "lose"
-	hubRepeat   = "repeat"
-	hubAgain    = "again" // with the next one it comes a second time
-	hubHold     = "hold"  // until the next one is written
-	hubDelay    = "delay"
-	hubMute     = "mute"   // nothing is written any more, not even heartbeats
-	hubCut      = "cut"    // the stream ends instead
-	hubReset    = "reset"  // likewise, with a TCP RST
-	hubTruncate = "middle" // it ends in the middle of the message
-	hubOther    = "other"  // it goes to the streams of the next topic instead
-	hubLeak     = "leak"   // and to them as well
-	hubGap      = "gap"    // the service says that messages are missing; the message comes
+	hubAgain = "again" // with the next one it comes a second time
+	hubMute  = "mute"  // nothing is written any more, not even heartbeats
+	hubOther = "other" // it goes to the streams of the next topic instead
+	hubLeak  = "leak"  // and to them as well
+	hubGap   = "gap"   // the service says that messages are missing; the message comes
 )
 
 // What a fault does with the request that publishes a message.
@@ -35,13 +28,9 @@ const (
 
 // A hubFault is what goes wrong. The zero value is nothing.
 type hubFault struct {
-	Act     string        // of a stream
-	Devices []string      // none: all
-	From    int           // number of the first message of the topic
-	Count   int           // so many of them; 0: all from there on
-	Every   int           // only every nth of these; 0: each
-	By      int           // what is added to a number
-	Wait    time.Duration // of a delay
+	fault
+	Every int // only every nth of these messages; 0: each
+	By    int // what is added to a number
 
 	Take   string // of the publisher
 	Topics []int  // none: all
@@ -62,22 +51,17 @@ type hubFault struct {
 	Early   bool          // streams end before their lifetime
 	Overdue bool          // they end long behind it
 	Stale   bool          // a token is refused that is still good, once a stream has ended
-	Never   bool          // streams do not end when they are asked to
 }
 
 // at says whether the fault is meant for that message, on a stream of that device.
 func (f *hubFault) at(id string, l *letter) bool {
-	return f.Act != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
+	return f.Action != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
 		(f.Every == 0 || (l.number-f.From)%f.Every == 0)
-}
-
-func (f *hubFault) meant(id string) bool {
-	return len(f.Devices) == 0 || slices.Contains(f.Devices, id)
 }
 
 // strays says that a message goes to the streams of another topic.
 func (f *hubFault) strays(l *letter) bool {
-	return (f.Act == hubOther || f.Act == hubLeak) && slices.Contains(f.Topics, l.topic.n) && l.number >= f.From && l.number < f.From+f.Count
+	return (f.Action == hubOther || f.Action == hubLeak) && slices.Contains(f.Topics, l.topic.n) && l.number >= f.From && l.number < f.From+f.Count
 }
 
 // taken is what becomes of the request that publishes a message, "" for nothing special.

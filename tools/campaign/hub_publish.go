@@ -129,7 +129,7 @@ func (h *hub) deliver(l *letter, take string) {
 		if one--; one == -1 {
 			continue
 		}
-		if h.fault.Act != hubOther || !h.fault.strays(l) {
+		if h.fault.Action != hubOther || !h.fault.strays(l) {
 			h.put(f, l)
 		}
 	}

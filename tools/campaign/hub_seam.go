@@ -63,22 +63,22 @@ func (f *feed) seamed(behind int, half bool) []*letter {
 	return came
 }
 
-// tells notes that the stream will say that messages are missing, and whether a header does.
-func (f *feed) tells(last string) bool {
+// announces notes whether the stream will say that messages are missing, and reports whether a header says so.
+func (f *feed) announces(last string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.listener
 	byHeader := f.Gap == "header"
-	falsely := byHeader && f.fault.Act == hubGap && f.fault.meant(d.id) // where nothing is missing
+	falsely := byHeader && f.fault.Action == hubGap && f.fault.meant(d.id) // where nothing is missing
 	resumes := last != "" && d.n >= 0 && f.Gap != ""
-	f.told = resumes && (falsely || f.fault.seam(d.id, d.present != nil) == seamTold)
-	return f.told && byHeader
+	f.announcesGap = resumes && (falsely || f.fault.seam(d.id, d.feed != nil) == seamTold)
+	return f.announcesGap && byHeader
 }
 
 // tell says that messages are missing. With the lock.
 func (f *feed) tell() {
 	switch {
-	case !f.told:
+	case !f.announcesGap:
 	case f.Gap == "header":
 		f.listener.frames = append(f.listener.frames, frame{kind: frameGap, at: time.Now(), span: f.span})
 	default:

@@ -60,7 +60,7 @@ func TestWhatIsExpectedOfAStreamThatComesBack(t *testing.T) {
 		"swapped":                         {hubFault{Seam: seamSwap}, false, counts{"reordered": exactly(1)}, fails},
 		"not of this kind of cut":         {hubFault{Seam: seamNothing, Only: "half"}, false, counts{}, passes},
 		"only of this kind of cut":        {hubFault{Seam: seamNothing, Only: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
-		"nor of another stream":           {hubFault{Seam: seamNothing, Devices: []string{"h-1"}}, false, counts{}, passes},
+		"nor of another stream":           {hubFault{Seam: seamNothing, fault: fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
 	} {
 		sc, h := returning(t, c.fault, c.half)
 		e := sc.expectHub(h)

@@ -52,11 +52,8 @@ type hubSpec struct {
 	TTL      float64       // seconds that a token is good for
 	Resume   string        // how a stream goes on: header, query, data (an id that is in the data), none
 	Gap      string        // how the service says that messages are missing: event, header, or "": it does not
-	Retry    int           // ms
-	Lines    string
-	BOM      bool
-	Framing  string
-	Skew     time.Duration // of the clock that the time in messages is from
+	format
+	Skew time.Duration // of the clock that the time in messages is from
 }
 
 // What data looks like.
@@ -104,7 +101,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 		Events: oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
 		IDs:    oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
 		Start:  oneOf(r, 0, 0, 100*time.Millisecond, time.Second), Then: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
-		Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close"),
+		format: format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close")},
 	}
 	interval := oneOf(r, .25, .4, .5, .8)
 	h.Rate = float64(h.Topics) / interval

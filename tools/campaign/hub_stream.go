@@ -11,25 +11,18 @@ import (
 
 // A feed is one stream of a listener.
 type feed struct {
+	*stream
 	*hub
-	listener *listener
-	span     int
-	w        http.ResponseWriter
-	conn     *http.ResponseController
-	gone     <-chan struct{}
-	end      chan struct{}
-	ended    bool
-	how      string    // it is to end
-	left     bool      // its client has come back on another stream
-	told     bool      // it says that messages are missing
-	until    time.Time // its token is good; zero: for ever
+	listener     *listener
+	span         int
+	replaced     bool // its client has opened another stream
+	announcesGap bool // it announces that messages are missing
 
-	queue sync.Mutex
-	items []*item
-	wake  chan struct{}
-	held  []*letter // wait for the next one
-	again []*letter // come again with the next one
-	muted bool
+	queue   sync.Mutex
+	items   []*item
+	delayed []*letter // wait for the next message
+	repeats []*letter // are sent again with the next message
+	muted   bool
 }
 
 // An item is to be written to a stream.
@@ -101,9 +94,8 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	}
 	h.open.Add(1)
 	defer h.open.Done()
-	f := &feed{
-		hub: h, listener: d, w: w, conn: http.NewResponseController(w), gone: r.Context().Done(), end: make(chan struct{}), wake: make(chan struct{}, 1), until: until,
-	}
+	f := &feed{stream: h.newStream(h.format, w, r), hub: h, listener: d}
+	f.wake, f.until = make(chan struct{}, 1), until
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
 		last = r.URL.Query().Get("since")
@@ -117,12 +109,12 @@ func (h *hub) arrive(id string, topic *hubTopic) (*listener, bool) {
 	defer h.mu.Unlock()
 	n := h.number(id)
 	if n < 0 {
-		h.others[id] = &listener{id: id, n: n, topic: topic}
+		h.others[id] = &listener{client: client{id: id}, n: n, topic: topic}
 		return h.others[id], true
 	}
 	d := h.byID[id]
 	if d == nil {
-		d = &listener{id: id, n: n, topic: topic, arrived: time.Now()}
+		d = &listener{client: client{id: id}, n: n, topic: topic, arrived: time.Now()}
 		h.byID[id] = d
 	}
 	if h.fault.Answer != 0 && h.fault.meant(id) {
@@ -156,8 +148,8 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end ends a stream as its client asks.
-func (h *hub) end(w http.ResponseWriter, r *http.Request) {
+// requestEnd ends a stream whose client requests it.
+func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := r.URL.Query().Get("id")
@@ -165,24 +157,11 @@ func (h *hub) end(w http.ResponseWriter, r *http.Request) {
 	if d == nil {
 		d = h.others[id]
 	}
-	if d == nil || d.present == nil {
+	if d == nil {
 		http.NotFound(w, r)
 		return
 	}
-	if d.asked.IsZero() {
-		d.asked = time.Now()
-	}
-	if !h.fault.Never || !h.fault.meant(d.id) {
-		d.present.finish(endAsked)
-	}
-}
-
-// finish has the stream end in that way. With the lock of the hub.
-func (f *feed) finish(how string) {
-	if !f.ended {
-		f.ended, f.how = true, how
-		close(f.end)
-	}
+	h.endStream(w, r, &d.client, h.fault.Never && h.fault.meant(d.id))
 }
 
 // run serves the stream until it is over.
@@ -194,7 +173,10 @@ func (f *feed) run(last string) {
 		f.mu.Unlock()
 		time.Sleep(late)
 	}
-	if f.head(last) != nil || f.Then && !f.hello() {
+	if f.announces(last) {
+		f.w.Header().Set("X-Gap", "Yes")
+	}
+	if f.head() != nil || f.Then && !f.hello() {
 		return
 	}
 	f.mu.Lock()
@@ -204,10 +186,10 @@ func (f *feed) run(last string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(d.topic.feeds, f)
-	if d.present == f {
-		d.present = nil
+	if d.feed == f {
+		d.feed, d.present = nil, nil
 	}
-	if how == endClient && !d.asked.IsZero() && f.ended {
+	if how == endClient && !d.asked.IsZero() && f.how != "" {
 		how = endAsked
 	}
 	if d.n >= 0 {
@@ -216,32 +198,6 @@ func (f *feed) run(last string) {
 	if how == endReset {
 		reset(f.w)
 	}
-}
-
-// head is what a stream begins with. It is on the list of its topic before a client can know of it.
-func (f *feed) head(last string) error {
-	header := f.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Connection", "close")
-	if f.Framing == "close" {
-		header.Set("Transfer-Encoding", "identity")
-	}
-	if f.tells(last) {
-		header.Set("X-Gap", "Yes")
-	}
-	body := ""
-	if f.BOM {
-		body = "\ufeff"
-	}
-	if f.Retry > 0 {
-		body += fmt.Sprintf("retry: %d\n\n", f.Retry)
-	}
-	f.w.WriteHeader(http.StatusOK)
-	if err := f.conn.Flush(); err != nil {
-		return err
-	}
-	return f.write(body)
 }
 
 // hello waits for the second request.
@@ -267,19 +223,21 @@ func (f *feed) hello() bool {
 func (f *feed) begin(last string) {
 	d := f.listener
 	d.topic.feeds[f] = true
-	old := d.present
-	d.present = f
+	old := d.feed
+	d.feed, d.present = f, f.stream
 	if d.n < 0 {
 		return
 	}
 	if old != nil { // its client is on this stream now
 		delete(d.topic.feeds, old)
 		old.finish(endClient)
-		old.left = true
+		old.replaced = true
 	}
 	d.turned = 0
 	f.span = len(d.spans)
-	d.spans = append(d.spans, openSpan{from: time.Now(), resumed: f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0), withID: last != ""})
+	d.client.begin(f.stream)
+	d.last().withID = last != ""
+	d.last().resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0)
 	if f.Resume != "none" {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
@@ -310,59 +268,60 @@ func (t *hubTopic) behind(f *feed, last string) int {
 	return max(i, 0)
 }
 
-// serve writes what comes, until the stream is over.
+// serve writes what comes, until the stream is over. It returns how the stream ended.
 func (f *feed) serve() (how string) {
-	began := time.Now()
-	beat := time.NewTimer(f.beat())
-	defer beat.Stop()
-	lifetime := f.lifetime()
-	if !f.until.IsZero() {
-		lifetime = time.Until(f.until)
+	if lifetime := f.lifetime(); f.until.IsZero() && lifetime > 0 {
+		f.until = time.Now().Add(lifetime)
 	}
+	beat := time.Now().Add(f.beat())
 	for {
-		var due, over <-chan time.Time
-		if next := f.next(); !next.IsZero() {
-			due = time.After(time.Until(next))
-		}
-		if lifetime > 0 {
-			over = time.After(time.Until(began.Add(lifetime)))
-		}
-		select {
-		case <-f.gone:
+		due := f.next()
+		ended, err := f.wait(earliest(due, f.until, beat), f.end)
+		now := time.Now()
+		switch {
+		case err != nil:
 			return endClient
-		case <-f.hub.over:
-			return endClient
-		case <-f.end:
-			select {
-			case <-time.After(f.Ends):
-			case <-f.gone:
-			}
+		case ended:
+			f.linger(now.Add(f.Ends))
 			return f.how
-		case <-over:
+		case !f.until.IsZero() && !now.Before(f.until):
 			return endInOrder
-		case <-f.wake:
-		case <-due:
-			i := f.take()
-			if f.isLate(i.due); f.item(i) != nil {
+		case !due.IsZero() && !now.Before(due):
+			if f.item(f.take()) != nil {
 				return f.broken()
 			}
-		case <-beat.C:
-			beat.Reset(f.beat())
-			if f.Heartbeat != "" && !f.muted && (!f.fault.Beats || f.listener.n < 0) && f.show(heartbeats[f.Heartbeat].text, frame{kind: frameBeat}) != nil {
+		case !now.Before(beat):
+			beat = now.Add(f.beat())
+			if f.heartbeat() != nil {
 				return endClient
 			}
 		}
 	}
 }
 
-// isLate notes by how much this program was late, where it was not meant to be.
-func (f *feed) isLate(due time.Time) {
-	if f.fault.Act == hubDelay {
-		return
+// linger waits until a time, unless the client goes.
+func (f *feed) linger(until time.Time) {
+	for err := error(nil); err == nil && time.Now().Before(until); {
+		_, err = f.wait(until, nil)
 	}
-	late := int64(time.Since(due))
-	for past := f.late.Load(); late > past && !f.late.CompareAndSwap(past, late); past = f.late.Load() {
+}
+
+// earliest returns the first of these times that is not zero.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
 	}
+	return first
+}
+
+// heartbeat writes a heartbeat, if the service sends any.
+func (f *feed) heartbeat() error {
+	if f.Heartbeat == "" || f.muted || f.fault.Beats && f.listener.n >= 0 {
+		return nil
+	}
+	return f.show(heartbeats[f.Heartbeat].text, frame{kind: frameBeat})
 }
 
 // beat is how long the next heartbeat takes.

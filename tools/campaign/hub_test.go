@@ -63,8 +63,8 @@ func TestADescriptionFitsItsHub(t *testing.T) {
 			l.run = ""
 		}
 		harms := []string{""}
-		if sc.HubFault.Act != "" {
-			harms = append(harms, sc.HubFault.Act)
+		if sc.HubFault.Action != "" {
+			harms = append(harms, sc.HubFault.Action)
 		}
 		for _, harm := range harms {
 			text, reads, ours := h.block(l, harm, 1000)

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
 // broken is how a stream ended that could not be written to, or that the fault has ended.
 func (f *feed) broken() string {
-	switch f.fault.Act {
-	case hubReset:
+	switch f.fault.Action {
+	case actReset:
 		return endReset
-	case hubCut, hubTruncate:
+	case actClose, actTruncate:
 		return endInOrder
 	}
 	return endClient
@@ -20,6 +18,9 @@ func (f *feed) broken() string {
 
 // item writes an item, and does with it what the fault wants.
 func (f *feed) item(i *item) error {
+	if f.fault.Action != actDelay {
+		f.late.record(i.due)
+	}
 	switch l := i.letter; {
 	case f.muted:
 		return nil
@@ -37,27 +38,27 @@ func (f *feed) strike(l *letter) error {
 	if f.listener.ended { // once each
 		return f.letter(l, "")
 	}
-	switch act := f.fault.Act; act {
-	case hubLose:
+	switch act := f.fault.Action; act {
+	case actLose:
 		return nil
-	case hubRepeat:
+	case actRepeat:
 		if err := f.letter(l, ""); err != nil {
 			return err
 		}
 	case hubAgain:
-		defer func() { f.again = append(f.again, l) }()
-	case hubHold:
-		f.held = append(f.held, l)
+		defer func() { f.repeats = append(f.repeats, l) }()
+	case actHold:
+		f.delayed = append(f.delayed, l)
 		return nil
-	case hubDelay:
+	case actDelay:
 		time.Sleep(f.fault.Wait)
 	case hubMute:
 		f.muted = true
 		return nil
-	case hubCut, hubReset:
+	case actClose, actReset:
 		f.listener.ended = true
 		return errOver
-	case hubTruncate:
+	case actTruncate:
 		text, _, _ := f.block(l, "", 0)
 		_ = f.write(text[:len(text)/2])
 		f.listener.ended = true
@@ -89,8 +90,8 @@ func (f *feed) letter(l *letter, harm string) error {
 	if err := f.show(text, frame{kind: kind, number: l.number, reads: reads, sent: sent}); err != nil {
 		return err
 	}
-	behind := slices.Concat(f.held, f.again)
-	f.held, f.again = nil, nil
+	behind := slices.Concat(f.delayed, f.repeats)
+	f.delayed, f.repeats = nil, nil
 	for _, one := range behind {
 		if err := f.letter(one, ""); err != nil {
 			return err
@@ -109,30 +110,9 @@ func (f *feed) show(text string, fr frame) error {
 func (f *feed) note(fr frame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.left {
+	if f.replaced {
 		return
 	}
 	fr.span = f.span
 	f.listener.frames = append(f.listener.frames, fr)
-}
-
-// write sends text, in one chunk or several.
-func (f *feed) write(text string) error {
-	text = strings.ReplaceAll(text, "\n", f.Lines)
-	size := len(text)
-	if f.Framing == "split" {
-		size = max(3, size/50)
-	}
-	_ = f.conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
-	for len(text) > 0 {
-		n := min(size, len(text))
-		if _, err := io.WriteString(f.w, text[:n]); err != nil {
-			return err
-		}
-		if err := f.conn.Flush(); err != nil {
-			return err
-		}
-		text = text[n:]
-	}
-	return nil
 }

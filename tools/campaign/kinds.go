@@ -37,11 +37,13 @@ var soakKinds = []kind{
 	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastButOne) }},
 	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastNoop) }},
 	{"service", "lose on all", then(struck(actLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
-	{"service", "duplicate", struck(actDuplicate, 1)},
-	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actDuplicate, Noop: everyNoop} }},
+	{"service", "duplicate", struck(actRepeat, 1)},
+	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{fault: fault{Action: actRepeat, From: everyNoop}} }},
 	{"service", "swap", then(numbered, struck(actHold, 1))},
 	{"service", "corrupt", struck(actCorrupt, 1)},
-	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actCorrupt, Noop: everyNoop} }},
+	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
+		sc.Strike = strike{fault: fault{Action: actCorrupt, From: everyNoop}}
+	}},
 	{"service", "delay", delay},
 	{"service", "never-served slot", then(numbered, struck(actSkip, 1))},
 	{"service", "silence with comments", struck(actQuiet, 0)},
@@ -53,9 +55,13 @@ var soakKinds = []kind{
 	{"service", "end early", struck(actClose, 1)},
 	{"service", "reset", then(struck(actReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
 	{"service", "cut in a frame", struck(actTruncate, 1)},
-	{"service", "never end", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{NeverEnd: true, Devices: sc.Plan.some(r)} }},
+	{"service", "never end", func(r *rand.Rand, sc *scenario) {
+		sc.Strike = strike{fault: fault{Never: true, Devices: sc.Plan.some(r)}}
+	}},
 	{"service", "other interval", otherInterval},
-	{"service", "named events", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actNamed, Devices: sc.Plan.some(r)} }},
+	{"service", "named events", func(r *rand.Rand, sc *scenario) {
+		sc.Strike = strike{fault: fault{Action: actNamed, Devices: sc.Plan.some(r)}}
+	}},
 	{"service", "end early, and back", then(lengthened(8, 6), struck(actClose, 1), comesBack)},
 
 	{"reconnect", "clean random ends", then(reconnecting, lives)},
@@ -91,11 +97,11 @@ var soakKinds = []kind{
 	})},
 	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
-		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), Devices: sc.Plan.some(r), Until: time.Second}
+		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), fault: fault{Devices: sc.Plan.some(r)}, Until: time.Second}
 	}},
 	{"connect", "refused for most of the run", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
-		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), Devices: sc.Plan.some(r), Until: sc.Plan.hold() * 3 / 5}
+		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), fault: fault{Devices: sc.Plan.some(r)}, Until: sc.Plan.hold() * 3 / 5}
 	}},
 
 	{"wire", "reset", wired(wireReset)},
@@ -166,13 +172,13 @@ var cleanSuites = []kind{
 
 // suiteKinds are suites against a bad one.
 var suiteKinds = []kind{
-	{"suite", "capacity: noops lost", streams("capacity", strike{Action: actLose, Noop: 2, Count: 1}, fails)},
-	{"suite", "capacity: silence", streams("capacity", strike{Action: actLose, Noop: 1}, fails)},
-	{"suite", "capacity: noops doubled", streams("capacity", strike{Action: actDuplicate}, fails)},
-	{"suite", "capacity: noops corrupted", streams("capacity", strike{Action: actCorrupt}, fails)},
-	{"suite", "churn: noops lost", streams("churn", strike{Action: actLose, Noop: 2, Count: 1}, fails)},
-	{"suite", "churn: noops doubled", streams("churn", strike{Action: actDuplicate}, fails)},
-	{"suite", "churn: noops corrupted", streams("churn", strike{Action: actCorrupt}, fails)},
+	{"suite", "capacity: noops lost", streams("capacity", strike{fault: fault{Action: actLose, From: 2, Count: 1}}, fails)},
+	{"suite", "capacity: silence", streams("capacity", strike{fault: fault{Action: actLose, From: 1}}, fails)},
+	{"suite", "capacity: noops doubled", streams("capacity", strike{fault: fault{Action: actRepeat}}, fails)},
+	{"suite", "capacity: noops corrupted", streams("capacity", strike{fault: fault{Action: actCorrupt}}, fails)},
+	{"suite", "churn: noops lost", streams("churn", strike{fault: fault{Action: actLose, From: 2, Count: 1}}, fails)},
+	{"suite", "churn: noops doubled", streams("churn", strike{fault: fault{Action: actRepeat}}, fails)},
+	{"suite", "churn: noops corrupted", streams("churn", strike{fault: fault{Action: actCorrupt}}, fails)},
 	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
 		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
 	})},
@@ -188,7 +194,7 @@ var suiteKinds = []kind{
 		noticing(2*time.Second, gaugeOpen, 9, fails, sc.Plan.id(1)+" missed noop")(r, sc)
 		numbered(r, sc)
 		sc.Service.Schedule.Phase = phaseConnect
-		sc.Strike = strike{Action: actLose, Noop: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
+		sc.Strike.fault = fault{Action: actLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowly(slowKeep, fails, "the service's memory grew by", "--max-growth", "2")},
 	{"suite", "slow: others wait for them", slowly(slowWait, fails, "did not take|large messages did not come")},
@@ -233,7 +239,7 @@ func struck(act string, count int) prepare {
 }
 
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
-	sc.Strike = strike{Action: act, Devices: sc.Plan.some(r), Noop: noop, Count: count, Hold: sc.Plan.hold()}
+	sc.Strike = strike{fault: fault{Action: act, Devices: sc.Plan.some(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
 
 // delay makes one noop late, by less than an interval.
@@ -262,7 +268,9 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 }
 
 func answered(status int) prepare {
-	return func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Status: status, Devices: sc.Plan.some(r)} }
+	return func(r *rand.Rand, sc *scenario) {
+		sc.Strike = strike{Status: status, fault: fault{Devices: sc.Plan.some(r)}}
+	}
 }
 
 // wired puts a wire in front of the service.
@@ -309,7 +317,7 @@ func lives(_ *rand.Rand, sc *scenario) {
 
 // endsLast makes the service end a few streams in the last intervals before the end of the run.
 func endsLast(r *rand.Rand, sc *scenario) {
-	sc.Strike = strike{Devices: sc.Plan.some(r), EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
+	sc.Strike = strike{fault: fault{Devices: sc.Plan.some(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
 // anew makes the service start a new schedule for each stream.
@@ -387,7 +395,7 @@ func streams(name string, fault strike, outcomes []verdict.Outcome) prepare {
 		suite(name)(r, sc)
 		sc.Service, sc.Strike = service, fault
 		sc.Plan.Interval, sc.Plan.Connections = 1, 150
-		if fault.Noop > 0 {
+		if fault.From > 0 {
 			sc.Service.IDs, sc.Service.Schedule.Phase = idsNumbers, phaseConnect
 		}
 		sc.want.Outcomes = outcomes

@@ -7,12 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 func main() {
@@ -45,10 +45,8 @@ func (c *campaign) start() (good bool, err error) {
 	if c.out, err = filepath.Abs(c.out); err != nil {
 		return false, err
 	}
-	for _, program := range []string{"soak", "k6", "backend"} {
-		if _, err := os.Stat(filepath.Join(c.root, "bin", program)); err != nil {
-			return false, fmt.Errorf("bin/%s is missing: `make build` makes it", program)
-		}
+	if err := whatran.CheckBuilt(c.root); err != nil {
+		return false, err
 	}
 	if err := os.MkdirAll(c.out, 0o755); err != nil {
 		return false, err
@@ -62,8 +60,6 @@ func (c *campaign) start() (good bool, err error) {
 	}()
 	c.run(ctx)
 	s := c.summary()
-	if commit, err := exec.Command("git", "-C", c.root, "describe", "--always", "--dirty").Output(); err == nil {
-		s.Commit = strings.TrimSpace(string(commit))
-	}
+	s.Commit = s.Ran.Commit
 	return s.good(), s.save(c.out)
 }

@@ -80,7 +80,7 @@ func (r *run) expected() *expected {
 	case r.service == nil:
 		return passing()
 	}
-	return expectTruth(r.scenario, r.service.all())
+	return expectTruth(r.scenario, r.service)
 }
 
 // lateness is by how much the service in this process sent a noop later than it was meant to.
@@ -147,12 +147,11 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 	r.service = startService(*r.Service, r.Strike, listeners...)
 	r.stops = append(r.stops, r.service.stop)
 	if r.Wire.Does != "" {
-		l, err := listen()
+		proxy, err := startWire(r.Wire, address, r.service)
 		if err != nil {
 			return "", err
 		}
-		r.stops = append(r.stops, startWire(r.Wire, l, address, r.service.device).stop)
-		address = l.Addr().String()
+		r.stops, address = append(r.stops, proxy.Stop), strings.TrimPrefix(proxy.URL, "http://")
 	}
 	return address, nil
 }

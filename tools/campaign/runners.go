@@ -63,7 +63,10 @@ func runnerFault(want *expected, does func(r *run, soak, runner int)) prepare {
 		sc.Plan.lengthen(8, 8)
 		sc.Strike.Wait, sc.want = sc.intervals(r, 1.2, 2.7), want
 		sc.disturb = func(ctx context.Context, r *run, soak int) {
-			open := func() bool { return r.service.opened() == r.Plan.Connections && len(runners(soak)) == r.Plan.Runners }
+			open := func() bool {
+				opened, _ := r.service.opened()
+				return opened == r.Plan.Connections && len(runners(soak)) == r.Plan.Runners
+			}
 			if !await(ctx, open) || !pause(ctx, 2*r.Plan.interval()) {
 				return
 			}

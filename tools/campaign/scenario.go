@@ -121,7 +121,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	pool := f.faulty
 	switch clean := r.IntN(2) == 0; {
 	case only != "" && only != breaking && !f.isGroup(only):
-		pool = named(only)
+		pool = withName(only, f.faulty)
 	case clean:
 		pool = f.clean
 	}
@@ -132,13 +132,18 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 }
 
 // named are the kinds with that name, or of that group.
-func named(only string) (out []kind) {
+func named(only string) []kind {
 	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites)
 	for _, f := range families {
 		all = append(all, f.faulty...)
 	}
-	for _, k := range all {
-		if k.name == only || k.group == only {
+	return withName(only, all)
+}
+
+// withName returns the kinds with that name, or of that group.
+func withName(name string, kinds []kind) (out []kind) {
+	for _, k := range kinds {
+		if k.name == name || k.group == name {
 			out = append(out, k)
 		}
 	}

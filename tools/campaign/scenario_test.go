@@ -48,7 +48,19 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 func TestAFaultInTheMiddleHasNoopsAroundIt(t *testing.T) {
 	for seed := range uint64(2000) {
 		sc := draw(seed, "lose")
-		require.GreaterOrEqual(t, sc.Strike.Noop, 2, written(t, sc))
-		require.Less(t, sc.Strike.Noop, sc.Plan.noops(), written(t, sc))
+		require.GreaterOrEqual(t, sc.Strike.From, 2, written(t, sc))
+		require.Less(t, sc.Strike.From, sc.Plan.noops(), written(t, sc))
+	}
+}
+
+// Several families have kinds with one name.
+func TestAKindThatIsNamedIsOfItsFamily(t *testing.T) {
+	for _, f := range families {
+		for _, k := range f.faulty {
+			for seed := range uint64(20) {
+				sc := draw(seed, k.name)
+				require.Equal(t, sc.Family, sc.Group, k.name)
+			}
+		}
 	}
 }

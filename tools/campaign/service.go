@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -26,12 +25,9 @@ type serviceSpec struct {
 	Ledger   bool   // it tells GET /event/ledger
 	Resume   bool   // what a client missed while it was away is replayed
 	Seam     int    `json:",omitempty"` // so many noops further on than it should
-	Lines    string // how lines end
-	BOM      bool
+	format
 	Comments bool          // a comment between noops
-	Framing  string        // chunks, split (each event in several chunks), close (ends with the connection)
 	EndsLate bool          // ends a stream at its next tick
-	Retry    int           // ms; 0: none
 	Lives    time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
 	Anew     bool          `json:",omitempty"` // the schedule of each stream begins anew, and nothing falls due between two
 	Nginx    bool          // in front of it
@@ -41,17 +37,17 @@ type serviceSpec struct {
 }
 
 func drawService(r *rand.Rand) *serviceSpec {
-	return &serviceSpec{
+	s := &serviceSpec{
 		Schedule: drawSchedule(r),
 		IDs:      oneOf(r, idsNumbers, idsNone, oneOf(r, slices.Sorted(maps.Keys(foreignIDs))...)),
 		Ledger:   r.IntN(2) == 0,
 		Nginx:    r.IntN(3) == 0,
-		Lines:    oneOf(r, "\n", "\n", "\r\n", "\r"),
-		BOM:      r.IntN(6) == 0,
+		format:   format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0},
 		Comments: r.IntN(4) == 0,
 		EndsLate: r.IntN(5) == 0,
-		Framing:  oneOf(r, "chunks", "chunks", "split", "close"),
 	}
+	s.Framing = oneOf(r, "chunks", "chunks", "split", "close")
+	return s
 }
 
 // numbered says that each loss can be named.
@@ -60,23 +56,20 @@ func (s *serviceSpec) numbered() bool { return s.IDs == idsNumbers }
 // keepsLedger says that the service tells what it sent: by number, so only where there are some.
 func (s *serviceSpec) keepsLedger() bool { return s.Ledger && s.numbered() }
 
-// A service is one that is soaked, with its fault. It knows what it did: see device.
+// A service sends noops: each client has messages of its own, numbered and at an interval. It records what it did: see device.
 type service struct {
 	serviceSpec
+	server
 	strike  strike
-	late    atomic.Int64 // the longest time, in ns, by which a noop left later than it was meant to: whether this program itself was saturated
 	global  atomic.Uint64
-	mu      sync.Mutex
 	devices map[string]*device
-	inboxes map[*stream]bool
+	inboxes map[*noopStream]bool
 	began   time.Time // the first connect
-	open    sync.WaitGroup
-	server  *http.Server
 }
 
 // startService listens on each of the listeners.
 func startService(spec serviceSpec, strike strike, listeners ...net.Listener) *service {
-	s := &service{serviceSpec: spec, strike: strike, devices: map[string]*device{}, inboxes: map[*stream]bool{}}
+	s := &service{serviceSpec: spec, strike: strike, devices: map[string]*device{}, inboxes: map[*noopStream]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.forceDisconnect)
@@ -85,99 +78,68 @@ func startService(spec serviceSpec, strike strike, listeners ...net.Listener) *s
 	}
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("POST /event/broadcast", s.broadcast)
-	s.server = &http.Server{Handler: mux, ConnContext: s.notices}
-	for _, l := range listeners {
-		go func() { _ = s.server.Serve(l) }()
-	}
+	s.serve(&http.Server{Handler: mux, ConnContext: s.notices}, listeners...)
 	return s
 }
 
-// stop ends every stream and waits for it.
-func (s *service) stop() {
-	_ = s.server.Close()
-	s.open.Wait()
-}
-
-func (s *service) all() []*device {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.devices))
-}
-
+// device returns the record of an id. The caller holds the lock.
 func (s *service) device(id string) *device {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.devices[id] == nil {
-		s.devices[id] = &device{id: id}
+		s.devices[id] = &device{client: client{id: id}}
 	}
 	return s.devices[id]
 }
 
-// opened is how many devices have had a stream.
-func (s *service) opened() (n int) {
-	for _, d := range s.all() {
-		d.mu.Lock()
-		n += btoi(d.streams > 0)
-		d.mu.Unlock()
+// opened returns how many devices have had a stream, and how many have one.
+func (s *service) opened() (ever, now int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		ever += btoi(len(d.spans) > 0)
+		now += btoi(d.present != nil)
 	}
-	return n
+	return ever, now
 }
 
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	d := s.device(r.URL.Query().Get("id"))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.end == nil {
-		http.NotFound(w, r)
-		return
-	}
-	if d.askedAt.IsZero() {
-		d.askedAt = time.Now()
-	}
-	if !d.ended && (!s.strike.NeverEnd || !s.strike.meant(d.id)) {
-		d.ended = true
-		close(d.end)
-	}
+	s.endStream(w, r, &d.client, s.strike.Never && s.strike.meant(d.id))
 }
 
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := json.NewEncoder(w)
-	for _, d := range s.all() {
-		d.mu.Lock()
-		sent, opened := d.numbers, d.streams > 0 // a noop that was lost counts as sent
-		d.mu.Unlock()
-		if opened && strings.HasPrefix(d.id, r.URL.Query().Get("prefix")) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		if len(d.spans) > 0 && strings.HasPrefix(d.id, r.URL.Query().Get("prefix")) {
+			sent := d.numbers // a noop that was lost counts as sent
 			_ = out.Encode(map[string]any{"id": d.id, "first": min(sent, 1), "last": sent, "sent": sent, "slow": false})
 		}
 	}
 }
 
-// since is how long ago the first connect was.
-func (s *service) since() time.Duration {
+// connect opens a stream, unless the fault has another answer.
+func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	d := s.device(r.URL.Query().Get("id"))
+	taken, first := d.present != nil, len(d.spans) == 0
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}
-	return time.Since(s.began)
-}
-
-// connect opens a stream, unless the fault has another answer.
-func (s *service) connect(w http.ResponseWriter, r *http.Request) {
-	d := s.device(r.URL.Query().Get("id"))
-	d.mu.Lock()
-	taken, first := d.end != nil, d.streams == 0
-	d.mu.Unlock()
+	since := time.Since(s.began)
+	s.mu.Unlock()
 	if taken {
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
-	if s.strike.answers(w, r, d.id, first, s.since()) {
+	if s.strike.answers(w, r, d.id, first, since) {
 		return
 	}
 	s.open.Add(1)
 	defer s.open.Done()
-	st := &stream{service: s, device: d, w: w, conn: http.NewResponseController(w), gone: r.Context().Done()}
+	st := &noopStream{stream: s.newStream(s.format, w, r), service: s, device: d}
 	st.run(r.Header.Get("Last-Event-ID"))
 }

@@ -65,7 +65,7 @@ func TestTheServiceTellsTheTruth(t *testing.T) {
 	}{
 		{"", "1 2 3 4 5 6", "000000", nil},
 		{actLose, "1 2 4 5 6", "00000", []uint64{3}},
-		{actDuplicate, "1 2 3 3 4 5 6", "0000000", nil},
+		{actRepeat, "1 2 3 3 4 5 6", "0000000", nil},
 		{actHold, "1 2 4 3 5 6", "000000", nil},
 		{actCorrupt, "1 2 3 4 5 6", "001000", nil},
 		{actSkip, "1 2 3 4 5 6", "000000", []uint64{0}},
@@ -73,8 +73,8 @@ func TestTheServiceTellsTheTruth(t *testing.T) {
 		for _, framing := range []string{"chunks", "split", "close"} {
 			t.Run(c.act+"/"+framing, func(t *testing.T) {
 				t.Parallel()
-				s, url := testService(t, serviceSpec{IDs: idsNumbers, Ledger: true, Framing: framing, BOM: true, Comments: true},
-					strike{Action: c.act, Noop: 3, Count: 1})
+				s, url := testService(t, serviceSpec{IDs: idsNumbers, Ledger: true, format: format{Framing: framing, BOM: true}, Comments: true},
+					strike{fault: fault{Action: c.act, From: 3, Count: 1}})
 				data, ids, err := heard(t, url, "a", hold)
 				require.NoError(t, err)
 				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine asks for the end late
@@ -94,7 +94,7 @@ func TestTheServiceTellsTheTruth(t *testing.T) {
 
 func TestATruncatedStreamIsAnError(t *testing.T) {
 	t.Parallel()
-	_, url := testService(t, serviceSpec{IDs: idsNumbers, Framing: "chunks"}, strike{Action: actTruncate, Noop: 3, Count: 1})
+	_, url := testService(t, serviceSpec{IDs: idsNumbers, format: format{Framing: "chunks"}}, strike{fault: fault{Action: actTruncate, From: 3, Count: 1}})
 	_, ids, err := heard(t, url, "a", time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, "1 2", strings.Join(ids[:2], " "))
@@ -102,7 +102,7 @@ func TestATruncatedStreamIsAnError(t *testing.T) {
 
 func TestTheLedgerCountsWhatWasLost(t *testing.T) {
 	t.Parallel()
-	_, url := testService(t, serviceSpec{IDs: idsNumbers, Ledger: true, Framing: "chunks"}, strike{Action: actLose, Noop: 3, Count: 1})
+	_, url := testService(t, serviceSpec{IDs: idsNumbers, Ledger: true, format: format{Framing: "chunks"}}, strike{fault: fault{Action: actLose, From: 3, Count: 1}})
 	_, ids, err := heard(t, url, "a", 4*testInterval+testInterval/2)
 	require.NoError(t, err)
 	last := ids[len(ids)-1]
@@ -124,13 +124,12 @@ func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
 	}{{wireReset, true, 0}, {wireMidFrame, true, 3}, {wireVanish, true, 4}, {wirePause, false, 0}, {wireDribble, false, 0}, {wireMerge, false, 0}} {
 		t.Run(c.does, func(t *testing.T) {
 			t.Parallel()
-			s, url := testService(t, serviceSpec{IDs: idsNumbers, Framing: "chunks"}, strike{})
-			l, err := listen()
+			s, url := testService(t, serviceSpec{IDs: idsNumbers, format: format{Framing: "chunks"}}, strike{})
+			spec := wireSpec{Does: c.does, Devices: []string{"a"}, Noop: 3, After: testInterval / 3}
+			proxy, err := startWire(spec, strings.TrimPrefix(url, "http://"), s)
 			require.NoError(t, err)
-			spec := wireSpec{Does: c.does, Noop: 3, After: testInterval / 3}
-			w := startWire(spec, l, strings.TrimPrefix(url, "http://"), s.device)
-			t.Cleanup(w.stop)
-			_, ids, err := heard(t, "http://"+l.Addr().String(), "a", 8*testInterval)
+			t.Cleanup(proxy.Stop)
+			_, ids, err := heard(t, proxy.URL, "a", 8*testInterval)
 			require.Equal(t, c.err, err != nil, "%v %v", ids, err)
 			s.stop()
 			d, lost := s.device("a"), 0
@@ -146,7 +145,7 @@ func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
 
 func TestAClientThatComesBackGetsWhatItMissed(t *testing.T) {
 	t.Parallel()
-	s, url := testService(t, serviceSpec{IDs: idsNumbers, Framing: "chunks", Resume: true}, strike{Action: actClose, Noop: 3, Count: 1})
+	s, url := testService(t, serviceSpec{IDs: idsNumbers, format: format{Framing: "chunks"}, Resume: true}, strike{fault: fault{Action: actClose, From: 3, Count: 1}})
 	_, ids, err := heard(t, url, "a", time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "1 2", strings.Join(ids, " "))
@@ -162,9 +161,9 @@ func TestAClientThatComesBackGetsWhatItMissed(t *testing.T) {
 	for live := false; !live && lines.Scan(); {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			require.Equal(t, strconv.Itoa(next), id)
-			d.mu.Lock()
+			s.mu.Lock()
 			live = !d.noops[next-1].away && next > 3 // the third was due before the client went
-			d.mu.Unlock()
+			s.mu.Unlock()
 			next++
 		}
 	}

@@ -38,7 +38,7 @@ func slowly(does string, outcomes []verdict.Outcome, reason string, args ...stri
 }
 
 // enter gives a stream the room for broadcasts that wait for it.
-func (s *service) enter(st *stream) {
+func (s *service) enter(st *noopStream) {
 	room := usualRoom
 	if s.Slow == slowKeep {
 		room = 1 << 12
@@ -49,7 +49,7 @@ func (s *service) enter(st *stream) {
 	s.inboxes[st] = true
 }
 
-func (s *service) leave(st *stream) {
+func (s *service) leave(st *noopStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inboxes, st)
@@ -75,13 +75,13 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) {
 	text := "event: " + r.URL.Query().Get("event") + s.Lines + "data: " + string(payload) + s.Lines + s.Lines
 	loses := s.Slow == slowLose && strings.Contains(string(payload[:min(40, len(payload))]), " 5 ")
 	s.mu.Lock()
-	all := make([]*stream, 0, len(s.inboxes))
+	all := make([]*noopStream, 0, len(s.inboxes))
 	for st := range s.inboxes {
 		all = append(all, st)
 	}
 	s.mu.Unlock()
 	for _, st := range all {
-		if loses && strings.HasSuffix(st.id, "-1") {
+		if loses && strings.HasSuffix(st.device.id, "-1") {
 			continue
 		}
 		select {
@@ -94,7 +94,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) {
 }
 
 // full does what the service does where no more may wait for a client.
-func (s *service) full(r *http.Request, st *stream, text string) {
+func (s *service) full(r *http.Request, st *noopStream, text string) {
 	switch s.Slow {
 	case slowWait:
 		select {

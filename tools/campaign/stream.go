@@ -1,78 +1,42 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 )
 
-// A stream is one connection of a device.
-type stream struct {
+// A noopStream is one stream of a device.
+type noopStream struct {
+	*stream
 	*service
-	*device
-	w    http.ResponseWriter
-	conn *http.ResponseController
-	gone <-chan struct{} // closed when the client has gone
-	held []int           // noops that wait for the next one: indices
-
-	inbox chan string   // broadcasts that wait
-	cut   chan struct{} // closed when the service gives the client up
-}
-
-// errOver ends a stream that a fault has ended, or whose client has gone.
-var errOver = errors.New("the stream is over")
-
-// wait waits until a time, unless the client goes or end is closed.
-func (s *stream) wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return false, nil
-		case <-end:
-			return true, nil
-		case <-s.gone:
-			return false, errOver
-		case <-s.cut:
-			return false, errOver
-		case text := <-s.inbox:
-			if _, err := io.WriteString(s.w, text); err != nil {
-				return false, err
-			}
-			if err := s.conn.Flush(); err != nil {
-				return false, err
-			}
-		}
-	}
+	device  *device
+	delayed []int // noops that wait for the next one: indices
 }
 
 // run serves the stream until it is over. That the handler returns ends the body in order.
-func (s *stream) run(lastEventID string) {
-	end := s.begin()
-	defer s.finish()
+func (s *noopStream) run(lastEventID string) {
+	s.begin()
+	defer s.close()
 	s.enter(s)
 	defer s.leave(s)
 	if s.head() != nil {
 		return
 	}
 	for slot := s.where(lastEventID); ; slot++ {
-		due := s.Schedule.due(s.id, s.first, slot)
-		if over := s.over(slot, due); !over.IsZero() {
-			_, _ = s.wait(over, end)
+		due := s.due(slot)
+		if over := s.endsBefore(slot, due); !over.IsZero() {
+			_, _ = s.wait(over, s.end)
 			return
 		}
-		ended, err := s.wait(due, end)
+		ended, err := s.wait(due, s.end)
 		switch {
 		case err != nil:
 			return
 		case ended:
-			_ = s.flushHeld()
+			_ = s.putDelayed()
 			if s.EndsLate {
 				_, _ = s.wait(due, nil)
 			}
@@ -83,89 +47,69 @@ func (s *stream) run(lastEventID string) {
 	}
 }
 
-// begin notes that a stream of the device is open; the channel is closed when it shall end.
-func (s *stream) begin() <-chan struct{} {
-	s.device.mu.Lock()
-	defer s.device.mu.Unlock()
-	now := time.Now()
-	s.streams++
-	s.end, s.ended = make(chan struct{}), false
-	s.lastOpen, s.closedAt, s.lives = now, time.Time{}, time.Time{}
-	if s.streams == 1 {
-		s.openedAt = now
-	}
-	if s.streams == 1 || s.Anew {
-		s.first = s.Schedule.first(s.id, now)
-	}
-	chance := s.Schedule.chance(s.id, uint64(s.streams)+1<<40)
-	switch {
-	case s.strike.EndIn > 0 && s.strike.meant(s.id) && s.streams == 1:
-		s.lives = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
-	case s.Lives > 0:
-		s.lives = now.Add(time.Duration(-math.Log(1-chance) * float64(s.Lives)))
-	}
-	return s.end
+// due is when the noop of a slot is due.
+func (s *noopStream) due(slot int) time.Time {
+	return s.Schedule.due(s.device.id, s.device.first, slot)
 }
 
-// over returns when the service ends the stream, if that is before the noop of a slot; otherwise zero. If noops have no numbers the
-// stream ends right after a noop, so that a client that reconnects at once misses none.
-func (s *stream) over(slot int, due time.Time) time.Time {
-	switch last := s.Schedule.due(s.id, s.first, slot-1); {
-	case s.lives.IsZero() || !s.lives.Before(due):
+// begin records that a stream of the device is open.
+func (s *noopStream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.device
+	d.begin(s.stream)
+	now, streams := d.last().from, len(d.spans)
+	if streams == 1 || s.Anew {
+		d.first = s.Schedule.first(d.id, now)
+	}
+	chance := s.Schedule.chance(d.id, uint64(streams)+1<<40)
+	switch {
+	case s.strike.EndIn > 0 && s.strike.meant(d.id) && streams == 1:
+		s.until = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
+	case s.Lives > 0:
+		s.until = now.Add(time.Duration(-math.Log(1-chance) * float64(s.Lives)))
+	}
+}
+
+// endsBefore returns when the service ends the stream, if that is before the noop of a slot; otherwise zero. If noops have no numbers
+// the stream ends right after a noop, so that a client that reconnects at once misses none.
+func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
+	switch {
+	case s.until.IsZero() || !s.until.Before(due):
 		return time.Time{}
 	case s.numbered():
-		return s.lives
+		return s.until
 	case slot == 1:
 		return time.Time{}
-	default:
-		return last.Add(s.Schedule.Every / 10)
 	}
+	return s.due(slot - 1).Add(s.Schedule.Every / 10)
 }
 
-func (s *stream) finish() {
-	s.device.mu.Lock()
-	defer s.device.mu.Unlock()
-	s.end = nil
-	s.closedAt = time.Now()
+// close records that the stream is over.
+func (s *noopStream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.device.present, s.device.last().to = nil, time.Now()
 }
 
-// head is what a stream begins with.
-func (s *stream) head() error {
-	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Connection", "close")
-	if s.Framing == "close" {
-		h.Set("Transfer-Encoding", "identity")
-	}
-	body := ""
-	if s.BOM {
-		body = "\ufeff"
-	}
-	if s.Retry > 0 {
-		body += "retry: " + strconv.Itoa(s.Retry) + s.Lines + s.Lines
-	}
-	s.w.WriteHeader(http.StatusOK)
-	return errors.Join(s.conn.Flush(), s.write(body))
-}
-
-// where is the slot to go on with. What came due while the client was away is replayed, or lost.
-func (s *stream) where(lastEventID string) int {
-	if s.streams == 1 || s.Anew {
+// where returns the slot to continue with. Noops that were due while the client was disconnected are replayed, or lost.
+func (s *noopStream) where(lastEventID string) int {
+	d := s.device
+	if len(d.spans) == 1 || s.Anew {
 		return 1
 	}
-	slot := s.Schedule.next(s.id, s.first, time.Now())
-	s.device.mu.Lock()
-	for missed := len(s.noops) + 1; missed < slot; missed++ {
-		s.add(noop{slot: missed, due: s.Schedule.due(s.id, s.first, missed), away: true})
+	slot := s.Schedule.next(d.id, d.first, time.Now())
+	s.mu.Lock()
+	for missed := len(d.noops) + 1; missed < slot; missed++ {
+		d.add(noop{slot: missed, due: s.due(missed), away: true})
 	}
 	last, _ := strconv.Atoi(lastEventID)
 	last += s.Seam
-	s.swallow()
-	s.device.mu.Unlock()
+	d.swallow()
+	s.mu.Unlock()
 	if s.Resume && s.numbered() {
-		for i := range s.noops {
-			if int(s.noops[i].number) > last && s.put(i) != nil {
+		for i := range d.noops {
+			if int(d.noops[i].number) > last && s.put(i) != nil {
 				break
 			}
 		}
@@ -173,23 +117,21 @@ func (s *stream) where(lastEventID string) int {
 	return slot
 }
 
-// serve makes the noop of a slot, and does with it what the fault wants.
-func (s *stream) serve(slot int, due time.Time) error {
+// serve makes the noop of a slot, and applies the fault to it.
+func (s *noopStream) serve(slot int, due time.Time) error {
+	s.mu.Lock()
 	act := s.strike.at(s.device, &s.Schedule, slot)
-	s.device.mu.Lock()
-	i := s.add(noop{slot: slot, due: due, unserved: act == actSkip, corrupt: act == actCorrupt, named: act == actNamed})
-	s.device.mu.Unlock()
+	i := s.device.add(noop{slot: slot, due: due, unserved: act == actSkip, corrupt: act == actCorrupt, named: act == actNamed})
+	s.mu.Unlock()
 	switch act {
 	case "":
-		late := int64(time.Since(due))
-		for past := s.late.Load(); late > past && !s.late.CompareAndSwap(past, late); past = s.late.Load() {
-		}
+		s.late.record(due)
 	case actLose, actSkip:
 		return nil
 	case actQuiet:
-		return s.write(": still here" + s.Lines)
+		return s.write(": still here\n")
 	case actHold:
-		s.held = append(s.held, i)
+		s.delayed = append(s.delayed, i)
 		return nil
 	case actDelay:
 		if _, err := s.wait(time.Now().Add(s.strike.Wait), nil); err != nil {
@@ -204,7 +146,7 @@ func (s *stream) serve(slot int, due time.Time) error {
 		frame := s.frame(i)
 		_ = s.write(frame[:len(frame)/2])
 		panic(http.ErrAbortHandler) // the body has no end
-	case actDuplicate:
+	case actRepeat:
 		if err := s.put(i); err != nil {
 			return err
 		}
@@ -212,101 +154,66 @@ func (s *stream) serve(slot int, due time.Time) error {
 	if err := s.put(i); err != nil {
 		return err
 	}
-	return s.flushHeld()
+	return s.putDelayed()
 }
 
-// flushHeld writes the noops that waited for a later one.
-func (s *stream) flushHeld() error {
-	for _, i := range s.held {
-		s.device.mu.Lock()
-		s.noops[i].overtaken = i < len(s.noops)-1
-		s.device.mu.Unlock()
+// putDelayed writes the noops that waited for a later one.
+func (s *noopStream) putDelayed() error {
+	for _, i := range s.delayed {
+		s.mu.Lock()
+		s.device.noops[i].overtaken = i < len(s.device.noops)-1
+		s.mu.Unlock()
 		if err := s.put(i); err != nil {
 			return err
 		}
 	}
-	s.held = nil
+	s.delayed = nil
 	return nil
 }
 
 // put writes a noop.
-func (s *stream) put(i int) error {
+func (s *noopStream) put(i int) error {
 	if s.Comments {
-		if err := s.write(": between" + s.Lines); err != nil {
+		if err := s.write(": between\n"); err != nil {
 			return err
 		}
 	}
-	s.device.mu.Lock()
+	s.mu.Lock()
 	frame := s.frame(i)
-	s.noops[i].at = time.Now()
-	s.noops[i].copies++
-	s.device.mu.Unlock()
+	s.device.noops[i].at = time.Now()
+	s.device.noops[i].copies++
+	s.mu.Unlock()
 	return s.write(frame)
 }
 
-// reset ends a connection with a TCP RST.
-func reset(w http.ResponseWriter) {
-	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		resetOnClose(conn)
-		_ = conn.Close()
-	}
-}
-
-// resetOnClose makes the end of a connection a TCP RST.
-func resetOnClose(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-}
-
-// write sends text, in one chunk or several.
-func (s *stream) write(text string) error {
-	size := len(text)
-	if s.Framing == "split" {
-		size = 3
-	}
-	_ = s.conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
-	for len(text) > 0 {
-		n := min(size, len(text))
-		if _, err := io.WriteString(s.w, text[:n]); err != nil {
-			return err
-		}
-		if err := s.conn.Flush(); err != nil {
-			return err
-		}
-		text = text[n:]
-	}
-	return nil
-}
-
 // frame is noop i of the device as an event.
-func (s *stream) frame(i int) string {
-	n := s.noops[i]
+func (s *noopStream) frame(i int) string {
+	n := s.device.noops[i]
 	text, data := "", "0"
 	if n.named {
-		text = "event: noop" + s.Lines
+		text = "event: noop\n"
 	}
 	if id, ok := foreignIDs[s.IDs]; ok {
-		text += "id: " + id(s, &n, s.Schedule.chance(s.id, n.number+1<<32)) + s.Lines
+		text += "id: " + id(s, &n, s.Schedule.chance(s.device.id, n.number+1<<32)) + "\n"
 	} else if s.numbered() {
-		text += "id: " + strconv.FormatUint(n.number, 10) + s.Lines
+		text += "id: " + strconv.FormatUint(n.number, 10) + "\n"
 	}
 	if n.corrupt {
 		data = "1"
 	}
-	return text + "data: " + data + s.Lines + s.Lines
+	return text + "data: " + data + "\n\n"
 }
 
 // foreignIDs are ids that are no sequence of 1, 2, 3 … chance is a number from 0 to 1 that belongs to the noop.
-var foreignIDs = map[string]func(s *stream, n *noop, chance float64) string{
-	"global":       func(s *stream, _ *noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // one counter for all devices
-	"hex":          func(_ *stream, n *noop, _ float64) string { return strconv.FormatUint(n.number, 16) },        // 9 is followed by a
-	"random":       func(_ *stream, _ *noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
-	"small random": func(_ *stream, _ *noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
-	"constant":     func(*stream, *noop, float64) string { return "1" },
-	"steps of 2":   func(_ *stream, n *noop, _ float64) string { return fmt.Sprint(2 * n.number) },
-	"steps of 10":  func(_ *stream, n *noop, _ float64) string { return fmt.Sprint(10 * n.number) },
-	"uuid": func(_ *stream, n *noop, chance float64) string {
+var foreignIDs = map[string]func(s *noopStream, n *noop, chance float64) string{
+	"global":       func(s *noopStream, _ *noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // one counter for all devices
+	"hex":          func(_ *noopStream, n *noop, _ float64) string { return strconv.FormatUint(n.number, 16) },        // 9 is followed by a
+	"random":       func(_ *noopStream, _ *noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
+	"small random": func(_ *noopStream, _ *noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
+	"constant":     func(*noopStream, *noop, float64) string { return "1" },
+	"steps of 2":   func(_ *noopStream, n *noop, _ float64) string { return fmt.Sprint(2 * n.number) },
+	"steps of 10":  func(_ *noopStream, n *noop, _ float64) string { return fmt.Sprint(10 * n.number) },
+	"uuid": func(_ *noopStream, n *noop, chance float64) string {
 		return fmt.Sprintf("urn:uuid:%08x-%04x-4000-8000-%012x", uint32(chance*(1<<32)), n.number, n.slot)
 	},
 }

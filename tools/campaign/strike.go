@@ -7,22 +7,39 @@ import (
 	"time"
 )
 
-// What a fault does with one noop.
+// What a fault does with a message on a stream.
 const (
-	actLose      = "lose"
-	actSkip      = "skip" // no noop is made for the slot, and no number taken
-	actQuiet     = "quiet"
-	actDuplicate = "duplicate"
-	actHold      = "hold" // until the next one is written
-	actCorrupt   = "corrupt"
-	actDelay     = "delay"
-	actClose     = "close"
-	actReset     = "reset"
-	actTruncate  = "truncate"
-	actNamed     = "named"
+	actLose     = "lose"
+	actRepeat   = "repeat"
+	actHold     = "hold" // until the next one is written
+	actDelay    = "delay"
+	actClose    = "close"    // the stream ends instead
+	actReset    = "reset"    // likewise, with a TCP RST
+	actTruncate = "truncate" // it ends in the middle of the message
 )
 
-// Values of strike.Noop beside a number from 1 on.
+// Other effects of a fault on a noop.
+const (
+	actSkip    = "skip"  // no noop is made for the slot, and no number taken
+	actQuiet   = "quiet" // a comment is written instead
+	actCorrupt = "corrupt"
+	actNamed   = "named" // it gets another event name
+)
+
+// A fault is what goes wrong with messages of some streams. The zero value does nothing.
+type fault struct {
+	Action  string
+	Devices []string // none: all
+	From    int      // number of the first message
+	Count   int      // number of messages; 0: all that follow
+	Wait    time.Duration
+	Never   bool // streams do not end when that is requested
+}
+
+// meant reports whether the fault concerns the streams of that id.
+func (f *fault) meant(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
+
+// Values of strike.From other than a number from 1.
 const (
 	everyNoop  = 0
 	lastNoop   = -1 // before the end is asked for
@@ -31,32 +48,25 @@ const (
 
 // A strike is a fault of the service. The zero value is none.
 type strike struct {
-	Action  string
-	Devices []string // none: all
-	Noop    int      // from here on
-	Count   int      // so many noops; 0: all that follow
-	Wait    time.Duration
-	Hold    time.Duration // how long a stream will be open, to know its last noop
+	fault
+	Hold time.Duration // how long a stream will be open, to know its last noop
 
-	Status   int           // answer to a connect; 200: of another content type
-	Until    time.Duration // after the start; 0: for ever
-	Again    bool          // the Status is for clients that reconnect
-	EndIn    time.Duration // the first stream ends then, or up to Within later
-	Within   time.Duration
-	Headers  time.Duration // how late the headers come
-	NeverEnd bool
+	Status  int           // answer to a connect; 200: of another content type
+	Until   time.Duration // after the start; 0: for ever
+	Again   bool          // the Status is for clients that reconnect
+	EndIn   time.Duration // the first stream ends then, or up to Within later
+	Within  time.Duration
+	Headers time.Duration // how late the headers come
 }
-
-func (s *strike) meant(id string) bool { return len(s.Devices) == 0 || slices.Contains(s.Devices, id) }
 
 // at is what to do with the noop of a slot of a device, "" for nothing.
 func (s *strike) at(d *device, schedule *schedule, slot int) string {
 	if s.Action == "" || !s.meant(d.id) {
 		return ""
 	}
-	from := s.Noop
+	from := s.From
 	if from < 0 {
-		if from += schedule.next(d.id, d.first, d.openedAt.Add(s.Hold)); from < 2 {
+		if from += schedule.next(d.id, d.first, d.spans[0].from.Add(s.Hold)); from < 2 {
 			return ""
 		}
 	}

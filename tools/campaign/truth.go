@@ -1,9 +1,6 @@
 package main
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // What the service did with a noop.
 type noop struct {
@@ -24,26 +21,17 @@ func (n *noop) lost(cut time.Time) bool {
 	return n.at.IsZero() || n.named || !cut.IsZero() && n.at.After(cut)
 }
 
-// A device is what really happened to one id: what its client was sent, and how its streams ended.
+// A device is what really happened to one id: what its client was sent, and how its streams ended. The lock of the service guards it.
 type device struct {
-	mu       sync.Mutex
-	id       string
-	streams  int
-	first    time.Time // when slot 1 was due
-	openedAt time.Time // headers of the first stream
-	lastOpen time.Time // and of the last
-	askedAt  time.Time // the request for its end
-	closedAt time.Time // the end of the last stream
-	cutAt    time.Time // from here on the wire swallowed everything
-	goneAt   time.Time // the wire cut the client's connection off
-	noops    []noop
-	numbers  uint64
-	end      chan struct{} // of the present stream; nil: there is none
-	ended    bool          // end is closed
-	lives    time.Time     // when the service ends the present stream; zero: never
+	client
+	first   time.Time // when slot 1 was due
+	cutAt   time.Time // from here on the wire swallowed everything
+	goneAt  time.Time // the wire cut the client's connection off
+	noops   []noop
+	numbers uint64
 }
 
-// add records a noop, and gives it its number. With the lock.
+// add records a noop, and gives it its number.
 func (d *device) add(n noop) int {
 	if !n.unserved {
 		d.numbers++
@@ -53,21 +41,12 @@ func (d *device) add(n noop) int {
 	return len(d.noops) - 1
 }
 
-// cutAfter says that nothing arrives which was written after so many noops.
+// cutAfter records that nothing arrives which was written after so many noops.
 func (d *device) cutAfter(noops int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.cutAt = d.openedAt
+	d.cutAt = d.spans[0].from
 	if noops > 0 {
 		d.cutAt = d.noops[noops-1].at
 	}
-}
-
-// gone says that the client has lost its connection.
-func (d *device) gone() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.goneAt = time.Now()
 }
 
 // swallow marks the noops of a stream that is over as lost, if the wire swallowed them.
@@ -80,22 +59,24 @@ func (d *device) swallow() {
 	d.cutAt = time.Time{}
 }
 
-// endedAsAsked says that the last stream was there when its end was asked for. A request may come after
-// the client has given the stream up, or lost it, which a proxy need not tell the service.
+// disconnected reports whether the client lost its last stream before the service knew.
+func (d *device) disconnected() bool { return d.goneAt.After(d.last().from) }
+
+// endedAsAsked reports whether the last stream was open when its end was requested. A request may come after the client has given
+// the stream up, or lost it, which a proxy need not report to the service.
 func (d *device) endedAsAsked() bool {
-	if d.goneAt.After(d.lastOpen) {
-		return false
-	}
-	return !d.askedAt.IsZero() && (d.closedAt.IsZero() || d.askedAt.Before(d.closedAt))
+	closed := d.last().to
+	return !d.disconnected() && !d.asked.IsZero() && (closed.IsZero() || d.asked.Before(closed))
 }
 
-// over is the last moment at which the device could be owed a noop.
+// over is the last moment at which a noop could be expected.
 func (d *device) over() time.Time {
-	if d.endedAsAsked() {
-		return d.askedAt
-	}
-	if d.goneAt.After(d.lastOpen) && (d.closedAt.IsZero() || d.goneAt.Before(d.closedAt)) {
+	closed := d.last().to
+	switch {
+	case d.endedAsAsked():
+		return d.asked
+	case d.disconnected() && (closed.IsZero() || d.goneAt.Before(closed)):
 		return d.goneAt
 	}
-	return d.closedAt
+	return closed
 }

@@ -33,12 +33,7 @@ func noticing(after time.Duration, gauge string, within int, outcomes []verdict.
 
 // metrics shows the gauge as Prometheus reads it.
 func (s *service) metrics(w http.ResponseWriter, _ *http.Request) {
-	open, opened := 0, 0
-	for _, d := range s.all() {
-		d.mu.Lock()
-		open, opened = open+btoi(d.end != nil), opened+btoi(d.streams > 0)
-		d.mu.Unlock()
-	}
+	opened, open := s.opened()
 	value := map[string]int{
 		gaugeOpen: open, gaugeTwice: 2*open + 3, gaugeOpened: opened, gaugeLeaky: (open + opened + 1) / 2, gaugeFixed: 7,
 	}[s.Gauge]

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-// Records a run in a terminal, and draws it as an SVG that moves: make recording. The run is a real one; what is drawn is what it
+// Records a run in a terminal, and draws it as an SVG that moves: node tools/recording/record.js docs/recording.svg bin/soak run --connections 1000 --seconds 40 --noop-interval 1 --progress full. The run is a real one; what is drawn is what it
 // wrote, at the time at which it wrote it; but pauses of over a second
 // are shortened, and the verdict comes line by line.
 //

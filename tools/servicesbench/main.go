@@ -96,10 +96,8 @@ func (b *bench) check() (err error) {
 	if b.out, err = filepath.Abs(b.out); err != nil {
 		return err
 	}
-	for _, program := range []string{"soak", "k6", "backend"} {
-		if _, err := os.Stat(filepath.Join(b.root, "bin", program)); err != nil {
-			return fmt.Errorf("bin/%s is missing: `make build` makes it", program)
-		}
+	if err := whatran.CheckBuilt(b.root); err != nil {
+		return err
 	}
 	return os.MkdirAll(b.out, 0o755)
 }
@@ -110,7 +108,8 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	r := report{Schema: 1, Machine: thisMachine(b.root), Ran: whatran.Here(b.root), Suite: b.suite, Load: b.load}
+	ran := whatran.Here(b.root)
+	r := report{Schema: 1, Machine: thisMachine(ran.Commit), Ran: ran, Suite: b.suite, Load: b.load}
 	for _, name := range b.only {
 		b.say("%s …", name)
 		row := b.measure(ctx, name)

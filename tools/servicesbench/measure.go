@@ -40,10 +40,10 @@ func (b *bench) measure(ctx context.Context, name string) (r row) {
 	said, ended := b.soak(ctx, name, c)
 	s.stop()
 	r.outcomeOf(filepath.Join(b.out, "runs", name), said, ended)
-	if r.verdict.Started == 0 {
+	if r.verdict == nil || r.verdict.StartedUnix == 0 {
 		return r
 	}
-	from, to := r.verdict.window()
+	from, to := window(r.verdict)
 	cost, err := s.between(from, to)
 	if err != nil {
 		return r.broke(err)

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
@@ -38,13 +36,9 @@ type machine struct {
 	Date   string `json:"date"`
 }
 
-func thisMachine(root string) machine {
+func thisMachine(commit string) machine {
 	m := resources.ThisMachine()
-	out := machine{m.CPU, m.Cores, m.System, m.Kernel, runtime.Version(), "", time.Now().UTC().Format("2006-01-02 15:04 UTC")}
-	if commit, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil {
-		out.Commit = strings.TrimSpace(string(commit))
-	}
-	return out
+	return machine{m.CPU, m.Cores, m.System, m.Kernel, runtime.Version(), commit, time.Now().UTC().Format("2006-01-02 15:04 UTC")}
 }
 
 // save writes the figures and the table.
@@ -55,7 +49,7 @@ func (r *report) save(dir string) error {
 		return e.Encode(r)
 	}
 	return errors.Join(
-		atomicfile.Write(filepath.Join(dir, "services.json"), figures), atomicfile.Write(filepath.Join(dir, "services.md"), r.write),
+		safefile.Write(filepath.Join(dir, "services.json"), figures), safefile.Write(filepath.Join(dir, "services.md"), r.write),
 	)
 }
 

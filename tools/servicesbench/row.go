@@ -3,19 +3,21 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A row is what is known of one service.
 type row struct {
-	Service  string   `json:"service"`
-	Version  string   `json:"version,omitempty"`
-	Settings string   `json:"settings,omitempty"`
-	Traits   traits   `json:"traits"`
-	Began    string   `json:"began"`
-	Verdict  string   `json:"verdict"`            // pass, fail, invalid; "" without a run
-	Findings []string `json:"findings,omitempty"` // in sentences: why it did not pass, or could not be measured
-	Opened   int      `json:"streams_opened"`
-	Tables   []table  `json:"tables,omitempty"` // what the suite found
+	Service  string          `json:"service"`
+	Version  string          `json:"version,omitempty"`
+	Settings string          `json:"settings,omitempty"`
+	Traits   traits          `json:"traits"`
+	Began    string          `json:"began"`
+	Verdict  string          `json:"verdict"`            // pass, fail, invalid; "" without a run
+	Findings []string        `json:"findings,omitempty"` // in sentences: why it did not pass, or could not be measured
+	Opened   int             `json:"streams_opened"`
+	Tables   []verdict.Table `json:"tables,omitempty"` // what the suite found
 
 	Received  uint64  `json:"received"`
 	Expected  uint64  `json:"expected"`
@@ -28,10 +30,10 @@ type row struct {
 	Confirmed uint64  `json:"published_confirmed,omitempty"`
 	BehindMS  float64 `json:"published_behind_max_ms,omitempty"` // the schedule
 
-	LatencyMS *quantiles `json:"latency_ms,omitempty"`         // publish to receive
-	LastMS    *quantiles `json:"last_subscriber_ms,omitempty"` // publish to the last subscriber
-	AnswerMS  *quantiles `json:"publish_answer_ms,omitempty"`
-	ConnectMS *quantiles `json:"connect_ms,omitempty"`
+	LatencyMS *verdict.Quantiles `json:"latency_ms,omitempty"`         // publish to receive
+	LastMS    *verdict.Quantiles `json:"last_subscriber_ms,omitempty"` // publish to the last subscriber
+	AnswerMS  *verdict.Quantiles `json:"publish_answer_ms,omitempty"`
+	ConnectMS *verdict.Quantiles `json:"connect_ms,omitempty"`
 
 	Cost             Cost    `json:"cost"`
 	KBPerStream      float64 `json:"kb_per_stream"`
@@ -42,7 +44,7 @@ type row struct {
 	GeneratorStallMS float64 `json:"generator_stall_max_ms"`
 	Saturated        bool    `json:"generator_starved"`
 
-	verdict verdict
+	verdict *verdict.Verdict // nil: the run left none
 }
 
 // broke makes the row one of a service that could not be measured.
@@ -58,17 +60,23 @@ func (r *row) outcomeOf(run string, said []byte, ended error) {
 		r.Findings = append(r.Findings, fmt.Sprintf("the soak ended without a verdict (%v): %s", ended, lastLine(said)))
 		return
 	}
-	r.verdict, r.Verdict, r.Opened, r.Tables = v, v.Verdict, v.Connections.Opened, v.Tables
-	r.Findings = append(r.Findings, v.findings()...)
+	r.verdict, r.Verdict, r.Opened, r.Tables = v, string(v.Verdict), v.Connections.Opened, v.Tables
+	r.Findings = append(r.Findings, unmet(v)...)
 	m := v.Messages
 	r.Received, r.Expected, r.Lost, r.Repeated = m.Received, m.Expected, m.Missed, m.Duplicated+m.Repeated
 	r.Reordered, r.Corrupted, r.Late = m.Reordered, m.Corrupted, m.Late
-	r.LatencyMS, r.LastMS, r.ConnectMS = v.LatencyMS, m.Last, v.ConnectMS
+	r.LastMS = m.LastSubscriberMS
+	if l := v.LatencyMS; l != nil {
+		r.LatencyMS = &l.Quantiles
+	}
+	if v.ConnectMS != (verdict.Quantiles{}) {
+		r.ConnectMS = &v.ConnectMS
+	}
 	if p := m.Published; p != nil {
 		r.Planned, r.Confirmed, r.BehindMS, r.AnswerMS = p.Planned, p.Confirmed, p.MaxLagMS, &p.AnswerMS
 	}
 	r.GeneratorStallMS, r.Saturated = v.Generator.StallMaxMS, v.Generator.Saturated
-	r.GeneratorPercent = 100 * v.Generator.CPUSeconds / (v.Ended - v.Started)
+	r.GeneratorPercent = 100 * v.Generator.CPUSeconds / (v.EndedUnix - v.StartedUnix)
 }
 
 // charge divides what the service took among its streams and messages.
@@ -80,7 +88,10 @@ func (r *row) charge(c Cost) {
 		r.PerStreamHour = c.CPUSeconds / c.WindowS / streams * 3600
 	}
 	r.CorePercent = 100 * c.CPUSeconds / c.WindowS
-	if rate := r.verdict.perSecond(); rate > 0 {
+	if r.verdict == nil {
+		return
+	}
+	if rate := perSecond(r.verdict); rate > 0 {
 		r.MicrosPerMessage = 1e6 * c.CPUSeconds / c.WindowS / rate
 	}
 }

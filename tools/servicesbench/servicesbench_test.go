@@ -73,7 +73,7 @@ func TestRow(t *testing.T) {
 	r.outcomeOf(run, nil, nil)
 	require.Equal(t, []string{"one", "messages missed: 10 (limit: 0)"}, r.Findings)
 	require.Equal(t, []uint64{950, 960, 10, 3, 3}, []uint64{r.Received, r.Expected, r.Lost, r.Repeated, r.Reordered})
-	from, to := r.verdict.window()
+	from, to := window(r.verdict)
 	require.Equal(t, []int64{1025, 1097}, []int64{from.Unix(), to.Unix()})
 	r.charge(Cost{IdleBytes: 1 << 20, HeldBytes: 1<<20 + 20<<10, CPUSeconds: 7.2, WindowS: 72, Load: 1.5})
 	require.InDelta(t, 2, r.KBPerStream, 1e-9)

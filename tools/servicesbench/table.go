@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
@@ -24,7 +25,7 @@ func (r *report) write(w io.Writer) error {
 	s.WriteString("| service | verdict | received | lost | repeated | reordered | published → received, ms (p50 / p99 / max) | → last subscriber | publish answered, ms (p99) |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range r.Rows {
 		line(&s, row.Service, row.named(), row.of(row.Received), row.of(row.Lost), row.of(row.Repeated), row.of(row.Reordered),
-			row.LatencyMS.text(), row.LastMS.text(), row.AnswerMS.p99())
+			threeOf(row.LatencyMS), threeOf(row.LastMS), p99(row.AnswerMS))
 	}
 	r.found(&s)
 	s.WriteString("\n| service | KB per stream | idle, MB | % of a core | µs per message | CPU s per stream and hour | connect, ms (p99) | load generator, % of a core | load average |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -104,7 +105,7 @@ func (r *row) of(n uint64) string {
 }
 
 func (r *row) costs() []string {
-	out := []string{r.Service, "", "", "", "", "", r.ConnectMS.p99(), "", ""}
+	out := []string{r.Service, "", "", "", "", "", p99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
 		out[7] = short(r.GeneratorPercent)
 		if r.Saturated {
@@ -118,15 +119,15 @@ func (r *row) costs() []string {
 	return out
 }
 
-// text is p50, p99 and the largest.
-func (q *quantiles) text() string {
+// threeOf is p50, p99 and the largest.
+func threeOf(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}
 	return short(q.P50) + " / " + short(q.P99) + " / " + short(q.Max)
 }
 
-func (q *quantiles) p99() string {
+func p99(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}

@@ -2,6 +2,7 @@
 package whatran
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -36,6 +37,16 @@ func Here(root string) *Ran {
 		K6:    release.FindString(said(exec.Command(filepath.Join(root, "bin", "k6"), "version"))),
 		Nginx: release.FindString(said(exec.Command("nginx", "-v"))),
 	}
+}
+
+// CheckBuilt checks that the programs of the repository at root are built.
+func CheckBuilt(root string) error {
+	for _, program := range []string{"soak", "k6", "backend"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
+			return fmt.Errorf("bin/%s is missing; run `make build`", program)
+		}
+	}
+	return nil
 }
 
 func said(c *exec.Cmd) string {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"text/template"
@@ -36,8 +35,7 @@ var words = template.FuncMap{
 	"declared": func(s plan.Setting) string {
 		return cmp.Or(s.ScriptHelp, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
 	},
-	"property": func(s plan.Setting) string { return strings.TrimSuffix(s.Script, "?") },
-	"alone":    func(s plan.Setting) any { return cmp.Or(s.WithoutSoak, reflect.ValueOf(s.Value).Elem().Interface()) },
+	"property": func(s plan.Setting) string { name, _ := s.Property(); return name },
 	"typescript": func(kind string) string {
 		return map[string]string{"bool": "boolean", "string": "string", "int": "number", "float64": "number"}[kind]
 	},

@@ -11,12 +11,12 @@ import (
 // account is the ledger of messages, per runner and in total, beside what the server says.
 func (s *subject) account() Section {
 	t := Table{Columns: columns("runner", "host", "state", "#connections")}
-	for _, n := range s.v.Noops.Each() {
+	for _, n := range s.v.Messages.Each() {
 		if s.counted() {
 			t.Columns = append(t.Columns, columns("#"+n.Name)...)
 		}
 	}
-	if !s.described() {
+	if s.v.Server.Known {
 		t.Columns = append(t.Columns, columns("#server sent")...)
 	}
 	add := func(name, host, state string, connections int, n ledger.Totals, sent uint64) {
@@ -30,28 +30,17 @@ func (s *subject) account() Section {
 			}
 			row = append(row, s.total(total))
 		}
-		if s.described() {
-			t.Rows = append(t.Rows, row)
-			return
-		}
-		server := Cell{Text: "–"}
 		if s.v.Server.Known {
-			server.Text = format.Thousands(sent)
+			row = append(row, Cell{Text: format.Thousands(sent)})
 		}
-		t.Rows = append(t.Rows, append(row, server))
+		t.Rows = append(t.Rows, row)
 	}
 	for _, r := range s.v.Runners {
 		add(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent)
 	}
-	add("all", "", "", s.Merged.Connections.Len(), s.v.Noops.Totals, s.v.Server.Sent)
-	out := Section{ID: "account", Title: "Every " + s.v.Plan.Noun() + " accounted for", Short: s.nouns(true), Tables: []Table{t}}
-	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
-	switch {
-	case s.described():
-		s.accountOfMessages(&out)
-	case !s.v.Server.Known:
-		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Client()+" alone.")
-	}
+	add("all", "", "", s.Merged.Connections.Len(), s.v.Messages.Totals, s.v.Server.Sent)
+	out := Section{ID: "account", Title: "Every " + s.v.Service.Noun() + " accounted for", Short: s.nouns(true), Tables: []Table{t}}
+	s.accountOfMessages(&out)
 	if t, ok := s.findings(); ok {
 		out.Tables = append(out.Tables, t)
 	}
@@ -72,26 +61,29 @@ func (s *subject) findings() (t Table, ok bool) {
 	return t, n > 0
 }
 
-// arithmetic is docs/math.md with this run's numbers, which is about noops.
+// arithmetic is docs/math.md with the numbers of this run, if messages are expected by interval.
 func (s *subject) arithmetic() Section {
-	if s.described() {
+	if !s.v.Service.ByInterval() {
 		return Section{}
 	}
-	p, n := s.v.Plan, s.v.Noops
+	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)
 	per := p.NoopsPerConnection()
 	product := uint64(max(per*p.Connections, 0))
 	held := p.Hold().Seconds()
 	t := Table{Columns: columns("what", "how", "#this run")}
 	add := func(name, how, value string) { t.Rows = append(t.Rows, cells(name, how, value)) }
 	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), duration(1000*held))
-	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
-	add("noops of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
-	add("noops that were owed", "what each stream owed while it was held, summed", format.Thousands(n.Expected))
+	add(nouns+" of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
+	add(nouns+" of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
+	add(nouns+" that were expected", "summed over all streams, while each was open", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("beyond the product", explain(difference, p.Connections), plus(format.Thousands(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
-	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
-	add("payload of the bare noop", "9 bytes (data: 0 and two line ends) × received", memory(9*float64(n.Received)/(1<<20)))
+	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
+	if data := s.v.Service.Data; data != "" {
+		size := len("data: \n\n") + len(data)
+		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line ends) × received", size, data), memory(float64(size)*float64(n.Received)/(1<<20)))
+	}
 	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
 		size := eventSize(per)
 		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(per)), memory(float64(size)*float64(n.Received)/(1<<20)))
@@ -105,9 +97,9 @@ func explain(difference, connections int) string {
 	case difference == 0:
 		return "none"
 	case difference > 0 && difference <= connections:
-		return "streams that caught one noop more: the interval does not divide the time held, or the end took a moment"
+		return "streams that received one message more: the interval does not divide the time held, or the end took a moment"
 	case difference > 0:
-		return "streams were held longer, or noops came more often, than planned"
+		return "streams were held longer, or messages came more often, than planned"
 	}
 	return "connections that opened late, were without a stream for a while, or were not held to the end"
 }

@@ -55,36 +55,34 @@ func (s *subject) banner() Banner {
 
 // countTiles are what became of connections and messages.
 func (s *subject) countTiles() []Tile {
-	v, c, n := s.v, s.v.Connections, s.v.Noops
+	v, c := s.v, s.v.Connections
 	open := ""
 	if v.Held != nil {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
 	held := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
-	if s.described() {
-		return append([]Tile{held}, s.messageTiles()...)
-	}
-	tiles := []Tile{
-		held,
-		s.received(n.Totals),
-		ofAll(Tile{Name: "noops missed", Value: format.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected"}, n.Expected, n.Missed == 0),
-		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},
-	}
-	server := Tile{Name: "the server's count", Value: "unknown", Note: "it shows no ledger"}
+	tiles := append([]Tile{held}, s.messageTiles()...)
 	if v.Server.Known {
-		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(v.Server.Sent), Tone: Good}
-		if !v.Server.Agrees {
-			server.Value, server.Tone = "differs", Bad
-		}
-		if v.Server.Partial(n.Received) {
-			server.Note = "its ledger has " + format.Thousands(v.Server.Sent) + " of them"
-		}
-		if v.Server.Confirms {
-			server.Value, server.Tone = "confirms the faults", ""
-		}
+		tiles = append(tiles, s.serverTile())
 	}
-	return append(tiles, server)
+	return tiles
+}
+
+// serverTile compares the server's own count with what arrived.
+func (s *subject) serverTile() Tile {
+	server := s.v.Server
+	t := Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}
+	if server.Partial(s.v.Messages.Received) {
+		t.Note = "its ledger has " + format.Thousands(server.Sent) + " of them"
+	}
+	switch {
+	case server.Confirms:
+		t.Value, t.Tone = "confirms the faults", ""
+	case !server.Agrees:
+		t.Value, t.Tone = "differs", Bad
+	}
+	return t
 }
 
 // received returns the tile of received messages. It is good only if all planned messages were expected: streams that did not

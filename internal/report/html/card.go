@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,21 +22,22 @@ func (s *subject) card() Section {
 	target += s.v.Redirected()
 	reconnect := "no: a lost stream stays lost"
 	if p.Reconnect {
-		reconnect = "yes, by Last-Event-ID, and may be away for any time"
-		if limit, ok := p.MaxOutage(); ok {
-			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", format.Duration(limit))
+		reconnect = "yes, without resuming"
+		if service := &s.v.Service; service.Resumes() {
+			reconnect = "yes, by " + cmp.Or(service.Resume, "Last-Event-ID")
 		}
-	}
-	ids := "device ids"
-	if s.described() {
-		ids, reconnect = "streams", strings.Replace(reconnect, "by Last-Event-ID", "as the description of the service says", 1)
+		outage := "any time"
+		if limit, ok := p.MaxOutage(); ok {
+			outage = format.Duration(limit)
+		}
+		reconnect += ", after an outage of at most " + outage
 	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), duration(1000*float64(p.Seconds)), verdict.Rhythm(&p, s.v.Counting())),
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), duration(1000*float64(p.Seconds)), verdict.Rhythm(&p, &s.v.Service)),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,
-		ids, fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
+		"clients", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", format.Moment(s.v.StartedUnix),

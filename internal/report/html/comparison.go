@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sse-soak/sse-soak/internal/baseline"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -44,28 +44,28 @@ func (s *subject) comparison() Section {
 	return out
 }
 
-var outcomes = map[baseline.Outcome]Cell{
-	baseline.Same: {Text: "same"}, baseline.Better: {Text: "better", Tone: Good}, baseline.Worse: {Text: "regression", Tone: Bad}, baseline.Unsure: {Text: "unsure", Tone: Doubt},
+var outcomes = map[compare.Outcome]Cell{
+	compare.Same: {Text: "same"}, compare.Better: {Text: "better", Tone: Good}, compare.Worse: {Text: "regression", Tone: Bad}, compare.Unsure: {Text: "unsure", Tone: Doubt},
 }
 
 // changes are what more runs of the plan say of this one, by metric; none with fewer than three in all.
 // The notes of the section say what they rest on.
-func (s *subject) changes(out *Section) map[string]baseline.Change {
+func (s *subject) changes(out *Section) map[string]compare.Change {
 	b := s.Baseline
-	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, baseline.Tolerance)
+	c, err := compare.Compare(b.Old, []compare.Run{*b.This}, compare.Tolerance)
 	if err != nil {
 		out.Notes = []string{fmt.Sprintf("What is noise is not known: %v.", err)}
 		return nil
 	}
 	out.Notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
-		len(b.Old), 100*baseline.Tolerance)}
+		len(b.Old), 100*compare.Tolerance)}
 	for _, what := range c.Blind {
 		out.Notes = append(out.Notes, "Not seen: "+what+".")
 	}
 	for _, w := range c.Warnings {
 		out.Notes = append(out.Notes, "Warning: "+w+".")
 	}
-	changes := map[string]baseline.Change{}
+	changes := map[string]compare.Change{}
 	for _, change := range c.Changes {
 		changes[change.Name] = change
 	}
@@ -73,7 +73,7 @@ func (s *subject) changes(out *Section) map[string]baseline.Change {
 }
 
 // noise is where a metric falls without a change: the band, or what the old runs had of a fault.
-func noise(c baseline.Change) string {
+func noise(c compare.Change) string {
 	switch {
 	case c.Band != nil:
 		return Metric(c.Metric, max(c.Band.Low, 0)) + " to " + Metric(c.Metric, c.Band.High)

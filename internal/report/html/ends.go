@@ -98,7 +98,7 @@ func (s *subject) ends() Section {
 	out.addGroups(held, "Streams", "how they ended", "held", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "what", "out for", planned)
-	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Noops.Expected))
+	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
 		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of "+s.nouns(false)+" in the ledger above are whole.")
 	}

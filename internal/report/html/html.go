@@ -10,9 +10,9 @@ package html
 import (
 	"io"
 
-	"github.com/sse-soak/sse-soak/internal/baseline"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -45,9 +45,9 @@ type Circumstances struct {
 
 // A Baseline is what a run is compared with.
 type Baseline struct {
-	Against *baseline.Run  // the one run to show differences from; nil: there is none
-	Old     []baseline.Run // the runs that say what is noise, Against among them
-	This    *baseline.Run
+	Against *compare.Run  // the one run to show differences from; nil: there is none
+	Old     []compare.Run // the runs that say what is noise, Against among them
+	This    *compare.Run
 	Why     string // why there is none, in a sentence
 }
 

@@ -27,7 +27,7 @@ func (s *subject) lateness() Section {
 	}
 	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
-		h, name := l.Histogram, "latency (above the fastest "+s.v.Plan.Noun()+")"
+		h, name := l.Histogram, "latency (above the fastest "+s.v.Service.Noun()+")"
 		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
 			h, name = shard.NewHistogram(), "latency (receive − send)"
 			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
@@ -35,13 +35,13 @@ func (s *subject) lateness() Section {
 		all = append(all, distribution{name, h})
 	}
 	s.distributions(&out, all, "lateness")
-	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Plan.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
+	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Service.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
 	return out
 }
 
 // distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.
 func (s *subject) distributions(out *Section, all []distribution, heated string) {
-	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Plan.Noun() + " (after headers)", s.Merged.FirstNoop})
+	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
 	t := Table{Columns: columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range all {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sse-soak/sse-soak/internal/slope"
+	"github.com/sse-soak/sse-soak/internal/resources"
 )
 
 const (
@@ -59,12 +59,12 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 	for i := range hours {
 		hours[i] = float64(i) * float64(step) / 3600
 	}
-	growth, ok := slope.Of(slope.Means(hours, values[from:to], leakMeans))
+	growth, ok := resources.SlopeOf(resources.Means(hours, values[from:to], leakMeans))
 	if !ok {
 		return nil
 	}
 	quarter := (to - from) / 4
-	first, last := slope.Median(known(values, from, from+quarter)), slope.Median(known(values, to-quarter, to))
+	first, last := resources.Median(known(values, from, from+quarter)), resources.Median(known(values, to-quarter, to))
 	change := last - first
 	reads, tone := "flat", Good
 	switch enough := math.Abs(change) > max(leakMiB, leakShare*first); {

@@ -14,34 +14,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// described says that the service is described, and not noop.
-func (s *subject) described() bool { return s.v.Plan.Described() }
-
-// counted says that messages are counted.
-func (s *subject) counted() bool { return s.v.Counting() != shard.CountsNothing }
+// counted reports whether messages are counted.
+func (s *subject) counted() bool { return s.v.Service.Counted() }
 
 // sinceSent says that how late a message is counts from its sending, and not from the interval.
 func (s *subject) sinceSent() bool {
-	return s.described() && s.v.Counting() != shard.CountsInterval
+	return !s.v.Service.ByInterval()
 }
 
 // nouns is what the messages of the service are called, as the first word of a sentence or not.
 func (s *subject) nouns(first bool) string {
-	noun := s.v.Plan.Noun() + "s"
+	noun := s.v.Service.Noun() + "s"
 	if first {
 		return strings.ToUpper(noun[:1]) + noun[1:]
 	}
 	return noun
 }
 
-// service names what was soaked, "" where that is noop.
+// service names the service and its description.
 func (s *subject) service() string {
-	if !s.described() {
-		return ""
-	}
 	text := s.v.Plan.ServiceName()
-	if d := s.Merged.Service; d != nil {
-		text += fmt.Sprintf(" (description sha256 %.12s)", d.SHA256)
+	if hash := s.v.Service.SHA256; hash != "" {
+		text += fmt.Sprintf(" (description sha256 %.12s)", hash)
 	}
 	return text
 }
@@ -66,7 +60,7 @@ func (s *subject) latenessName() string {
 }
 
 func (s *subject) endedWell() string {
-	if s.described() {
+	if s.v.Service.EndRequest == "" {
 		return "held to the end"
 	}
 	return "ended by the server when asked to"
@@ -86,12 +80,12 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	if s.counted() {
 		tiles = append(tiles,
 			s.received(m.Totals),
-			ofAll(Tile{Name: "messages missed", Value: format.Thousands(m.Missed), Note: share(float64(m.Missed), float64(m.Expected)) + " of the expected"}, m.Expected, m.Missed == 0))
+			ofAll(Tile{Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: share(float64(m.Missed), float64(m.Expected)) + " of the expected"}, m.Expected, m.Missed == 0))
 	} else {
-		tiles = append(tiles, Tile{Name: "messages", Value: "not checked", Note: cmp.Or(strings.Join(report.Beside(m), ", "), "nothing came"), Tone: Doubt})
+		tiles = append(tiles, Tile{Name: s.nouns(false), Value: "not checked", Note: cmp.Or(strings.Join(report.Beside(m), ", "), "nothing came"), Tone: Doubt})
 	}
 	switch l := s.v.LatencyMS; {
-	case s.v.Counting() == shard.CountsInterval:
+	case s.v.Service.ByInterval():
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: duration(s.v.LatenessMS.P99), Note: "at most " + duration(s.v.LatenessMS.Max)})
 	case l != nil:
 		tiles = append(tiles, Tile{Name: "latency p99", Value: duration(l.P99), Note: s.latencyName() + "; at most " + duration(l.Max)})
@@ -224,10 +218,10 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	switch {
 	case sent != nil:
 		expected, note = perWindow(sent.owed, width), fmt.Sprintf("in each %d s, against what was published × the streams of its topic", width*int(step))
-	case s.v.Counting() == shard.CountsNumbers:
+	case s.v.Service.Counts == shard.CountsNumbers:
 		expected, note = nil, fmt.Sprintf("in each %d s", width*int(step))
 	}
-	out.add(&Chart{ID: "noops", Title: "Messages", Note: note, Wide: true},
+	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
 		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
 	if sent != nil {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},

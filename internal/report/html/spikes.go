@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/slope"
+	"github.com/sse-soak/sse-soak/internal/resources"
 )
 
 // A spike is a stretch of points in which a signal is far above its own median.
@@ -66,16 +66,16 @@ func (s *subject) findSpikes() []spike {
 
 func (g *signal) spikes() (out []spike) {
 	values := known(g.values, 0, len(g.values))
-	if len(values) < slope.Least {
+	if len(values) < resources.LeastPoints {
 		return nil
 	}
-	g.usual = slope.Median(values)
+	g.usual = resources.Median(values)
 	away := make([]float64, len(values))
 	for i, v := range values {
 		away[i] = math.Abs(v - g.usual)
 	}
 	const normal = 1.4826 // median deviation to standard deviation
-	limit := g.usual + max(outlier*normal*slope.Median(away), g.floor)
+	limit := g.usual + max(outlier*normal*resources.Median(away), g.floor)
 	for i, v := range g.values {
 		if math.IsNaN(v) || v <= limit {
 			continue

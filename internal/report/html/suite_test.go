@@ -83,7 +83,7 @@ func TestPageOfASuite(t *testing.T) {
 	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
 	require.Equal(t, 1, doc.Find("#curves figure").Length())
 	require.Contains(t, doc.Find("#spikes").Text(), "the stage 20/s")
-	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-noops"} {
+	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
 		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
 	}
 }

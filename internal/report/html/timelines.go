@@ -1,7 +1,6 @@
 package html
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -22,13 +21,7 @@ func (s *subject) timelines() Section {
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
 		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
 	s.cutsOverTime(&out)
-	if s.described() {
-		s.messagesOverTime(&out, width)
-	} else {
-		expected, received := s.noopsPer(width)
-		out.add(&Chart{ID: "noops", Title: "Noops", Note: fmt.Sprintf("in each %d s, against open connections × %d / %v", width*int(step), width*int(step), s.v.Plan.NoopInterval), Wide: true},
-			over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
-	}
+	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
 	if s.sinceSent() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"

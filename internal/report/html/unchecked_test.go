@@ -14,7 +14,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	t.Parallel()
 	r := madeUp(20, 60)
 	m := r.Merged
-	m.Plan.Service, m.Service = "sse", &shard.Service{Name: "sse", Counts: shard.CountsNothing}
+	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", Counts: shard.CountsNothing}
 	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
 	for i := range m.Connections.Len() {
 		c := m.Connections.Edit(i)

@@ -31,10 +31,21 @@ const (
 	Close
 	// End ends the stream as a service would that means it, in place of the message.
 	End
+	// ResetAfter sends the message, and ends the stream by a TCP reset after Wait.
+	ResetAfter
+	// Truncate ends the connection in the middle of the message.
+	Truncate
+	// Vanish sends the message and then nothing, but leaves the connection open.
+	Vanish
+	// Pause sends the message, and all that follows, only after Wait.
+	Pause
 )
 
 func (k Kind) String() string {
-	names := []string{"", "lose", "repeat", "swap", "no number", "other digit", "other marker", "other time", "garble", "reset", "close", "end"}
+	names := []string{
+		"", "lose", "repeat", "swap", "no number", "other digit", "other marker", "other time", "garble", "reset", "close", "end",
+		"reset after", "truncate", "vanish", "pause",
+	}
 	if k < 1 || int(k) >= len(names) {
 		return fmt.Sprintf("fault %d", int(k))
 	}
@@ -47,12 +58,17 @@ type Fault struct {
 	Kind Kind
 	// Topic, where it is not empty, leaves the streams of other topics alone; Stream then counts those of this one.
 	Topic string
+	// Client, where it is not empty, leaves the streams of other clients alone: it is the parameter id of their URL.
+	Client string
 	// Stream is the one that is concerned; 0: every one.
 	Stream int
 	// Message is the one that is concerned; 0: the first.
 	Message int
 	// Number, where it is not 0, names the message by its number instead.
 	Number int64
+	// Once leaves a stream alone if the fault has concerned another one.
+	Once bool
+	Wait time.Duration
 }
 
 // PublishKind is what is done to a request that publishes.
@@ -103,4 +119,7 @@ type Deed struct {
 	// Stream and Path say which stream it was, in the order of all streams.
 	Stream int
 	Path   string
+	// Client is the parameter id of the stream's URL, Message the place of the message in the stream, from 1.
+	Client  string
+	Message int
 }

@@ -29,6 +29,10 @@ type Options struct {
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
+	// Did, where it is not nil, is called with each deed. It must not call the proxy.
+	Did func(Deed)
+	// ByteByByte sends every byte to clients on its own. Merged joins what the service sends within some milliseconds.
+	ByteByByte, Merged bool
 }
 
 // Proxy is a proxy that runs.
@@ -39,7 +43,8 @@ type Proxy struct {
 	server  *http.Server
 	ended   chan struct{}
 
-	mutex     sync.Mutex // of what follows
+	mutex     sync.Mutex   // of what follows
+	struck    map[int]bool // faults with Once that have concerned a stream, by their index
 	streams   int
 	places    map[string]int // streams of each topic
 	published int
@@ -60,10 +65,17 @@ func Start(service string, o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, places: map[string]int{}, ended: make(chan struct{})}
+	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, places: map[string]int{}, struck: map[int]bool{}, ended: make(chan struct{})}
+	if o.ByteByByte {
+		l = slowListener{l}
+	}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
+	if o.Merged {
+		transport.DialContext = dialMerged
+	}
 	through := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport:      &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute},
+		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: p.response,
 		// What the service does not answer, the proxy does not either.
@@ -127,6 +139,18 @@ func (p *Proxy) did(d Deed) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.deeds = append(p.deeds, d)
+	if p.options.Did != nil {
+		p.options.Did(d)
+	}
+}
+
+// first reports whether the fault of that index has concerned no stream so far.
+func (p *Proxy) first(fault int) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	struck := p.struck[fault]
+	p.struck[fault] = true
+	return !struck
 }
 
 // place is that of a stream among those of its topic.
@@ -194,6 +218,7 @@ func (p *Proxy) response(r *http.Response) error {
 	}
 	s := &stream{
 		proxy: p, from: r.Body, conn: connOf(r.Request), path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
+		gone: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
 	}
 	s.topic = topicOf(s.path)
 	if s.topic != "" {

@@ -194,32 +194,58 @@ func TestFaultsOfAStream(t *testing.T) {
 			deeds := p.Deeds()
 			require.Len(t, deeds, 1)
 			deeds[0].At = time.Time{}
-			require.Equal(t, Deed{Fault: c.kind, Topic: "soak-topic-3", Number: 2, Next: c.next, Stream: 2, Path: "/sub/soak-topic-3"}, deeds[0])
+			require.Equal(t, Deed{Fault: c.kind, Topic: "soak-topic-3", Number: 2, Next: c.next, Stream: 2, Path: "/sub/soak-topic-3", Message: 2}, deeds[0])
 			require.Equal(t, 3, p.Streams())
 		})
 	}
 }
 
 func TestCuts(t *testing.T) {
-	for kind, want := range map[Kind]error{Reset: syscall.ECONNRESET, Close: io.ErrUnexpectedEOF, End: io.EOF} {
-		t.Run(kind.String(), func(t *testing.T) {
+	for _, c := range []struct {
+		kind Kind
+		want error
+		rest string
+	}{
+		{Reset, syscall.ECONNRESET, ""}, {Close, io.ErrUnexpectedEOF, ""}, {End, io.EOF, ""},
+		{ResetAfter, syscall.ECONNRESET, message(2)}, {Truncate, io.ErrUnexpectedEOF, message(2)[:len(message(2))/2]},
+	} {
+		t.Run(c.kind.String(), func(t *testing.T) {
 			f := newFeed(t)
-			p := proxy(t, f, Options{Faults: []Fault{{Kind: kind, Message: 2}}})
+			p := proxy(t, f, Options{Faults: []Fault{{Kind: c.kind, Message: 2, Once: true, Wait: 50 * time.Millisecond}}})
 			s := subscribe(t, p, "a-topic-1")
 			f.send("a-topic-1", message(1))
 			s.gets(t, message(1))
 			f.send("a-topic-1", message(2)+message(3))
 			require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
-			require.ErrorIs(t, s.end(), want)
-			require.Equal(t, message(1), s.got())
+			require.ErrorIs(t, s.end(), c.want)
+			require.Equal(t, message(1)+c.rest, s.got())
 			require.Len(t, p.Deeds(), 1)
 			require.Equal(t, int64(2), p.Deeds()[0].Number)
-			// It connects again, as another stream: its first message passes.
+			// It connects again, as another stream: the fault was for one.
 			s = subscribe(t, p, "a-topic-1")
-			f.send("a-topic-1", message(4))
-			s.gets(t, message(4))
+			f.send("a-topic-1", message(4)+message(5))
+			s.gets(t, message(4)+message(5))
 		})
 	}
+}
+
+// A client that a fault does not name receives everything, however the proxy passes it on.
+func TestAStreamThatVanishesOrPauses(t *testing.T) {
+	f := newFeed(t)
+	p := proxy(t, f, Options{
+		Faults:     []Fault{{Kind: Vanish, Client: "a", Message: 2}, {Kind: Pause, Client: "b", Message: 2, Wait: 200 * time.Millisecond}},
+		ByteByByte: true, Merged: true,
+	})
+	vanishes, pauses, other := subscribe(t, p, "all?id=a"), subscribe(t, p, "all?id=b"), subscribe(t, p, "all?id=c")
+	f.send("all", message(1))
+	pauses.gets(t, message(1))
+	began := time.Now()
+	f.send("all", message(2)+message(3))
+	other.gets(t, message(1)+message(2)+message(3))
+	pauses.gets(t, message(1)+message(2)+message(3))
+	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond)
+	vanishes.gets(t, message(1)+message(2))
+	require.NoError(t, vanishes.end())
 }
 
 // A fault of a topic concerns its streams alone, also where the topic stands in the messages only; a number names a

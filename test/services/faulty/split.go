@@ -2,11 +2,23 @@ package faulty
 
 import "bytes"
 
-// splitter takes a stream of events apart without changing a byte: joined, what it gives is what it was given. It knows
-// the line ends \n and \r\n; the standard's third, a lone \r, no service here sends.
+// splitter takes a stream of events apart without changing a byte: joined, what it gives is what it was given. All lines of a stream
+// end like its first one: with \n, \r\n or \r.
 type splitter struct {
 	rest  []byte // a line or a block that is not whole yet
 	lines int    // bytes of rest that are whole lines
+	last  byte   // of each line; 0: not known yet
+}
+
+// lastOfLine finds out how lines end. It returns 0 until the byte after the first \r is there.
+func (s *splitter) lastOfLine() byte {
+	switch i := bytes.IndexAny(s.rest, "\r\n"); {
+	case i < 0 || s.rest[i] == '\r' && i == len(s.rest)-1:
+		return 0
+	case s.rest[i] == '\r' && s.rest[i+1] != '\n':
+		return '\r'
+	}
+	return '\n'
 }
 
 // add takes bytes as they came, and calls whole for each block that they complete, with the blank line at its end. A
@@ -14,9 +26,12 @@ type splitter struct {
 // there: a heartbeat may be no more than that. What whole is given is valid until it returns.
 func (s *splitter) add(p []byte, whole func(part []byte)) {
 	s.rest = append(s.rest, p...)
+	if s.last == 0 {
+		s.last = s.lastOfLine()
+	}
 	begin := 0
-	for {
-		end := bytes.IndexByte(s.rest[s.lines:], '\n')
+	for s.last != 0 {
+		end := bytes.IndexByte(s.rest[s.lines:], s.last)
 		if end < 0 {
 			break
 		}

@@ -16,9 +16,11 @@ var errCut = errors.New("the proxy cut this stream")
 type stream struct {
 	proxy  *Proxy
 	from   io.ReadCloser
-	conn   net.Conn // of the subscriber
-	number int      // among all streams
+	conn   net.Conn        // of the subscriber
+	gone   <-chan struct{} // closed when the subscriber has gone
+	number int             // among all streams
 	path   string
+	client string
 	topic  string
 	place  int // among the streams of the topic; 0 while that is not known
 
@@ -28,12 +30,16 @@ type stream struct {
 	swapped  Deed
 	ready    []byte // to be read
 	chunk    []byte
-	ended    error // after what is ready
+	ended    error  // after what is ready
+	then     func() // called once all that is ready was read
 }
 
 // Read gives what came, whole blocks and comments as soon as they are there.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.ready) == 0 {
+		if s.then != nil {
+			s.then()
+		}
 		if s.ended != nil {
 			return 0, s.ended
 		}
@@ -69,8 +75,11 @@ func (s *stream) part(part []byte) {
 		s.place = s.proxy.place(s.topic)
 	}
 	n := number(part)
-	kind := s.fault(n)
-	deed := Deed{At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path}
+	fault := s.fault(n)
+	kind := fault.Kind
+	deed := Deed{
+		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
+	}
 	if s.held != nil { // the message that it is swapped with, whatever else was to be done to it
 		s.ready = append(append(s.ready, part...), s.held...)
 		s.held = nil
@@ -88,10 +97,27 @@ func (s *stream) part(part []byte) {
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
 		s.ready = append(s.ready, changed(kind, part)...)
 	case Reset:
-		if tcp, ok := s.conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0)
-		}
+		s.reset()
+	case ResetAfter:
+		s.ready = append(s.ready, part...)
 		s.ended = errCut
+		s.then = func() {
+			s.pause(fault.Wait)
+			s.reset()
+			deed.At = time.Now()
+			s.proxy.did(deed)
+		}
+		return
+	case Truncate:
+		s.ready = append(s.ready, part[:len(part)/2]...)
+		s.ended = errCut
+	case Vanish:
+		s.ready = append(s.ready, part...)
+		s.ended = errCut
+		s.then = func() { <-s.gone }
+	case Pause:
+		s.pause(fault.Wait)
+		s.ready = append(s.ready, part...)
 	case Close:
 		s.ended = errCut
 	case End:
@@ -103,9 +129,28 @@ func (s *stream) part(part []byte) {
 	s.proxy.did(deed)
 }
 
-// fault is what is to be done to the message that has just come, with that number; 0 for nothing.
-func (s *stream) fault(n int64) Kind {
-	for _, f := range s.proxy.options.Faults {
+// reset ends the connection of the subscriber by a TCP reset.
+func (s *stream) reset() {
+	if tcp, ok := s.conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	s.ended = errCut
+}
+
+// pause waits, unless the subscriber goes.
+func (s *stream) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.gone:
+	}
+}
+
+// fault is the one that concerns the message that has just come, with that number; the zero value: none.
+func (s *stream) fault(n int64) Fault {
+	for i, f := range s.proxy.options.Faults {
+		if f.Client != "" && f.Client != s.client {
+			continue
+		}
 		place := s.number
 		if f.Topic != "" {
 			if f.Topic != s.topic {
@@ -117,11 +162,11 @@ func (s *stream) fault(n int64) Kind {
 		if f.Number != 0 {
 			concerned = f.Number == n
 		}
-		if concerned && (f.Stream == 0 || f.Stream == place) {
-			return f.Kind
+		if concerned && (f.Stream == 0 || f.Stream == place) && (!f.Once || s.proxy.first(i)) {
+			return f
 		}
 	}
-	return 0
+	return Fault{}
 }
 
 // connKey is of the connection in the context of a request.

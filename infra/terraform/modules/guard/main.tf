@@ -9,7 +9,7 @@ resource "aws_scheduler_schedule_group" "this" {
   name = var.name
 }
 
-# A later end of the hosts, which `make aws-extend` stores. Hosts read it when their time is over.
+# A later end of the hosts, which `bin/soak-aws extend` stores. Hosts read it when their time is over.
 resource "aws_ssm_parameter" "end" {
   #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month, and a date is no secret
   name             = "/${var.name}/end"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs when this host's time is over. It succeeds, and the host lives on, only where `make aws-extend` has stored a
+# Runs when this host's time is over. It succeeds, and the host lives on, only where `bin/soak-aws extend` has stored a
 # later end; whatever fails here ends the host.
 set -euo pipefail
 set -a

@@ -156,7 +156,7 @@ resource "aws_scheduler_schedule" "end" {
     }
   }
 
-  # `make aws-extend` moves it, and no later plan may move it back. A new host gets a new one.
+  # `bin/soak-aws extend` moves it, and no later plan may move it back. A new host gets a new one.
   lifecycle {
     ignore_changes       = [schedule_expression]
     replace_triggered_by = [terraform_data.end[count.index]]

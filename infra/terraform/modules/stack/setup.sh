@@ -37,7 +37,7 @@ secrets='BACKEND_TOKEN|GRAFANA_PASSWORD|PROMETHEUS_PASSWORD'
 infra/compose/env .env
 set_env CONNECTIONS "$CONNECTIONS"
 set_env NOOP_INTERVAL "$NOOP_INTERVAL"
-set_env PUBLIC_URL http://localhost:8080 # where `make aws-open` shows it
+set_env PUBLIC_URL http://localhost:8080 # where `bin/soak-aws open` shows it
 set_env COMPOSE_PROFILES "reference${ALERT_SNS_TOPIC:+,alerts}" # the runners' firewall.tf opens the reference's port to them
 set_env NODE_TEXTFILES /host/var/lib/prometheus/node-exporter # notices.sh writes there
 set_env PROMETHEUS_MEMORY 1g # of 4 GiB

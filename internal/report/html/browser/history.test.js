@@ -1,5 +1,5 @@
 // @ts-check
-// Tests of index.html, the page of all runs: internal/past/browser_test.go writes it.
+// Tests of index.html, the page of all runs: internal/results/browser_test.go writes it.
 import assert from 'node:assert/strict';
 import { basename } from 'node:path';
 import { test } from 'node:test';

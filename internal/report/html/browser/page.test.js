@@ -124,16 +124,16 @@ describe('the charts over time', () => {
   test('zoom together, and back', () =>
     open('hour.html', {}, async (page) => {
       const [whole] = await point(page, 'connections', 0.1);
-      await point(page, 'noops', 0.5);
+      await point(page, 'messages', 0.5);
       await page.mouse.down();
-      const box = await page.locator('#chart-noops .u-over').boundingBox();
+      const box = await page.locator('#chart-messages .u-over').boundingBox();
       assert(box);
       await page.mouse.move(box.x + box.width * 0.75, box.y + box.height / 2, { steps: 5 });
       await page.mouse.up();
       for (const time of await point(page, 'connections', 0.1)) {
         assert(time > whole + 1200, 'half of the hour is out of sight on the left');
       }
-      await page.locator('#chart-noops .u-over').dblclick();
+      await page.locator('#chart-messages .u-over').dblclick();
       const [back] = await point(page, 'connections', 0.1);
       assert(Math.abs(back - whole) <= 10);
     }));

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+func archiveCommand() *cobra.Command {
+	out := plan.DefaultLocal().Out
+	var prometheus, without string
+	cmd := &cobra.Command{
+		Use:   "archive TESTID|DIR [FILE]",
+		Short: "Pack a run and its Prometheus data into one archive",
+		Long: "archive packs the folder of a run, and the data that Prometheus has of its time, into one tar.gz with checksums.\n" +
+			"`soak open` shows it again (docs/archive.md). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
+			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
+			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a\n" +
+			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are replaced.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return usageError{Err: errors.New("name one run, by its test id or its folder, and at most one file for the archive")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+				return usageError{Err: err}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if prometheus == "" {
+				prometheus = os.Getenv("PROMETHEUS_URL")
+			}
+			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, Without: without}
+			to := ""
+			if len(args) == 2 {
+				to = args[1]
+			}
+			return makeArchive(ctx, from, to, cmd.OutOrStdout())
+		},
+	}
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
+	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
+	cmd.Flags().StringVar(&without, "without-prometheus", "", "do not read Prometheus, for this reason, which the archive states")
+	return cmd
+}
+
+// folderOf returns the folder of a run that is named by the folder or by its test id.
+func folderOf(name, out string) string {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		name = filepath.Join(out, name)
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil { // latest
+		return real
+	}
+	return name
+}
+
+func makeArchive(ctx context.Context, from archive.Source, to string, out io.Writer) error {
+	from.Version = version()
+	dotenv := ".env"
+	if compose, err := run.Beside("compose.yaml"); err == nil {
+		dotenv = filepath.Join(filepath.Dir(compose), dotenv)
+	}
+	from.Secrets = archive.NewSecrets(os.Environ(), dotenv, from.Prometheus)
+	var contents archive.Contents
+	var file, where string
+	var err error
+	name := filepath.Base(from.Results) + archive.Suffix
+	if store.IsBucket(to) {
+		var tmp string
+		if tmp, err = os.MkdirTemp("", "soak-archive-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		if path, _, _ := strings.Cut(to, "?"); !strings.HasSuffix(path, archive.Suffix) {
+			to = store.Join(to, name)
+		}
+		where, _, _ = strings.Cut(to, "?")
+		file = filepath.Join(tmp, name)
+		contents, err = uploadArchive(ctx, from, file, to)
+	} else {
+		file = archiveFile(from.Results, to, name)
+		where = file
+		contents, err = archive.Make(ctx, from, file)
+	}
+	if errors.Is(err, archive.ErrHasData) {
+		fmt.Fprintf(out, "archive  %s was kept: %v\ndata     none of Prometheus now: %s\nName another file to make a second archive.\n",
+			where, err, contents.Prometheus.Missing)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range from.Secrets.Common {
+		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was replaced only next to the name of a secret (docs/archive.md)\n", name)
+	}
+	return printContents(out, contents, where, file)
+}
+
+// archiveFile returns the path of a new archive: to, or in the folder to, or next to the folder of the run.
+func archiveFile(results, to, name string) string {
+	if to == "" {
+		return filepath.Join(filepath.Dir(results), name)
+	}
+	if info, err := os.Stat(to); err == nil && info.IsDir() {
+		return filepath.Join(to, name)
+	}
+	return to
+}
+
+// uploadArchive makes an archive in file and uploads it, unless it has no data and the one in the bucket has.
+func uploadArchive(ctx context.Context, from archive.Source, file, to string) (archive.Contents, error) {
+	contents, err := archive.Make(ctx, from, file)
+	if err != nil {
+		return contents, err
+	}
+	if contents.Prometheus.Missing != "" {
+		existing := file + ".existing"
+		if store.Download(ctx, to, existing) == nil && archive.HasData(existing, contents.TestID) {
+			return contents, archive.ErrHasData
+		}
+	}
+	return contents, store.Upload(ctx, file, to)
+}
+
+// printContents prints the files of an archive, and the omitted ones with the reason.
+func printContents(out io.Writer, c archive.Contents, where, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "archive  %s, %s\n", where, format.Bytes(info.Size()))
+	fmt.Fprintf(out, "run      %s: %s, %s to %s\n", c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
+	if p := c.Prometheus; p.Missing == "" {
+		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"),
+			format.Plural(p.Series, "series", "series"), format.Time(p.From), format.Time(p.To))
+	} else {
+		fmt.Fprintf(out, "data     none of Prometheus: %s\n", p.Missing)
+	}
+	if len(c.Redacted) > 0 {
+		fmt.Fprintf(out, "secrets  were replaced in %s\n", strings.Join(c.Redacted, ", "))
+	}
+	for _, sentence := range c.LeftOut {
+		fmt.Fprintf(out, "left out: %s\n", sentence)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/klauspost/compress/snappy"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sse-soak/sse-soak/internal/results/archive"
+)
+
+// runFolder is the folder of a run, with only what an archive needs.
+func runFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run-7")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"testid": "run-7", "verdict": "fail", "started_unix_s": 1700000000, "ended_unix_s": 1700003600}`), 0o600))
+	return dir
+}
+
+// bucketKept makes the bucket "kept", and returns the parameters with which it is found.
+func bucketKept(t *testing.T) string {
+	t.Helper()
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("kept"))
+	server := httptest.NewServer(gofakes3.New(memory).Server())
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+}
+
+func TestArchivesGoToAFileOrABucket(t *testing.T) {
+	query := bucketKept(t)
+	t.Setenv("BACKEND_TOKEN", "soak")
+	run, folder := runFolder(t), t.TempDir()
+	for to, where := range map[string]string{
+		"":                                   filepath.Join(filepath.Dir(run), "run-7.tar.gz"),
+		folder:                               filepath.Join(folder, "run-7.tar.gz"),
+		filepath.Join(folder, "mine.tar.gz"): filepath.Join(folder, "mine.tar.gz"),
+		"s3://kept/archives" + query:         "s3://kept/archives/run-7.tar.gz",
+		"s3://kept/a/b.tar.gz" + query:       "s3://kept/a/b.tar.gz",
+	} {
+		var said bytes.Buffer
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &said))
+		require.Contains(t, said.String(), "BACKEND_TOKEN is a common word or a number")
+		require.Contains(t, said.String(), "archive  "+where+", ")
+		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
+		file := where
+		if to != "" && to[0] == 's' {
+			file += query
+		}
+		said.Reset()
+		require.NoError(t, openArchive(t.Context(), file, "", true, &said))
+		require.Contains(t, said.String(), where)
+	}
+	err := makeArchive(t.Context(), archive.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
+	require.ErrorContains(t, err, "write s3://none/x/run-7.tar.gz: the bucket does not exist")
+}
+
+// Prometheus data ends with its host. So an archive with data outlives a later one without, and a proxy that fails once.
+func TestAnArchiveWithDataIsKept(t *testing.T) {
+	query := bucketKept(t)
+	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
+		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
+	}}}}})
+	require.NoError(t, err)
+	asked := 0
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 2 {
+			http.Error(w, "try again", http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(snappy.Encode(nil, answer))
+	}))
+	t.Cleanup(prometheus.Close)
+	run := runFolder(t)
+	for _, to := range []string{"", "s3://kept/archives" + query} {
+		asked = 0
+		var said bytes.Buffer
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &said))
+		require.Contains(t, said.String(), "data     15 samples", "though one answer of 15 failed")
+		said.Reset()
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Without: "its host is gone"}, to, &said))
+		require.Contains(t, said.String(), "was kept")
+		require.Contains(t, said.String(), "none of Prometheus now: its host is gone")
+		file := filepath.Join(filepath.Dir(run), "run-7.tar.gz")
+		if to != "" {
+			file = strings.Replace(to, "?", "/run-7.tar.gz?", 1)
+		}
+		said.Reset()
+		require.NoError(t, openArchive(t.Context(), file, "", true, &said))
+		require.Contains(t, said.String(), "data     15 samples")
+	}
+}
+
+func TestRunsAreNamedByTheirIDOrFolder(t *testing.T) {
+	t.Parallel()
+	run := runFolder(t)
+	out := filepath.Dir(run)
+	require.NoError(t, os.Symlink("run-7", filepath.Join(out, "latest")))
+	real, err := filepath.EvalSymlinks(run)
+	require.NoError(t, err)
+	for _, name := range []string{run, "run-7", "latest", filepath.Join(out, "latest")} {
+		require.Equal(t, real, folderOf(name, out), name)
+	}
+}
+
+// Without data nothing is started. The unpacked files stay until Ctrl-C.
+func TestOpenWithoutData(t *testing.T) {
+	run := runFolder(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	file := filepath.Join(t.TempDir(), "x.tar.gz")
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- openArchive(ctx, file, "", false, &bytes.Buffer{}) }()
+	require.Eventually(t, func() bool {
+		found, _ := filepath.Glob(filepath.Join(tmp, "soak-open-*", "run", "verdict.json"))
+		return len(found) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, left, fmt.Sprint(left))
+}
+
+// Ctrl-C ends `soak open` at any time. Without a report in the archive it prints how to write one.
+func TestOpenIsInterrupted(t *testing.T) {
+	run := runFolder(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(run, "report.html")))
+	file := filepath.Join(t.TempDir(), "x.tar.gz")
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, openArchive(ctx, file, "", false, &bytes.Buffer{}), context.Canceled)
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, left, fmt.Sprint(left))
+
+	shown, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	_ = openArchive(shown, file, "", false, &out)
+	require.Contains(t, out.String(), "none; run `soak report ")
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+func openCommand() *cobra.Command {
+	var dir string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "open ARCHIVE",
+		Short: "Show an archived run again: its report, and Prometheus and Grafana with its data",
+		Long: "open compares every file of an archive with its checksum, unpacks it, and starts Prometheus (the program, or in Docker) with\n" +
+			"the data of the run and, if there is Docker, Grafana with the dashboards. It ends all of it at Ctrl-C.\n" +
+			"ARCHIVE is a file, or s3://BUCKET/NAME.",
+		Args: oneArg("archive that `soak archive` made"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			err := openArchive(ctx, args[0], dir, check, cmd.OutOrStdout())
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is the way to end it
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "folder for the unpacked files, which stay (default: they are removed at the end)")
+	cmd.Flags().BoolVar(&check, "check", false, "only check the archive, and print its contents")
+	return cmd
+}
+
+func openArchive(ctx context.Context, file, dir string, check bool, out io.Writer) (err error) {
+	tmp, err := os.MkdirTemp("", "soak-open-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	where := file
+	if store.IsBucket(file) {
+		file = filepath.Join(tmp, "archive")
+		if err := store.Download(ctx, where, file); err != nil {
+			return err
+		}
+		where, _, _ = strings.Cut(where, "?")
+	}
+	if dir == "" || check {
+		dir = filepath.Join(tmp, "run")
+	}
+	contents, err := archive.Open(ctx, file, dir)
+	if err != nil {
+		return err
+	}
+	if err := printContents(out, contents, where, file); err != nil || check {
+		return err
+	}
+	report := filepath.Join(dir, results.PageFile)
+	if _, err := os.Stat(report); err == nil {
+		fmt.Fprintf(out, "report   %s\n", report)
+	} else {
+		fmt.Fprintf(out, "report   none; run `soak report %s` to write it\n", dir)
+	}
+	return showData(ctx, contents, dir, tmp, out)
+}
+
+// shownAround is the time before and after the run that Prometheus and Grafana show.
+const shownAround = 30 * time.Second
+
+// showData starts Prometheus and Grafana with the data of an unpacked archive, prints their addresses, and ends them with ctx.
+func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
+	if c.Prometheus.Missing != "" {
+		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")
+		<-ctx.Done()
+		return nil
+	}
+	prometheus, err := archive.StartPrometheus(ctx, tmp)
+	if err != nil {
+		return err
+	}
+	defer prometheus.Stop()
+	started := time.Now()
+	remote, err := archive.NewRemote(prometheus.URL)
+	if err == nil {
+		err = archive.Load(ctx, remote, filepath.Join(dir, archive.ExportFile))
+	}
+	if err != nil {
+		return err
+	}
+	shown := archive.Span{From: c.Started.Add(-shownAround), To: c.Ended.Add(shownAround)}
+	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\n", time.Since(started).Round(100*time.Millisecond), graph(prometheus.URL, shown))
+
+	dashboards, err := run.Beside("grafana", "dashboards", "soak.json")
+	if err == nil {
+		var grafana *archive.Server
+		var boards []archive.Board
+		grafana, boards, err = archive.StartGrafana(ctx, tmp, filepath.Dir(dashboards), prometheus, shown, c.TestID)
+		if err == nil {
+			defer grafana.Stop()
+			for _, b := range boards {
+				fmt.Fprintf(out, "grafana     %s  (%s)\n", b.URL, b.Title)
+			}
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "Grafana was not started: %v\n", err)
+	}
+	fmt.Fprintln(out, "Ctrl-C ends all of it.")
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-prometheus.Done():
+		return fmt.Errorf("process prometheus ended: %s", prometheus.LogEnd())
+	}
+}
+
+// graph returns the address of a graph of the open streams in a Prometheus.
+func graph(prometheus string, shown archive.Span) string {
+	query := url.Values{
+		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {shown.To.UTC().Format(time.DateTime)},
+		"g0.range_input": {fmt.Sprintf("%ds", int(shown.To.Sub(shown.From).Round(time.Second).Seconds()))},
+	}
+	return prometheus + "/graph?" + query.Encode()
+}

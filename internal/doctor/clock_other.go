@@ -1,7 +1,0 @@
-//go:build !linux
-
-package doctor
-
-func clock() Finding {
-	return Finding{About: "clock", Name: "clock", State: Absent, Found: "not known on this system; runs on several machines compare times"}
-}

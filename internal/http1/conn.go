@@ -1,0 +1,142 @@
+// Package http1 is the plain HTTP/1.1 client: its caller keeps the connections and makes one request at a time on each.
+//
+// It sends each request exactly once. The client of net/http may send a request again when a kept connection ends, opens no
+// connection before there is a request, and does not report the idle time of a connection. net/http encodes the requests and
+// parses the responses.
+package http1
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+// A Dialer opens connections.
+type Dialer struct {
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS     func(conn net.Conn, server string) *tls.Conn // the client side, with a server or a proxy of that name
+	MaxHead int                                          // bytes of a response head, interim responses included
+}
+
+var past = time.Unix(1, 0)
+
+// Open connects to the server of a URL, or to a proxy that forwards requests to it, until the deadline. When ctx ends, the opening
+// fails, and so do all reads and writes on the connection later.
+func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, through *proxy.Proxy) (*Conn, error) {
+	opening, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	raw, err := d.Dial(opening, "tcp", through.Address(u))
+	if err != nil {
+		return nil, through.Undialed(err)
+	}
+	stop := interruptAfter(opening, raw)
+	conn, err := through.Reach(opening, raw, d.TLS)
+	if err == nil && u.Scheme == "https" {
+		secure := d.TLS(conn, u.Hostname())
+		conn, err = secure, secure.HandshakeContext(opening)
+	}
+	if !stop() && err == nil {
+		err = opening.Err()
+	}
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	c := NewConn(conn, raw, d.MaxHead)
+	c.ctx, c.stop = ctx, interruptAfter(ctx, raw)
+	_ = c.SetDeadline(deadline) // an error comes again at the write
+	return c, nil
+}
+
+// interruptAfter makes reads and writes fail from the end of ctx on, also those in progress, until stop is called.
+func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
+}
+
+// A Conn is a connection for one request at a time. One goroutine uses it; any goroutine may call Close.
+type Conn struct {
+	conn   net.Conn // of TLS if the URL is https
+	raw    net.Conn // below TLS
+	reader *Reader
+	ended  error // found by Unrequested
+	ctx    context.Context
+	stop   func() bool // ends the wait for ctx
+}
+
+const bufferSize = 4 << 10
+
+// NewConn returns a Conn on an open connection; raw is the connection below TLS, or conn itself.
+func NewConn(conn, raw net.Conn, maxHead int) *Conn {
+	c := &Conn{
+		conn: conn, raw: raw, reader: NewReader(bufferSize, maxHead),
+		ctx: context.Background(), stop: func() bool { return true },
+	}
+	c.reader.Reset(conn)
+	return c
+}
+
+// Write sends a request, or a part of it.
+func (c *Conn) Write(request []byte) (int, error) {
+	c.reader.first = time.Time{}
+	return c.conn.Write(request)
+}
+
+// Head reads the head of the response to a request: see Reader.Head.
+func (c *Conn) Head(asked *http.Request) (*http.Response, error) { return c.reader.Head(asked) }
+
+// FirstByte returns when the first byte of the last head arrived; zero if no byte arrived since the last Write.
+func (c *Conn) FirstByte() time.Time { return c.reader.first }
+
+// Buffered returns the bytes that were read beyond the last head or body.
+func (c *Conn) Buffered() []byte { return c.reader.Buffered() }
+
+// SetDeadline sets the time at which reads and writes fail. Its error is that of the context of Open.
+func (c *Conn) SetDeadline(t time.Time) error {
+	_ = c.raw.SetDeadline(t) // an error comes again at the read or write
+	err := c.ctx.Err()
+	if err != nil {
+		_ = c.raw.SetDeadline(past) // t may have replaced the interruption
+	}
+	return err
+}
+
+// Close closes the connection, for TLS without a close_notify, which could wait for seconds until there is room to send it.
+func (c *Conn) Close() error {
+	c.stop()
+	return c.raw.Close()
+}
+
+// ticketTime is how long Unrequested waits for the data of a TLS record that has arrived.
+const ticketTime = time.Millisecond
+
+// Unrequested examines an idle connection: it returns the first bytes that the server sent after the last response, up to the
+// status of an HTTP response, or an error if the connection has ended. A connection with neither can be used again. The error is
+// errors.ErrUnsupported if the operating system cannot tell. The caller sets a new deadline afterwards.
+func (c *Conn) Unrequested() ([]byte, error) {
+	if len(c.Buffered()) == 0 && c.ended == nil {
+		pending, err := peek(c.raw)
+		if c.ended = err; err == nil && !pending {
+			return nil, nil
+		}
+	}
+	if c.ended != nil {
+		return nil, c.ended
+	}
+	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // an error comes again at the read
+	begin, err := c.reader.in.Peek(len("HTTP/1.1 200"))
+	switch {
+	case len(begin) > 0:
+		return begin, nil
+	case errors.Is(err, os.ErrDeadlineExceeded): // a TLS session ticket
+		return nil, nil
+	}
+	c.ended = err
+	return nil, err
+}

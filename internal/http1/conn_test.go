@@ -1,0 +1,219 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+var dialer = &Dialer{
+	Dial: new(net.Dialer).DialContext,
+	TLS: func(conn net.Conn, server string) *tls.Conn {
+		return tls.Client(conn, &tls.Config{ServerName: server, InsecureSkipVerify: true}) //nolint:gosec // a test server
+	},
+	MaxHead: 1000,
+}
+
+// serve accepts one connection.
+func serve(t *testing.T, with func(conn net.Conn)) *url.URL {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if conn, err := l.Accept(); err == nil {
+			defer conn.Close()
+			with(conn)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return &url.URL{Scheme: "http", Host: l.Addr().String()}
+}
+
+func open(t *testing.T, u *url.URL) *Conn {
+	t.Helper()
+	c, err := dialer.Open(t.Context(), time.Now().Add(10*time.Second), u, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	const early = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+	for name, tt := range map[string]struct {
+		says   string
+		status int
+		err    error
+	}{
+		"a final response":          {fine, 200, nil},
+		"interim responses":         {early + early + fine, 200, nil},
+		"only interim responses":    {strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 10), 102, ErrInterim},
+		"another protocol":          {"HTTP/1.1 101 Switching Protocols\r\n\r\n", 101, nil},
+		"nothing":                   {"", 0, io.EOF},
+		"an end inside a line":      {"HTTP/1.1 200 OK\r\nCont", 0, io.EOF},
+		"a long head":               {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1000), 0, HeadTooLongError(1000)},
+		"a long head of many lines": {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 200), 0, HeadTooLongError(1000)},
+		"a long body":               {"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + strings.Repeat("x", 5000), 200, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := NewReader(16, dialer.MaxHead)
+			r.Reset(strings.NewReader(tt.says))
+			resp, err := r.Head(nil)
+			require.ErrorIs(t, err, tt.err)
+			if tt.status == 0 {
+				return
+			}
+			require.Equal(t, tt.status, resp.StatusCode)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.EqualValues(t, max(0, resp.ContentLength), len(body))
+			require.Empty(t, r.Buffered())
+		})
+	}
+}
+
+// The parser of net/http takes the part of a line before an error of the connection for a malformed line.
+func TestTheErrorOfTheConnectionIsReported(t *testing.T) {
+	t.Parallel()
+	c := open(t, serve(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nCont")
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	require.NoError(t, c.SetDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err := c.Head(nil)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.False(t, c.FirstByte().IsZero())
+	_, _ = c.Write([]byte("x"))
+	require.True(t, c.FirstByte().IsZero())
+}
+
+func TestAnIdleConnection(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after, unrequested string
+		ends               bool
+	}{
+		"is silent":          {},
+		"has ended":          {ends: true},
+		"has more bytes":     {after: fine, unrequested: "HTTP/1.1 200"},
+		"has one byte":       {after: "x", unrequested: "x"},
+		"has bytes, and end": {after: "x", unrequested: "x", ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := open(t, serve(t, func(conn net.Conn) {
+				_, _ = io.WriteString(conn, fine)
+				time.Sleep(20 * time.Millisecond) // it is not read with the response
+				_, _ = io.WriteString(conn, tt.after)
+				if !tt.ends {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+			}))
+			resp, err := c.Head(nil)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+			for range 2 { // it is examined, not changed
+				begin, err := c.Unrequested()
+				if errors.Is(err, errors.ErrUnsupported) {
+					t.Skip("this system cannot tell")
+				}
+				require.Equal(t, tt.unrequested, string(begin))
+				require.Equal(t, tt.ends && tt.after == "", err != nil)
+			}
+		})
+	}
+}
+
+// Over TLS the session tickets that wait to be read are neither an end nor unrequested bytes.
+func TestAnIdleConnectionOverTLS(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	require.NoError(t, err)
+	c := open(t, u)
+	time.Sleep(50 * time.Millisecond)
+	begin, err := c.Unrequested()
+	require.Empty(t, begin)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		require.NoError(t, err)
+	}
+	s.CloseClientConnections()
+	require.Eventually(t, func() bool { _, err := c.Unrequested(); return err != nil }, 10*time.Second, time.Millisecond)
+}
+
+func TestOpenEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"http", "https"} { // a proxy, or a server of TLS, that says nothing
+		u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
+		require.NoError(t, err)
+		to := &url.URL{Scheme: scheme, Host: u.Host}
+		if scheme == "https" {
+			through = nil
+		}
+		_, err = dialer.Open(t.Context(), time.Now().Add(50*time.Millisecond), to, through)
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout)
+		require.True(t, timeout.Timeout())
+	}
+}
+
+func TestTheEndOfTheContextEndsAConnection(t *testing.T) {
+	t.Parallel()
+	u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := dialer.Open(ctx, time.Now().Add(10*time.Second), u, nil)
+	require.NoError(t, err)
+	defer c.Close()
+	time.AfterFunc(20*time.Millisecond, cancel)
+	_, err = c.Head(nil)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.ErrorIs(t, c.SetDeadline(time.Now().Add(10*time.Second)), context.Canceled)
+	_, err = c.Head(nil)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline changes nothing")
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"http://joe:x@service.test/a?b=c": "GET http://service.test/a?b=c HTTP/1.1, Basic am9lOng=, Basic bWU6eQ==",
+		"https://service.test":            "GET / HTTP/1.1, , ",
+	} {
+		u, err := url.Parse(target)
+		require.NoError(t, err)
+		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return url.Parse("http://me:y@cache.test") }).For(u)
+		require.NoError(t, err)
+		var sent strings.Builder
+		require.NoError(t, WriteRequest(&sent, &http.Request{URL: u, Host: u.Host, Header: http.Header{}}, through))
+		line, _, _ := strings.Cut(sent.String(), "\r\n")
+		got, err := http.ReadRequest(bufio.NewReader(strings.NewReader(sent.String())))
+		require.NoError(t, err)
+		require.Equal(t, want, line+", "+got.Header.Get("Authorization")+", "+got.Header.Get("Proxy-Authorization"))
+		require.Equal(t, "service.test", got.Host)
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package preflight
+
+func clock() Finding {
+	return Finding{About: "clock", Name: "clock", State: Absent, Found: "not known on this system; runs on several machines compare times"}
+}

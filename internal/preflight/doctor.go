@@ -1,0 +1,77 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// A State is what one finding means for a run.
+type State string
+
+// The states.
+const (
+	OK      State = "ok"
+	Absent  State = "absent"  // nothing that a run needs: the finding says what is not to be had without it
+	Warning State = "warning" // a run begins, and may be disturbed
+	Broken  State = "broken"  // a run does not begin, or breaks midway
+)
+
+// A Finding is what was found of one thing.
+type Finding struct {
+	About string `json:"about"`          // limits, clock or programs
+	Name  string `json:"name"`           // such as "open files"
+	State State  `json:"state"`          //
+	Found string `json:"found"`          // one sentence, or a value
+	Mend  string `json:"mend,omitempty"` // what to do, mostly a command
+}
+
+// Inspect finds all of it, for a run of that plan and those services.
+func Inspect(ctx context.Context, p plan.Plan, s Services, own []Program) []Finding {
+	out := limits(p, Look(), s)
+	out = append(out, clock())
+	for _, program := range append(own, others...) {
+		out = append(out, program.look(ctx))
+	}
+	return out
+}
+
+// Fit says that a run can begin.
+func Fit(findings []Finding) bool {
+	for _, f := range findings {
+		if f.State == Broken {
+			return false
+		}
+	}
+	return true
+}
+
+// limits are those that preflight checks, each by itself: a limit that is not known is not checked.
+func limits(p plan.Plan, m Machine, s Services) []Finding {
+	var out []Finding
+	for _, limit := range []struct {
+		name, value string
+		only        Machine
+	}{
+		{"open files", strconv.FormatUint(m.Files, 10) + " per process", Machine{Files: m.Files}},
+		{"ephemeral ports", strconv.Itoa(m.Ports), Machine{Ports: m.Ports}},
+		{"accept queue", strconv.Itoa(m.Backlog), Machine{Backlog: m.Backlog}},
+		{"memory", fmt.Sprintf("%s available, the run may take %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
+	} {
+		f := Finding{About: "limits", Name: limit.name, State: OK, Found: limit.value}
+		errs, warnings := Check(p, limit.only, s)
+		switch {
+		case limit.only == (Machine{}):
+			f.State, f.Found = Absent, "not known on this system, so not checked"
+		case len(errs) > 0:
+			f.State, f.Found = Broken, errs[0]
+		case len(warnings) > 0:
+			f.State, f.Found = Warning, warnings[0]
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package preflight
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func TestEachLimitIsCheckedByItself(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	here := Services{Count: 1, Here: true, Proxied: true}
+	enough := Machine{Files: 1 << 20, Ports: 28232, Backlog: 4096, Available: 16 << 30}
+	for name, c := range map[string]struct {
+		edit func(m *Machine)
+		row  int
+		want State
+		says string
+	}{
+		"enough":           {func(*Machine) {}, 0, OK, "1048576 per process"},
+		"too few files":    {func(m *Machine) { m.Files = 1000 }, 0, Broken, "`ulimit -n 3424`"},
+		"too few ports":    {func(m *Machine) { m.Ports = 1000 }, 1, Broken, "`sysctl -w net.ipv4.ip_local_port_range="},
+		"a short queue":    {func(m *Machine) { m.Backlog = 128 }, 2, Warning, "`sysctl -w net.core.somaxconn=4096`"},
+		"little memory":    {func(m *Machine) { m.Available = 1 << 20 }, 3, Warning, "1 MiB of memory are available"},
+		"nothing is known": {func(m *Machine) { *m = Machine{} }, 3, Absent, "not known"},
+	} {
+		m := enough
+		c.edit(&m)
+		found := limits(p, m, here)
+		require.Len(t, found, 4)
+		require.Equal(t, c.want, found[c.row].State, name)
+		require.Contains(t, found[c.row].Found, c.says, name)
+		require.Equal(t, c.want != Broken, Fit(found), name)
+		if name == "nothing is known" {
+			continue
+		}
+		for i, f := range found {
+			if i != c.row {
+				require.Equal(t, OK, f.State, "%s: %s", name, f.Found)
+			}
+		}
+	}
+}
+
+func TestAProgramSaysWhatItIsOrWhy(t *testing.T) {
+	t.Parallel()
+	script := func(text string) []string {
+		path := filepath.Join(t.TempDir(), "program")
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
+		return []string{path}
+	}
+	for name, c := range map[string]struct {
+		program Program
+		want    State
+		found   string
+		mend    string
+	}{
+		"it answers":          {Program{Names: script("echo version 7; echo more; echo a warning >&2")}, OK, "version 7", ""},
+		"on standard error":   {Program{Names: script("echo version 7 >&2")}, OK, "version 7", ""},
+		"it is not there":     {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Mend: "install it"}, Absent, "not found: no cluster", "install it"},
+		"it is needed":        {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Mend: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
+		"it does not answer":  {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Mend: "install it", Start: "start it"}, Absent, "does not answer (cannot connect): no stack", "start it"},
+		"it fails in silence": {Program{Names: script("exit 3"), For: "nothing runs", Mend: "make build", Needed: true}, Broken, "does not answer (exit status 3): nothing runs", "make build"},
+	} {
+		c.program.Name = "no such program anywhere"
+		f := c.program.look(t.Context())
+		require.Equal(t, c.want, f.State, name)
+		require.Contains(t, f.Found, c.found, name)
+		require.Equal(t, c.mend, f.Mend, name)
+	}
+}
+
+// Whatever is not in order says what to do.
+func TestEverythingThatIsAbsentCanBeHad(t *testing.T) {
+	t.Parallel()
+	for _, f := range Inspect(t.Context(), plan.Default(), Services{Count: 1}, nil) {
+		if f.About == "programs" && f.State != OK {
+			require.NotEmpty(t, f.Mend, f.Name)
+		}
+	}
+}

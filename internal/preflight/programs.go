@@ -1,0 +1,94 @@
+package preflight
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A Program is one that soak starts, or that somebody needs beside it.
+type Program struct {
+	Name    string
+	Names   []string               // under which it is looked for; none: Name
+	Find    func() (string, error) // in place of looking on the PATH
+	Version []string               // arguments that make it say that, and where it talks to a service whether that answers
+	For     string                 // what is not to be had without it
+	Needed  bool                   // by every run
+	Mend    string                 // how it is had
+	Start   string                 // what to do where it is there and does not answer
+}
+
+// others are the programs of others, all of them optional.
+var others = []Program{
+	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
+	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Mend: "apt-get install prometheus"},
+	{Name: "kubectl", Version: []string{"version", "--output=yaml", "--request-timeout=3s"}, For: "no runners on Kubernetes (`--on k8s`)", Mend: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
+	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Mend: "https://developer.hashicorp.com/terraform/install"},
+	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Mend: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
+	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Mend: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
+	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "the report opens only elsewhere", Mend: "apt-get install chromium"},
+}
+
+// answersWithin is how long a program may take to say what it is.
+const answersWithin = 5 * time.Second
+
+func (p Program) look(ctx context.Context) Finding {
+	f := Finding{About: "programs", Name: p.Name, State: OK, Mend: p.Mend}
+	path, err := p.path()
+	if err != nil {
+		f.State, f.Found = p.without(), "not found: "+p.For
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, p.Version...) //nolint:gosec // G204: a fixed list of programs
+	cmd.WaitDelay = time.Second                         // a child of it may hold its output open
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		reason := cmp.Or(lastLine(&stderr), err.Error())
+		if ctx.Err() != nil {
+			reason = "nothing came within " + answersWithin.String()
+		}
+		f.State, f.Found = p.without(), fmt.Sprintf("%s does not answer (%s): %s", path, reason, p.For)
+		f.Mend = cmp.Or(p.Start, p.Mend)
+		return f
+	}
+	f.Found, f.Mend = cmp.Or(firstLine(&stdout), firstLine(&stderr), path), ""
+	return f
+}
+
+// without is what it means that the program is not to be had.
+func (p Program) without() State {
+	if p.Needed {
+		return Broken
+	}
+	return Absent
+}
+
+func (p Program) path() (path string, err error) {
+	if p.Find != nil {
+		return p.Find()
+	}
+	for _, name := range append(p.Names, p.Name) {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}
+
+func firstLine(out *bytes.Buffer) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+	return strings.TrimSpace(line)
+}
+
+func lastLine(out *bytes.Buffer) string {
+	text := strings.TrimSpace(out.String())
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}

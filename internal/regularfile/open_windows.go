@@ -1,6 +1,0 @@
-package regularfile
-
-// NoFollow has no effect on Windows. Open checks the type of the file before it opens the file.
-const NoFollow = 0
-
-const nonBlock = 0

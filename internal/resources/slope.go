@@ -1,0 +1,68 @@
+package resources
+
+import (
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// A Slope is the growth per unit of x by Theil and Sen: the median of the slopes between all
+// pairs of points, which no few outliers can move. Low and High hold the true slope with 95 %
+// probability (Sen's interval, from the variance of Kendall's tau), provided that the points
+// scatter independently of each other: average samples that follow each other closely first.
+type Slope struct {
+	PerUnit   float64
+	Low, High float64
+	Points    int
+}
+
+// LeastPoints is the number of points below which an interval means nothing.
+const LeastPoints = 8
+
+// normal975 is the 97.5 % quantile of the normal distribution.
+const normal975 = 1.959964
+
+// SlopeOf is the slope of y over x, which must increase. ok is false for fewer than LeastPoints points.
+func SlopeOf(x, y []float64) (s Slope, ok bool) {
+	n := len(x)
+	if n < LeastPoints || len(y) != n {
+		return Slope{}, false
+	}
+	slopes := make([]float64, 0, n*(n-1)/2)
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
+		}
+	}
+	slices.Sort(slopes)
+	pairs := float64(len(slopes))
+	reach := normal975 * math.Sqrt(pairs*float64(2*n+5)/9) // the deviation of Kendall's score
+	at := func(rank float64) float64 {
+		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
+	}
+	return Slope{
+		PerUnit: stats.Sample{Xs: slopes, Sorted: true}.Quantile(.5), Points: n,
+		Low: at((pairs-reach)/2 - 1), High: at((pairs + reach) / 2),
+	}, true
+}
+
+// Median of values, NaN of none.
+func Median(values []float64) float64 { return stats.Sample{Xs: values}.Quantile(.5) }
+
+// Means averages neighbours until at most that many points are left; NaN are left out.
+func Means(x, y []float64, most int) (mx, my []float64) {
+	width := max((len(x)+most-1)/most, 1)
+	for from := 0; from < len(x); from += width {
+		var sumX, sumY, n float64
+		for i := from; i < min(from+width, len(x)); i++ {
+			if !math.IsNaN(y[i]) {
+				sumX, sumY, n = sumX+x[i], sumY+y[i], n+1
+			}
+		}
+		if n > 0 {
+			mx, my = append(mx, sumX/n), append(my, sumY/n)
+		}
+	}
+	return mx, my
+}

@@ -1,0 +1,69 @@
+// Package archive packs the folder of a run into one tar.gz, without secrets, together with the data that a Prometheus has of
+// the run's time. It unpacks such an archive without trust in its author, and starts Prometheus and Grafana on the data.
+// docs/archive.md describes the format.
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/safefile"
+)
+
+// Schema is the version of the format. Open refuses a later one.
+const Schema = 1
+
+// Suffix ends the default name of an archive, behind the test id.
+const Suffix = ".tar.gz"
+
+// Files of an archive that are not files of the run. All are in one folder, named after the run.
+const (
+	sumsFile     = "SHA256SUMS" // the first file: the checksums of all others in the format of sha256sum
+	contentsFile = "archive.json"
+	ExportFile   = "prometheus.pb" // see Export
+)
+
+// Contents is archive.json: what is in the archive, and what is not.
+type Contents struct {
+	Schema     int       `json:"schema"`
+	TestID     string    `json:"testid"`
+	Verdict    string    `json:"verdict"`
+	Started    time.Time `json:"started"`
+	Ended      time.Time `json:"ended"`
+	Made       time.Time `json:"made"`
+	Soak       string    `json:"soak"` // version of the soak that made it
+	Prometheus Export    `json:"prometheus"`
+	LeftOut    []string  `json:"left_out,omitempty"` // sentences
+	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were replaced
+}
+
+// verdictFields are the fields of verdict.json that an archive needs.
+type verdictFields struct {
+	TestID  string  `json:"testid"`
+	Verdict string  `json:"verdict"`
+	Started float64 `json:"started_unix_s"`
+	Ended   float64 `json:"ended_unix_s"`
+}
+
+// readVerdict reads the name and the times of the run in a folder.
+func readVerdict(folder string) (v verdictFields, err error) {
+	err = safefile.JSON(filepath.Join(folder, "verdict.json"), safefile.Verdict, &v)
+	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
+		return v, fmt.Errorf("there is no folder %s; name the run by its test id (with --out if its folder is not in results) or by its folder", folder)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return v, fmt.Errorf("%s has no verdict.json; run `soak merge %[1]s` to write it", folder)
+	}
+	if err != nil {
+		return v, fmt.Errorf("read the verdict in %s: %w", folder, err)
+	}
+	if v.TestID == "" || !filepath.IsLocal(v.TestID) || filepath.Base(v.TestID) != v.TestID || !packable(v.TestID) {
+		return v, fmt.Errorf("the verdict in %s names the run %q, which is not a valid folder name", folder, v.TestID)
+	}
+	return v, nil
+}
+
+func instant(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

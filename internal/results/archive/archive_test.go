@@ -1,0 +1,374 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
+
+	"github.com/sse-soak/sse-soak/test/watcher"
+)
+
+// folder is that of a run that ended now.
+func folder(t *testing.T, more map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run-1")
+	now := float64(time.Now().UnixMilli()) / 1000
+	files := map[string]string{
+		"verdict.json": fmt.Sprintf(`{"testid": "run-1", "verdict": "pass", "started_unix_s": %f, "ended_unix_s": %f, "runners": [{"k6_version": "v2.2.0"}]}`, now-10, now),
+		"report.html":  "<p>well</p>",
+		"run.json":     `{"command": ["soak", "run"]}`,
+	}
+	for name, text := range more {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return dir
+}
+
+func made(t *testing.T, from Source) (file string, c Contents) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "it.tar.gz")
+	c, err := Make(t.Context(), from, file)
+	require.NoError(t, err)
+	return file, c
+}
+
+// opened is the content of an archive, by name.
+func opened(t *testing.T, file string) (map[string]string, Contents) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "new")
+	c, err := Open(t.Context(), file, dir)
+	require.NoError(t, err)
+	files := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(text)
+		return err
+	}))
+	return files, c
+}
+
+func TestAnArchiveHoldsTheRunAndItsPrometheusData(t *testing.T) {
+	t.Parallel()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "told{token=\"of-the-service\"} 1\n")
+	}))
+	t.Cleanup(target.Close)
+	address := watcher.Start(t, target.Listener.Addr().String())
+	run := folder(t, map[string]string{"shards/runner-1.json.gz": zipped(t, "{}"), "connections.csv": "a,b\n"})
+	file, c := made(t, Source{
+		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
+		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
+	})
+	files, again := opened(t, file)
+	require.Equal(t, c, again)
+	require.Empty(t, c.Prometheus.Missing)
+	require.Positive(t, c.Prometheus.Samples)
+	require.GreaterOrEqual(t, c.Prometheus.Series, 5)
+	require.Equal(t, "http://me:xxxxx@"+address, c.Prometheus.Address)
+	require.Equal(t, "v-test", c.Soak)
+	for _, name := range []string{"verdict.json", "report.html", "shards/runner-1.json.gz", "connections.csv", ExportFile, "SHA256SUMS", "archive.json"} {
+		assert.Contains(t, files, name)
+	}
+	require.Contains(t, files[ExportFile], "[redacted]", "the label of a series")
+	for name, text := range files {
+		assert.NotContains(t, text, "of-the-service", name)
+		assert.NotContains(t, text, "pass-word", name)
+	}
+}
+
+func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
+	t.Parallel()
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	gone := nobody.Listener.Addr().String()
+	nobody.Close()
+	denied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }))
+	t.Cleanup(denied.Close)
+	for address, want := range map[string]string{
+		"":                            "no Prometheus address",
+		"http://me:pass-word@" + gone: "connection refused",
+		"http://me:pass-word@" + denied.Listener.Addr().String(): ": 401 Unauthorized: who are you?",
+	} {
+		file, c := made(t, Source{Results: folder(t, nil), Prometheus: address})
+		require.Contains(t, c.Prometheus.Missing, want)
+		files, again := opened(t, file)
+		require.Equal(t, c.Prometheus, again.Prometheus)
+		require.NotContains(t, files["archive.json"], "pass-word")
+		require.Contains(t, files, "verdict.json")
+	}
+	for answer, want := range map[string]string{"": "check that this is the address of a Prometheus server", "\x00": "check that this is the address of a Prometheus server", "<html>log in</html>": "check that this is the address of a Prometheus server"} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+		t.Cleanup(other.Close)
+		_, c := made(t, Source{Results: folder(t, nil), Prometheus: other.URL})
+		require.Contains(t, c.Prometheus.Missing, want, "%q", answer)
+	}
+	elsewhere := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
+	t.Cleanup(elsewhere.Close)
+	_, c := made(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + elsewhere.Listener.Addr().String() + "/?apikey=a-key"})
+	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
+	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
+	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "must begin with http:// or https://")
+	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "has no verdict.json; run `soak merge")
+	_, err = Make(t.Context(), Source{Results: filepath.Join(t.TempDir(), "none")}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "there is no folder")
+}
+
+func TestNoSecretGoesIn(t *testing.T) {
+	t.Parallel()
+	dotenv := filepath.Join(t.TempDir(), ".env")
+	require.NoError(t, os.WriteFile(dotenv, []byte("# the stack\nGRAFANA_PASSWORD=g-secret\nHTTP_PORT=8080\n"), 0o600))
+	secrets := NewSecrets([]string{"BACKEND_TOKEN=b/secret", "AWS_SECRET_ACCESS_KEY=aws-secret-key", "OTHER_TOKEN=yes", "PROMETHEUS_URL=https://me:p%26secret@host/", "https_proxy=me:x-secret@cache:3128"}, dotenv)
+	run := folder(t, map[string]string{
+		"run.json":         `{"command": ["soak", "--backend-url", "http://u:hunter2@host", "--env", "BACKEND_TOKEN=other-secret"], "port": 8080, "ok": "yes"}`,
+		"k6.log":           "Authorization: Bearer b/secret\nX-Token b/secret b/secret\nGET /x?access_token=q-secret&id=5\n\"authorization\": \"Basic YTpiLXNlY3JldA==\"\n",
+		"backend.log":      "g-secret, x-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
+		"shards/a.json.gz": zipped(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zipped(t, `{}`), "shards/c.json.gz": "no gzip",
+		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
+	})
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
+	file, c := made(t, Source{Results: run, Secrets: secrets})
+	files, _ := opened(t, file)
+	for name, text := range files {
+		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "x-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
+			assert.NotContains(t, text, secret, name)
+		}
+	}
+	require.ElementsMatch(t, []string{"run.json", "k6.log", "backend.log"}, c.Redacted)
+	require.JSONEq(t, `{"command": ["soak", "--backend-url", "http://u:[redacted]@host", "--env", "BACKEND_TOKEN=[redacted]"], "port": 8080, "ok": "yes"}`, files["run.json"])
+	require.Contains(t, files["k6.log"], "&id=5")
+	require.Contains(t, files, "shards/b.json.gz")
+	for _, name := range []string{".env", "certs/server-key.pem", "link.json", "shards/a.json.gz", "shards/c.json.gz"} {
+		require.NotContains(t, files, name)
+	}
+	require.Contains(t, fmt.Sprint(c.LeftOut), "shards/a.json.gz was left out: it contains a secret")
+	require.Contains(t, fmt.Sprint(c.LeftOut), "certs/server-key.pem is not a file that a run writes")
+	require.Contains(t, files, "report.html")
+
+	// The page has a copy of what was redacted, in a form that no search finds.
+	for _, name := range []string{"connections.csv", "cuts.csv", "stages.csv"} {
+		_, c = made(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
+		require.Contains(t, fmt.Sprint(c.LeftOut), "report.html has copies of files in which secrets were replaced", name)
+	}
+}
+
+// A value has other forms where a program writes it down, and one may be what stands in the place of secrets.
+func TestSecretsInEveryForm(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{`a<b&c>d"e`, `back\slash1`, "ü-password", "$1-password", "with space"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token}, "")
+		asJSON, err := json.Marshal(token)
+		require.NoError(t, err)
+		for _, text := range []string{string(asJSON[1 : len(asJSON)-1]), token} {
+			clean, found := secrets.Clean([]byte(`{"told": "` + text + `"}`))
+			require.True(t, found, text)
+			require.Equal(t, `{"told": "[redacted]"}`, string(clean), text)
+		}
+	}
+	for _, token := range []string{"redacted", "[redacted]"} {
+		require.Equal(t, token+" "+token, NewSecrets([]string{"BACKEND_TOKEN=" + token}, "").String(token+" "+token), "and it ends")
+	}
+	for _, name := range []string{"K6_PROMETHEUS_RW_SIGV4_SECRET_KEY", "K6_PROMETHEUS_RW_BEARER_TOKEN", "SIGNING_PRIVATE_KEY", "DB_PASS"} {
+		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
+	}
+	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
+}
+
+// An action printed GRAFANA_PASSWORD on a line of its own, and JSON has a letter before it there: ready\n0f3b….
+func TestASecretBehindAnEscapeIsReplaced(t *testing.T) {
+	t.Parallel()
+	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
+	started := float64(time.Now().UnixMilli()) / 1000
+	echo := map[string]any{
+		"testid": "run-1", "verdict": "pass", "started_unix_s": started, "ended_unix_s": started,
+		"actions": []any{map[string]any{"command": "echo ready; echo $GRAFANA_PASSWORD", "output": "ready\n" + password}},
+	}
+	text, err := json.MarshalIndent(echo, "", "  ")
+	require.NoError(t, err)
+	run := folder(t, map[string]string{"run.json": string(text), "verdict.json": string(text), "action-e.log": "ready\n" + password + "\n"})
+	file, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
+	require.ElementsMatch(t, []string{"run.json", "verdict.json", "action-e.log"}, c.Redacted)
+	files, _ := opened(t, file)
+	for name, text := range files {
+		require.NotContains(t, text, password, name)
+	}
+	require.JSONEq(t, strings.ReplaceAll(string(text), password, secret.Redacted), files["run.json"])
+}
+
+// What cannot be replaced is refused: the name of a file, and what no rule of a kind of file looks at.
+func TestAnArchiveWithASecretIsNotWritten(t *testing.T) {
+	t.Parallel()
+	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
+	secrets := NewSecrets([]string{"SUBSCRIBE_TOKEN=" + token}, "")
+	for name, file := range map[string]struct{ text, want string }{
+		"client-" + token + ".log":   {"", "the name of the file client-[redacted].log contains"},
+		"a-" + token + "/client.log": {"Cookie: x", "the name of the file a-[redacted]/client.log contains"},
+		page:                         {"<style>/* " + token + " */</style>", "report.html would contain"},
+	} {
+		to := filepath.Join(t.TempDir(), "it.tar.gz")
+		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: file.text}), Secrets: secrets}, to)
+		require.ErrorContains(t, err, file.want)
+		require.ErrorContains(t, err, "the value of SUBSCRIBE_TOKEN")
+		require.NotContains(t, err.Error(), token)
+		require.NoFileExists(t, to)
+	}
+	_, c := made(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
+	require.Contains(t, fmt.Sprint(c.LeftOut), "[redacted].pem is not a file that a run writes")
+}
+
+// Whoever's they are, and whatever else stands in the line.
+func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"X-Api-Key: v":                                 "X-Api-Key: [redacted]",
+		"  token: v # of the hub":                      "  token: [redacted] # of the hub",
+		"Cookie: id=v; theme=dark":                     "Cookie: [redacted]",
+		"Set-Cookie: id=v; Path=/":                     "Set-Cookie: [redacted]",
+		"Authorization: ApiKey v":                      "Authorization: [redacted]",
+		"Proxy-Authorization: Basic v":                 "Proxy-Authorization: [redacted]",
+		`msg="GET / HTTP/1.1\r\nX-Api-Key: v\r\nA: b"`: `msg="GET / HTTP/1.1\r\nX-Api-Key: [redacted]\r\nA: b"`,
+		`msg="Cookie: id=v; a=b" level=info`:           `msg="Cookie: [redacted]" level=info`,
+		"map[Accept:[a] X-Auth-Token:[v] Z:[b]]":       "map[Accept:[a] X-Auth-Token:[[redacted]] Z:[b]]",
+		`{"X-Api-Key": ["v"], "id": 5}`:                `{"X-Api-Key": ["[redacted]"], "id": 5}`,
+		`"{\"token\": \"v\", \"id\": 5}"`:              `"{\"token\": \"[redacted]\", \"id\": 5}"`,
+		`{'token': 'v', 'id': 5}`:                      `{'token': '[redacted]', 'id': 5}`,
+		"/x?jwt=v&id=5&sig=w%3D&a=b":                   "/x?jwt=[redacted]&id=5&sig=[redacted]&a=b",
+		"authorization=Basic v next":                   "authorization=[redacted] next",
+		`password="v" PIN_PASSWORD=1234`:               `password="[redacted]" PIN_PASSWORD=[redacted]`,
+		"got eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.":    "got [redacted]",
+		"(eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c2ln)":  "([redacted])",
+	} {
+		secrets := NewSecrets(nil, "")
+		require.Equal(t, want, secrets.String(text))
+		require.Equal(t, want, secrets.String(want), "and it stays")
+	}
+	for _, text := range []string{
+		`{"token_ttl_s": 30, "auth": {"x": 1}, "authorization": null, "token": true}`, `{"net.ipv4.tcp_syncookies": "1"}`, "TOKEN_TTL=30", "token_ttl_s: 30",
+		"{key:e,plots:[]}", "http://me:xxxxx@host/", "it cannot read the token: no such file", "12 sessions, key by key", "http://host:80/auth/x",
+	} {
+		require.Equal(t, text, NewSecrets(nil, "").String(text))
+	}
+}
+
+// A token may be a word that everything has in it, or a number.
+func TestACommonWordIsReplacedWhereItIsASecret(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"soak", "run", "1200", "connections", "sse-soak"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token, "OTHER_PASSWORD=" + token}, "", "http://me:"+token+"@host/")
+		require.Contains(t, secrets.Common, "BACKEND_TOKEN")
+		evidence := `{"command": ["soak", "run"], "connections": 1200, "project": "sse-soak", `
+		require.Equal(t, evidence+`"token": "[redacted]", "url": "http://me:[redacted]@host/?token=[redacted]", "env": "BACKEND_TOKEN=[redacted]"}`,
+			secrets.String(evidence+strings.ReplaceAll(`"token": "XX", "url": "http://me:XX@host/?token=XX", "env": "BACKEND_TOKEN=XX"}`, "XX", token)))
+	}
+	for _, token := range []string{"s0ak", "so-ak", "abcdefghijkl", "1234567890"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token}, "")
+		require.Empty(t, secrets.Common)
+		require.Equal(t, "[redacted]", secrets.String(token))
+	}
+}
+
+// The page's code is the same everywhere, and runs only if it has its hash.
+func TestThePagesCodeStays(t *testing.T) {
+	t.Parallel()
+	page := "<style>\nkey: v\n</style><p>token=XX</p><script type=\"application/json\">{\"token\":\"XX\"}</script><script>\nkey: v\n</script>"
+	for _, reader := range []io.Reader{strings.NewReader(page), iotest.OneByteReader(strings.NewReader(page))} {
+		var clean strings.Builder
+		found, err := NewSecrets(nil, "").copy(&clean, reader, true)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, strings.ReplaceAll(page, "XX", secret.Redacted), clean.String())
+	}
+}
+
+// Shards and the data of a page are lines of some MB: only what is near a name is looked at, wherever that is.
+func TestSecretsInLongLines(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat(`{"a": "b", `, 2000)
+	for _, text := range []string{`"token": "XX", "key": "XX"`, "?sig=XX", "Cookie: XX", "://me:XX@", "X-Api-Key: XX"} {
+		for _, line := range []string{text, filler + text, text + `", ` + filler, filler + text + `", ` + filler + text} {
+			require.Equal(t, strings.ReplaceAll(line, "XX", secret.Redacted), NewSecrets(nil, "").String(strings.ReplaceAll(line, "XX", strings.Repeat("v", 5000))))
+		}
+	}
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	_, err := io.WriteString(zip, text)
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	return out.String()
+}
+
+// An entry is one of a hostile archive.
+type entry struct {
+	tar.Header
+	text string
+}
+
+func packed(t *testing.T, entries []entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	files := tar.NewWriter(zip)
+	for _, e := range entries {
+		if e.Typeflag == 0 {
+			e.Typeflag = tar.TypeReg
+		}
+		if e.Typeflag == tar.TypeReg {
+			e.Size = int64(len(e.text))
+		}
+		require.NoError(t, files.WriteHeader(&e.Header))
+		_, err := io.WriteString(files, e.text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, files.Close())
+	require.NoError(t, zip.Close())
+	return out.Bytes()
+}
+
+// entriesOf are the entries of an archive.
+func entriesOf(t *testing.T, file string) (entries []entry) {
+	t.Helper()
+	in, err := os.Open(file)
+	require.NoError(t, err)
+	defer in.Close()
+	zip, err := gzip.NewReader(in)
+	require.NoError(t, err)
+	for files := tar.NewReader(zip); ; {
+		h, err := files.Next()
+		if err == io.EOF {
+			return entries
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(files)
+		require.NoError(t, err)
+		entries = append(entries, entry{tar.Header{Name: h.Name, Mode: h.Mode}, string(text)})
+	}
+}

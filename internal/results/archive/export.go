@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"google.golang.org/protobuf/encoding/protodelim"
+)
+
+// An Export describes prometheus.pb, the data of a Prometheus: requests of remote write 1.0 in the order of time, each after
+// its length as a varint. A Prometheus accepts them in this order.
+type Export struct {
+	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
+	Address    string    `json:"address,omitempty"` // without a password
+	From       time.Time `json:"from,omitzero"`     // both included
+	To         time.Time `json:"to,omitzero"`
+	Series     int       `json:"series"`
+	Samples    int       `json:"samples"`
+	Histograms int       `json:"native_histograms,omitempty"`
+}
+
+const (
+	// margin is the time before and after a run whose data is read too: Prometheus looks back this far for the value of a series.
+	margin = 5 * time.Minute
+
+	perRequest = 20_000   // samples of one request of remote write: some hundred KB
+	maxRequest = 64 << 20 // bytes of one request that Load accepts
+)
+
+// addExport stores the Prometheus data of the run's time. If Prometheus cannot be read, the contents state the reason.
+func (m *making) addExport(address, without string) error {
+	export := &m.contents.Prometheus
+	if without != "" {
+		export.Missing = m.secrets.String(without)
+		return nil
+	}
+	if address == "" {
+		export.Missing = "no Prometheus address; set --prometheus or PROMETHEUS_URL"
+		return nil
+	}
+	remote, err := NewRemote(address)
+	if err != nil {
+		return err
+	}
+	found := Export{Address: remote.String(), From: m.contents.Started.Add(-margin), To: m.contents.Ended.Add(margin)}
+	if now := time.Now().UTC(); found.To.After(now) {
+		found.To = now
+	}
+	found.From, found.To = found.From.Truncate(time.Millisecond), found.To.Truncate(time.Millisecond)
+	var readErr error // of Prometheus; other errors are of this machine
+	err = m.copy(ExportFile, func(out io.Writer) error {
+		buffered := bufio.NewWriter(out)
+		var writeErr error
+		readErr, writeErr = m.export(remote, &found, buffered)
+		return errors.Join(writeErr, buffered.Flush())
+	})
+	switch {
+	case err != nil:
+		return err
+	case m.ctx.Err() != nil:
+		return m.ctx.Err()
+	case readErr != nil: // part of the data would look like all of it
+		found = Export{Missing: m.secrets.String(readErr.Error())}
+	case found.Samples+found.Histograms == 0:
+		found = Export{Missing: fmt.Sprintf("Prometheus at %s has no data from %s to %s", found.Address,
+			found.From.Format(time.RFC3339), found.To.Format(time.RFC3339))}
+	}
+	*export = found
+	if found.Missing != "" {
+		return os.Remove(filepath.Join(m.dir, ExportFile))
+	}
+	return nil
+}
+
+// export writes the series of a Prometheus, with secrets in label values replaced, and counts them.
+func (m *making) export(remote *Remote, found *Export, out io.Writer) (readErr, writeErr error) {
+	names := map[string]bool{}      // of all series
+	replaced := map[string]string{} // label values
+	readErr = remote.Read(m.ctx, found.From, found.To, func(series []*Series) error {
+		for _, s := range series {
+			name := ""
+			for _, label := range s.Labels {
+				value, known := replaced[label.Value]
+				if !known {
+					value = m.secrets.String(label.Value)
+					replaced[label.Value] = value
+				}
+				label.Value = value
+				name += fmt.Sprintf("%q%q", label.Name, value)
+			}
+			names[name] = true
+			found.Samples += len(s.Samples)
+			found.Histograms += len(s.Histograms)
+		}
+		writeErr = writeRequests(out, series)
+		return writeErr
+	})
+	found.Series = len(names)
+	if writeErr != nil {
+		readErr = nil
+	}
+	return readErr, writeErr
+}
+
+// writeRequests writes series as requests of remote write.
+func writeRequests(out io.Writer, series []*Series) error {
+	for len(series) > 0 {
+		n, samples := 0, 0
+		for n < len(series) && samples < perRequest {
+			samples += samplesOf(series[n])
+			n++
+		}
+		if _, err := protodelim.MarshalTo(out, &prompb.WriteRequest{Timeseries: series[:n]}); err != nil {
+			return err
+		}
+		series = series[n:]
+	}
+	return nil
+}
+
+// Load writes an export into a Prometheus.
+func Load(ctx context.Context, to *Remote, file string) error {
+	in, err := os.Open(file) //nolint:gosec // G304: in the folder of an opened archive
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	buffered := bufio.NewReader(in)
+	for {
+		var request prompb.WriteRequest
+		err := protodelim.UnmarshalOptions{MaxSize: maxRequest}.UnmarshalFrom(buffered, &request)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = to.Write(ctx, request.Timeseries)
+		}
+		if err != nil {
+			return fmt.Errorf("load %s: %w", filepath.Base(file), err)
+		}
+	}
+}

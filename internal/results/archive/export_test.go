@@ -1,0 +1,188 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/watcher"
+)
+
+// staleMarker is the NaN with which Prometheus ends a series.
+const staleMarker uint64 = 0x7ff0000000000002
+
+// What one Prometheus knew another one knows: values to the bit, timestamps to the millisecond, ends of series, also of
+// hours ago and of more than one window.
+func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var gone atomic.Bool // a series ends while Prometheus watches
+	var n atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "# TYPE seen_total counter\nseen_total %d.1\n", n.Add(1))
+		if !gone.Load() {
+			fmt.Fprint(w, "leaves 1\n")
+		}
+	}))
+	t.Cleanup(target.Close)
+	address := "http://" + watcher.Start(t, target.Listener.Addr().String())
+	old, err := NewRemote(address)
+	require.NoError(t, err)
+	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 1 })
+	gone.Store(true)
+	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
+
+	// Into the past, as far as a Prometheus takes it: over several windows, at odd milliseconds, with odd values.
+	await(t, address, `count_over_time(seen_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
+	now := time.Now().Truncate(time.Millisecond)
+	start := now.Add(-25 * time.Minute)
+	odd := []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + .3, math.Float64frombits(staleMarker)}
+	series := &Series{Labels: []*prompb.Label{{Name: "__name__", Value: "odd"}, {Name: "name", Value: `"ü\` + "\n"}}}
+	for i := range 1000 {
+		series.Samples = append(series.Samples, &prompb.Sample{Value: odd[i%len(odd)], Timestamp: start.UnixMilli() + int64(i)*1379 + 1})
+	}
+	require.NoError(t, old.Write(ctx, []*Series{series}))
+
+	read := func(from *Remote, to time.Time) map[string][]string {
+		all := map[string][]string{}
+		require.NoError(t, from.Read(ctx, start, to, func(series []*Series) error {
+			for _, s := range series {
+				key := fmt.Sprint(s.Labels)
+				for _, sample := range s.Samples {
+					all[key] = append(all[key], fmt.Sprintf("%d %x", sample.Timestamp, math.Float64bits(sample.Value)))
+				}
+			}
+			return nil
+		}))
+		return all
+	}
+	file := filepath.Join(t.TempDir(), ExportFile)
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	windows := 0
+	require.NoError(t, old.Read(ctx, start, now, func(series []*Series) error {
+		windows++
+		return writeRequests(out, series)
+	}))
+	require.NoError(t, out.Close())
+	require.Greater(t, windows, 4)
+
+	opened, err := StartPrometheus(ctx, t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(opened.Stop)
+	again, err := NewRemote(opened.URL)
+	require.NoError(t, err)
+	require.NoError(t, Load(ctx, again, file))
+	want := read(old, now)
+	require.Equal(t, want, read(again, now), "every sample, to the bit and the millisecond")
+	for key, samples := range want {
+		if key == fmt.Sprint(series.Labels) {
+			require.Len(t, samples, 1000)
+		}
+	}
+	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
+	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
+		asked := ranged(t, address, query, window)
+		assert.NotEmpty(t, asked, query)
+		assert.Equal(t, asked, ranged(t, opened.URL, query, window), query)
+	}
+
+	process := opened.process
+	opened.Stop()
+	<-process.Done()
+	_, err = http.Get(opened.URL)
+	require.Error(t, err, "nothing listens any more")
+}
+
+// Native histograms are a feature flag of Prometheus before version 3.
+func TestNativeHistogramsAreTaken(t *testing.T) {
+	t.Parallel()
+	needsPrometheus(t)
+	opened, err := StartPrometheus(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(opened.Stop)
+	to, err := NewRemote(opened.URL)
+	require.NoError(t, err)
+	now := time.Now().Truncate(time.Millisecond)
+	require.NoError(t, to.Write(t.Context(), []*Series{{Labels: []*prompb.Label{{Name: "__name__", Value: "native"}}, Histograms: []*prompb.Histogram{{
+		Count: &prompb.Histogram_CountInt{CountInt: 3}, Sum: 1.5, Schema: 3, ZeroThreshold: 1e-128, ZeroCount: &prompb.Histogram_ZeroCountInt{ZeroCountInt: 1},
+		PositiveSpans: []*prompb.BucketSpan{{Length: 2}}, PositiveDeltas: []int64{1, 0}, Timestamp: now.UnixMilli(),
+	}}}}))
+	require.Contains(t, ranged(t, opened.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
+	require.NoError(t, to.Read(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*Series) error {
+		for _, s := range series {
+			require.Positive(t, samplesOf(s), "a series with nothing in it, as 2.42 tells of this one")
+		}
+		return nil
+	}))
+}
+
+func TestAnInterruptedStartReturnsTheCauseOfTheInterruption(t *testing.T) {
+	t.Parallel()
+	needsPrometheus(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := StartPrometheus(ctx, t.TempDir())
+	require.ErrorIs(t, err, context.Canceled, "not: it did not become ready")
+}
+
+// needsPrometheus skips a test if there is neither the program nor a Docker that could run it.
+func needsPrometheus(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("prometheus"); err != nil && !docker(t.Context()) {
+		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
+	}
+}
+
+func ask(t *testing.T, address string) prometheus.API {
+	t.Helper()
+	client, err := api.NewClient(api.Config{Address: address})
+	require.NoError(t, err)
+	return prometheus.NewAPI(client)
+}
+
+func await(t *testing.T, address, query string, well func(model.Vector) bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got, _, err := ask(t, address).Query(context.Background(), query, time.Now())
+		vector, ok := got.(model.Vector)
+		return err == nil && ok && well(vector)
+	}, 30*time.Second, 100*time.Millisecond, query)
+}
+
+func ranged(t *testing.T, address, query string, window prometheus.Range) string {
+	t.Helper()
+	got, _, err := ask(t, address).QueryRange(t.Context(), query, window)
+	require.NoError(t, err)
+	return got.String()
+}
+
+// An archive does not choose what Docker runs; compose.yaml does.
+func TestImagesAreThoseOfTheStack(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../compose.yaml")
+	require.NoError(t, err)
+	var compose struct {
+		Services map[string]struct{ Image string }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &compose))
+	require.Equal(t, compose.Services["prometheus"].Image, PrometheusImage)
+	require.Equal(t, compose.Services["grafana"].Image, GrafanaImage)
+}

@@ -1,0 +1,163 @@
+package archive
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+)
+
+// kinds are the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not evidence.
+var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
+
+// inPage reports whether report.html contains an encoded copy of a file, in which no search finds a secret.
+func inPage(name string) bool { return name == "verdict.json" || filepath.Ext(name) == ".csv" }
+
+const page = "report.html"
+
+// addFiles copies the folder of a run, without secrets.
+func (m *making) addFiles(folder string) error {
+	var hasPage bool
+	var stale bool // the page has a copy of a redacted file
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err := errors.Join(err, m.ctx.Err()); err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir(), name == contentsFile: // of an earlier archive, which the folder was unpacked from
+			return nil
+		case !packable(name):
+			m.leaveOut("%q has a name that is not valid on every system", name)
+			return nil
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
+			m.leaveOut("%s is not a file that a run writes", name)
+			return nil
+		case name == page:
+			hasPage = true
+			return nil
+		}
+		found, err := m.addFile(path, name)
+		stale = stale || found && inPage(name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the results in %s: %w", folder, err)
+	}
+	if hasPage && stale {
+		m.leaveOut("%s has copies of files in which secrets were replaced; run `soak report` to write it again", page)
+		return nil
+	}
+	if hasPage {
+		_, err = m.addFile(filepath.Join(folder, page), page)
+	}
+	return err
+}
+
+// packable reports whether Open and sha256sum accept a name, and a terminal shows it as it is.
+func packable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
+}
+
+// addFile copies one file without secrets. found reports whether there was one. A compressed file with a secret is left out.
+func (m *making) addFile(path, name string) (found bool, err error) {
+	if err := m.checkName(name); err != nil {
+		return false, err
+	}
+	in, err := safefile.Open(path, maxFile)
+	if errors.Is(err, safefile.ErrTooLarge) {
+		m.leaveOut("%s was left out: %v", name, errors.Unwrap(err))
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	file := &interruptible{m.ctx, in}
+	if filepath.Ext(name) == ".gz" {
+		switch secret, err := m.packedSecret(file); {
+		case m.ctx.Err() != nil:
+			return false, m.ctx.Err()
+		case errors.Is(err, errUnpacked):
+			m.leaveOut("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
+			return false, nil
+		case err != nil:
+			m.leaveOut("%s was left out: it cannot be searched for secrets: %v", name, err)
+			return false, nil
+		case secret:
+			m.leaveOut("%s was left out: it contains a secret", name)
+			return true, nil
+		}
+		if _, err := in.Seek(0, io.SeekStart); err != nil {
+			return false, err
+		}
+		return false, m.copy(name, func(out io.Writer) error {
+			_, err := io.Copy(out, file)
+			return err
+		})
+	}
+	err = m.copy(name, func(out io.Writer) (err error) {
+		found, err = m.secrets.copy(out, file, filepath.Base(name) == page)
+		return err
+	})
+	if found {
+		m.contents.Redacted = append(m.contents.Redacted, filepath.ToSlash(name))
+	}
+	return found, err
+}
+
+// maxFile limits the size of a file, unpacked if it is compressed: the size of the largest file that a run leaves.
+const maxFile = safefile.Table
+
+var errUnpacked = errors.New("the unpacked file is too large")
+
+func sizeOf(file *os.File) string {
+	info, err := file.Stat()
+	if err != nil {
+		return "an unknown size"
+	}
+	return format.Bytes(info.Size())
+}
+
+func (m *making) packedSecret(packed io.Reader) (bool, error) {
+	text, err := unpacked(packed)
+	if err != nil {
+		return false, err
+	}
+	return m.secrets.copy(io.Discard, text, false)
+}
+
+// unpacked returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.
+func unpacked(packed io.Reader) (io.Reader, error) {
+	in, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, err
+	}
+	return &limited{from: in, left: maxFile}, nil
+}
+
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return n, errUnpacked
+	}
+	return n, err
+}

@@ -1,0 +1,254 @@
+package archive
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// listed adds a file to the checksums: a hostile archive can do that too.
+func listed(entries []entry, name, text string) []entry {
+	entries[0].text += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
+	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
+}
+
+func at(entries []entry, suffix string) *entry {
+	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
+}
+
+// changed replaces a text in archive.json, and its checksum.
+func changed(entries []entry, from, to string) []entry {
+	contents := at(entries, contentsFile)
+	old := contents.text
+	contents.text = strings.Replace(old, from, to, 1)
+	entries[0].text = strings.ReplaceAll(entries[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old))), fmt.Sprintf("%x", sha256.Sum256([]byte(contents.text))))
+	return entries
+}
+
+func TestForgedLinesOfAnArchiveAreJoined(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
+	require.NoError(t, os.WriteFile(file, packed(t, changed(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`)), 0o600))
+	c, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	require.NoError(t, err)
+	require.Equal(t, "pass secrets none", c.Verdict)
+	require.Equal(t, []string{"a b"}, c.Redacted)
+}
+
+func TestArchivesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	for name, c := range map[string]struct {
+		change func(e []entry) []entry
+		want   string
+	}{
+		"a name that leads out": {func(e []entry) []entry { return listed(e, "../../escaped", "x") }, "leads out of the folder"},
+		"an absolute name": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
+		}, "leads out of the folder"},
+		"a link": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, ""})
+		}, "is not a regular file"},
+		"a device": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, ""})
+		}, "is not a regular file"},
+		"another checksum": {func(e []entry) []entry {
+			at(e, "verdict.json").text = `{"verdict": "pass"}`
+			return e
+		}, "verdict.json does not match its checksum in SHA256SUMS"},
+		"a file that is missing": {func(e []entry) []entry {
+			return slices.DeleteFunc(e, func(e entry) bool { return strings.HasSuffix(e.Name, "run.json") })
+		}, "run.json is missing"},
+		"a file that is not listed": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
+		}, `"run-1/more" is not in SHA256SUMS`},
+		"a file twice":                 {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "is in the archive twice"},
+		"a second folder":              {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
+		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "has an invalid line"},
+		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "its first file must be SHA256SUMS"},
+		"a name of control characters": {func(e []entry) []entry { return listed(e, "\u009b31m.json", "x") }, "has an invalid line"},
+		"a test id of two lines": {func(e []entry) []entry { return changed(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
+			`names the run "run-1\nverdict pass"`},
+		"nothing": {func([]entry) []entry { return nil }, "it is empty"},
+		"a bomb":  {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
+		"a later format": {func(e []entry) []entry {
+			return changed(e, `"schema": 1`, `"schema": 2`)
+		}, "version 2, and this soak reads versions up to 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "hostile.tar.gz")
+			require.NoError(t, os.WriteFile(file, packed(t, c.change(entriesOf(t, good))), 0o600))
+			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "is not a valid archive; no file of it was kept")
+			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
+			assert.NoFileExists(t, "/tmp/escaped")
+			assert.NoDirExists(t, filepath.Join(dir, "in", "to"))
+		})
+	}
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	for _, damaged := range [][]byte{nil, []byte("no gzip"), text[:len(text)/2], text[:len(text)-4]} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "damaged.tar.gz")
+		require.NoError(t, os.WriteFile(file, damaged, 0o600))
+		_, err := Open(t.Context(), file, filepath.Join(dir, "to"))
+		require.ErrorContains(t, err, "is not a valid archive", "%d bytes", len(damaged))
+	}
+}
+
+func TestOpenOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	file, _ := made(t, Source{Results: folder(t, nil)})
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	_, err := Open(t.Context(), file, dir)
+	require.ErrorContains(t, err, "is not empty")
+	require.FileExists(t, mine)
+	_, err = Open(t.Context(), filepath.Join(dir, "none"), filepath.Join(dir, "to"))
+	require.ErrorContains(t, err, "there is no archive")
+}
+
+// What Make makes Open opens, whatever a run left.
+func TestWhatIsMadeCanBeOpened(t *testing.T) {
+	t.Parallel()
+	file, c := made(t, Source{Results: folder(t, map[string]string{
+		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
+		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", ratioFrom/40), // packs to a 300th
+	})})
+	files, again := opened(t, file)
+	require.Equal(t, c, again)
+	require.Contains(t, files, "ü ü.json")
+	require.Contains(t, files, "-rf.json")
+	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"two\nlines.json" has a name that is not valid on every system`)
+	require.Len(t, c.LeftOut, 6)
+	for name, text := range files {
+		require.Equal(t, format.Escape(text), text, name)
+	}
+}
+
+func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	file, _ := made(t, Source{Results: folder(t, nil)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := filepath.Join(t.TempDir(), "to")
+	_, err := Open(ctx, file, dir)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), "trusted")
+	require.NoDirExists(t, dir)
+
+	pipe := filepath.Join(t.TempDir(), "pipe") // which nobody writes to
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, none := range []string{pipe, t.TempDir()} {
+		_, err = Open(t.Context(), none, dir)
+		require.ErrorContains(t, err, none+" must be a regular file")
+	}
+}
+
+// planted is a run with large files that another user put into its folder.
+func planted(t *testing.T, size int64) string {
+	t.Helper()
+	run := folder(t, nil)
+	sparse, err := os.Create(filepath.Join(run, "k6.log"))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(sparse.Truncate(size), sparse.Close()))
+	out, err := os.Create(filepath.Join(run, "bomb.json.gz"))
+	require.NoError(t, err)
+	zip := gzip.NewWriter(out)
+	_, err = io.CopyN(zip, zeros{}, size)
+	require.NoError(t, errors.Join(err, zip.Close(), out.Close()))
+	return run
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// heap is the most memory that do uses.
+func heap(do func()) (most uint64) {
+	done, sampled := make(chan struct{}), make(chan uint64)
+	go func() {
+		var most uint64
+		for {
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+			select {
+			case <-done:
+				sampled <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	do()
+	close(done)
+	return <-sampled
+}
+
+func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
+	run := planted(t, 128<<20)
+	most := heap(func() {
+		_, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
+		require.Empty(t, c.LeftOut)
+	})
+	require.Less(t, most, uint64(64<<20))
+}
+
+func TestAFileBeyondTheLimitIsLeftOut(t *testing.T) {
+	t.Parallel()
+	run := folder(t, nil)
+	sparse, err := os.Create(filepath.Join(run, "k6.log"))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(sparse.Truncate(maxFile+1<<20), sparse.Close()))
+	_, c := made(t, Source{Results: run})
+	require.Contains(t, c.LeftOut, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
+	_, err = io.Copy(io.Discard, &limited{from: zeros{}, left: 1 << 20})
+	require.ErrorIs(t, err, errUnpacked)
+}
+
+func TestMakeEndsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := filepath.Join(t.TempDir(), "it.tar.gz")
+	_, err := Make(ctx, Source{Results: folder(t, nil), Without: "it is off"}, file)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoFileExists(t, file)
+}
+
+func TestALargeContentsFileIsRefused(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	entries := entriesOf(t, good)
+	changed(entries, `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
+	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
+	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
+	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")
+}

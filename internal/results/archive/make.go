@@ -1,0 +1,166 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/secret"
+)
+
+// A Source names the places of the evidence of a run.
+type Source struct {
+	Results    string // folder of the run
+	Prometheus string // address, with user and password if needed; "": none
+	Without    string // why Prometheus is not queried, as a sentence; "": it is queried
+	Secrets    Secrets
+	Version    string // of soak
+}
+
+// A making is an archive under construction, in a folder.
+type making struct {
+	ctx      context.Context //nolint:containedctx // of Make, for every read
+	dir      string
+	secrets  Secrets
+	contents Contents
+}
+
+// ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
+var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
+
+// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive contains
+// the reason.
+func Make(ctx context.Context, from Source, file string) (Contents, error) {
+	run, err := readVerdict(from.Results)
+	if err != nil {
+		return Contents{}, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), ".archive-")
+	if err != nil {
+		return Contents{}, fmt.Errorf("make a folder for the archive: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if from.Secrets.Values == nil {
+		from.Secrets = NewSecrets(nil, "")
+	}
+	m := &making{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
+		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
+		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
+	}}
+	if err := m.addFiles(from.Results); err != nil {
+		return Contents{}, err
+	}
+	if err := m.addExport(from.Prometheus, from.Without); err != nil {
+		return m.contents, err
+	}
+	if m.contents.Prometheus.Missing != "" && HasData(file, run.TestID) {
+		return m.contents, ErrHasData
+	}
+	if err := m.addContents(); err != nil {
+		return m.contents, err
+	}
+	if err := m.scan(); err != nil {
+		return m.contents, err
+	}
+	return m.contents, pack(ctx, dir, run.TestID, file)
+}
+
+// scan refuses an archive that still contains a secret, whatever file or name it is in.
+func (m *making) scan() error {
+	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(m.dir, path)
+		if err != nil {
+			return err
+		}
+		if err := m.checkName(name); err != nil {
+			return err
+		}
+		left, err := m.left(path)
+		if err != nil {
+			return fmt.Errorf("scan %s: %w", name, err)
+		}
+		if left != "" {
+			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the archive again", name, left)
+		}
+		return nil
+	})
+}
+
+// checkName refuses the name of a file that contains a secret.
+func (m *making) checkName(name string) error {
+	left := m.secrets.Left([]byte(filepath.ToSlash(name)))
+	if left == "" {
+		return nil
+	}
+	return fmt.Errorf("the name of the file %s contains the value of %s; rename the file and make the archive again",
+		m.secrets.Replace([]byte(name), secret.Redacted), left)
+}
+
+// left returns the variable of a secret in a file, in a compressed one too; "" if there is none.
+func (m *making) left(path string) (string, error) {
+	limit := int64(maxFile)
+	if filepath.Base(path) == ExportFile {
+		limit = maxBytes
+	}
+	file, err := safefile.Open(path, limit)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var text io.Reader = &interruptible{m.ctx, file}
+	if filepath.Ext(path) == ".gz" {
+		if text, err = unpacked(text); err != nil {
+			return "", err
+		}
+	}
+	return m.secrets.LeftIn(text)
+}
+
+// copy stores a file that fill writes.
+func (m *making) copy(name string, fill func(io.Writer) error) error {
+	path := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // G304: in our temporary folder
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(out), out.Close())
+}
+
+// addContents stores archive.json. Its secrets are replaced already; it names files such as token.log, whose names look like secrets.
+func (m *making) addContents() error {
+	text, err := json.MarshalIndent(m.contents, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = []byte(format.Escape(string(text))) // in JSON, such characters are in strings only
+	if len(text) >= maxContents {
+		return fmt.Errorf("%s must have at most %s, got %s; remove files from the results that no run leaves", contentsFile,
+			format.Bytes(maxContents), format.Bytes(len(text)))
+	}
+	return m.copy(contentsFile, func(out io.Writer) error {
+		_, err := out.Write(append(text, '\n'))
+		return err
+	})
+}
+
+func (m *making) leaveOut(format string, args ...any) {
+	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
+	if !slices.Contains(m.contents.LeftOut, sentence) {
+		m.contents.LeftOut = append(m.contents.LeftOut, sentence)
+	}
+}

@@ -1,0 +1,275 @@
+package archive
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+)
+
+// Limits of an archive. Samples pack to a seventh of their size (node_exporter, every second).
+const (
+	maxBytes  = 16 << 30
+	maxRatio  = 100
+	ratioFrom = 64 << 20 // bytes
+	maxFiles  = 200_000
+	maxSums   = 32 << 20 // bytes of the checksums
+
+	maxContents = 4 << 20 // bytes of archive.json: it names files
+
+	maxPadding = 1 << 20 // bytes behind the end of a tar
+)
+
+// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive: names
+// outside of the folder, links, missing or unlisted files, wrong checksums and too much data are errors. After an error it
+// removes all unpacked files.
+func Open(ctx context.Context, file, dir string) (c Contents, err error) {
+	in, err := openArchive(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("there is no archive %s; name a file that `soak archive` made, or s3://BUCKET/NAME", file)
+	}
+	if errors.Is(err, safefile.ErrNotRegular) {
+		return c, fmt.Errorf("open the archive: %s must be a regular file", file)
+	}
+	if err != nil {
+		return c, fmt.Errorf("open the archive: %w", err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return c, err
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return c, fmt.Errorf("%s is not empty; name an empty folder or one that does not exist", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return c, err
+	}
+	there := err == nil
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: containers read it as another user
+		return c, err
+	}
+	c, err = unpackAll(&interruptible{ctx, in}, dir, min(maxBytes, ratioFrom+maxRatio*info.Size()))
+	if err == nil {
+		return c, nil
+	}
+	clean := os.RemoveAll(dir)
+	if there {
+		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) //nolint:gosec // G301: containers read it as another user
+	}
+	if ctx.Err() != nil {
+		return c, errors.Join(ctx.Err(), clean)
+	}
+	return c, errors.Join(fmt.Errorf("%s is not a valid archive; no file of it was kept: %w", file, err), clean)
+}
+
+// openArchive opens an archive, or the one that a link named by the user leads to.
+func openArchive(file string) (*os.File, error) {
+	path, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, err
+	}
+	return safefile.Open(path, maxBytes)
+}
+
+// HasData reports whether a file is an archive of a run with Prometheus data. It reads only the start of the file.
+func HasData(file, testID string) bool {
+	in, err := openArchive(file)
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return false
+	}
+	for files := tar.NewReader(zip); ; {
+		h, err := files.Next()
+		if err != nil || path.Base(h.Name) != sumsFile && path.Base(h.Name) != contentsFile {
+			return false
+		}
+		if path.Base(h.Name) == contentsFile {
+			var c Contents
+			return json.NewDecoder(io.LimitReader(files, maxContents)).Decode(&c) == nil && c.TestID == testID && c.Prometheus.Missing == ""
+		}
+	}
+}
+
+// An interruptible reader ends with its context: gigabytes take minutes to unpack.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
+}
+
+// An unpacking checks the files that it unpacks.
+type unpacking struct {
+	root *os.Root
+	top  string            // the folder in the archive
+	sums map[string]string // of the files that are not unpacked yet
+	left int64             // bytes
+}
+
+func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
+	root, err := os.OpenRoot(dir) // no name, and no link, leads out of it
+	if err != nil {
+		return c, err
+	}
+	defer root.Close()
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return c, fmt.Errorf("it is not a tar.gz: %w", err)
+	}
+	u := &unpacking{root: root, left: most}
+	files := tar.NewReader(zip)
+	for err == nil {
+		var h *tar.Header
+		if h, err = files.Next(); err == nil {
+			err = u.file(h, files)
+		}
+	}
+	if errors.Is(err, io.EOF) { // of the tar: that of the gzip has another checksum
+		_, err = io.CopyN(io.Discard, zip, maxPadding)
+	}
+	switch {
+	case err == nil:
+		return c, errors.New("there is data after its end")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return c, errors.New("it is truncated")
+	case !errors.Is(err, io.EOF):
+		return c, err
+	}
+	if u.sums == nil {
+		return c, errors.New("it is empty")
+	}
+	for name := range u.sums {
+		return c, fmt.Errorf("%s is missing; %s lists it (%d others are missing)", name, sumsFile, len(u.sums)-1)
+	}
+	return readContents(root)
+}
+
+// file unpacks one file.
+func (u *unpacking) file(h *tar.Header, content io.Reader) error {
+	top, name, _ := strings.Cut(h.Name, "/")
+	switch {
+	case h.Typeflag != tar.TypeReg:
+		return fmt.Errorf("%q is not a regular file", h.Name)
+	case !filepath.IsLocal(h.Name) || path.Clean(h.Name) != h.Name || name == "" || strings.Contains(h.Name, `\`):
+		return fmt.Errorf("the name %q leads out of the folder", h.Name)
+	case u.sums == nil && name != sumsFile:
+		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
+	case h.Size < 0 || h.Size > u.left:
+		return fmt.Errorf("%q would exceed the limits: %d times the size of the archive, %d GiB", h.Name, maxRatio, maxBytes>>30)
+	}
+	u.left -= h.Size
+	if u.sums == nil {
+		u.top = top
+		return u.readSums(h, content)
+	}
+	want, listed := u.sums[name]
+	if !listed || top != u.top {
+		return fmt.Errorf("%q is not in %s, or is in the archive twice", h.Name, sumsFile)
+	}
+	delete(u.sums, name)
+	if err := u.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	out, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, hash), content)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
+		return fmt.Errorf("%s does not match its checksum in %s; it was damaged or changed", name, sumsFile)
+	}
+	return nil
+}
+
+// readSums reads the checksums, as sha256sum writes them.
+func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
+	if h.Size > maxSums {
+		return fmt.Errorf("%s is larger than in any run", sumsFile)
+	}
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	u.sums = map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile || !packable(name) {
+			return fmt.Errorf("%s has an invalid line: %.80q", sumsFile, line)
+		}
+		u.sums[name] = sum
+		if len(u.sums) > maxFiles {
+			return fmt.Errorf("it must have at most %d files", maxFiles)
+		}
+	}
+	out, err := u.root.OpenFile(sumsFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return errors.Join(err, out.Close())
+}
+
+func readContents(root *os.Root) (c Contents, err error) {
+	info, err := root.Stat(contentsFile)
+	if err == nil && info.Size() > maxContents {
+		return c, fmt.Errorf("%s must have at most %s, got %s; get the archive from its author again", contentsFile,
+			format.Bytes(maxContents), format.Bytes(info.Size()))
+	}
+	var text []byte
+	if err == nil {
+		text, err = root.ReadFile(contentsFile)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("read %s: %w", contentsFile, err)
+	case c.Schema < 1 || c.Schema > Schema:
+		return c, fmt.Errorf("its format has version %d, and this soak reads versions up to %d; open it with a newer soak", c.Schema, Schema)
+	case !packable(c.TestID):
+		return c, fmt.Errorf("%s names the run %q, which is not a valid folder name", contentsFile, c.TestID)
+	case c.TestID == "" || c.Ended.Before(c.Started):
+		return c, fmt.Errorf("%s must have the name and the times of the run", contentsFile)
+	}
+	for _, text := range []*string{&c.Verdict, &c.Soak, &c.Prometheus.Missing, &c.Prometheus.Address} {
+		*text = oneLine.Replace(*text)
+	}
+	for _, list := range [][]string{c.LeftOut, c.Redacted} {
+		for i, text := range list {
+			list[i] = oneLine.Replace(text)
+		}
+	}
+	return c, nil
+}
+
+// oneLine keeps a text from forging lines of the output. Other control characters are escaped when it is printed.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")

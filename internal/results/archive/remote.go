@@ -1,0 +1,176 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"github.com/klauspost/compress/snappy"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// window is the time range of one remote read. A Prometheus accepts samples that are up to an hour older than its newest
+	// one, so it accepts windows in the order of time.
+	window    = 5 * time.Minute
+	minWindow = 5 * time.Second // of a window that was halved
+
+	maxAnswer     = 256 << 20 // bytes of one answer, unpacked
+	remoteTimeout = time.Minute
+	retries       = 3 // of a read, if an earlier read succeeded
+	retryDelay    = time.Second
+	errorExcerpt  = 300 // bytes of an answer in an error
+)
+
+// Series is one series of a window.
+type Series = prompb.TimeSeries
+
+func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
+
+// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both keep timestamps, the bits of
+// values, and the markers at the end of a series. They need neither the admin API nor a shell on the host.
+type Remote struct {
+	base     *url.URL
+	client   *http.Client
+	answered bool // a read succeeded
+}
+
+// NewRemote returns the Remote at an address. Errors show neither the user nor the password of the address.
+func NewRemote(address string) (*Remote, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the address may have a password: not shown
+		return nil, errors.New("the address of Prometheus must begin with http:// or https:// and name a host")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return &Remote{base: u, client: &http.Client{Timeout: remoteTimeout}}, nil
+}
+
+// String returns the address without its password, its parameters, and a user name without password, which may be a token.
+func (r *Remote) String() string {
+	shown := *r.base
+	shown.RawQuery, shown.Fragment = "", ""
+	if user := shown.User; user != nil {
+		if _, named := user.Password(); !named {
+			shown.User = url.User("xxxxx")
+		}
+	}
+	return shown.Redacted()
+}
+
+var errTooMuch = errors.New("more samples than one answer may have")
+
+// Read passes all series between two times, both included, to handle: window by window, in the order of time.
+func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Series) error) error {
+	return r.readWindows(ctx, from, to, window, handle)
+}
+
+func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time.Duration, handle func([]*Series) error) error {
+	for at := from; !at.After(to); at = at.Add(width) {
+		last := at.Add(width - time.Millisecond) // both ends are included
+		if last.After(to) {
+			last = to
+		}
+		series, err := r.readWindow(ctx, at, last)
+		switch {
+		case errors.Is(err, errTooMuch) && width > minWindow:
+			err = r.readWindows(ctx, at, last, max(width/2, minWindow), handle)
+		case err == nil && len(series) > 0:
+			err = handle(series)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series, error) {
+	request := &prompb.ReadRequest{Queries: []*prompb.Query{{
+		StartTimestampMs: from.UnixMilli(), EndTimestampMs: to.UnixMilli(),
+		Matchers: []*prompb.LabelMatcher{{Type: prompb.LabelMatcher_RE, Name: "__name__", Value: ".+"}},
+	}}}
+	packed, err := r.post(ctx, "/api/v1/read", request)
+	for range retries {
+		if err == nil || !r.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
+			break
+		}
+		select { // a proxy or a tunnel may fail once; without this window the others are useless
+		case <-ctx.Done():
+		case <-time.After(retryDelay):
+			packed, err = r.post(ctx, "/api/v1/read", request)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.answered = true
+	if n, err := snappy.DecodedLen(packed); err == nil && n > maxAnswer {
+		return nil, errTooMuch
+	}
+	var answer prompb.ReadResponse
+	unpacked, err := snappy.Decode(nil, packed)
+	if err == nil {
+		err = proto.Unmarshal(unpacked, &answer)
+	}
+	if err == nil && len(answer.Results) != 1 {
+		err = fmt.Errorf("%d results of one query", len(answer.Results))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unexpected response from %s: %w; check that this is the address of a Prometheus server", r, err)
+	}
+	// Prometheus 2.42 returns native histograms as series without samples.
+	return slices.DeleteFunc(answer.Results[0].Timeseries, func(s *Series) bool { return samplesOf(s) == 0 }), nil
+}
+
+// Write stores series in the Prometheus.
+func (r *Remote) Write(ctx context.Context, series []*Series) error {
+	_, err := r.post(ctx, "/api/v1/write", &prompb.WriteRequest{Timeseries: series})
+	return err
+}
+
+func (r *Remote) post(ctx context.Context, path string, message proto.Message) ([]byte, error) {
+	body, err := proto.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	to := *r.base
+	to.Path += path
+	to.User = nil
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(snappy.Encode(nil, body)))
+	if err != nil {
+		return nil, err
+	}
+	if user := r.base.User; user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Encoding", "snappy")
+	req.Header.Set("X-Prometheus-Remote-Read-Version", "0.1.0")
+	req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("query Prometheus at %s: %w", r, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("query Prometheus at %s: %w", r, err)
+	case resp.StatusCode == http.StatusBadRequest && bytes.Contains(answer, []byte("exceeded sample limit")), len(answer) > maxAnswer:
+		return nil, errTooMuch
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("%s has no %s; check the address of Prometheus, and its path if it has one (…/prometheus)", r, path)
+	case resp.StatusCode/100 != 2:
+		return nil, fmt.Errorf("query Prometheus at %s: %s: %.*s", r, resp.Status, errorExcerpt, bytes.TrimSpace(answer))
+	}
+	return answer, nil
+}

@@ -1,0 +1,47 @@
+//go:build browser
+
+package results
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// TestBrowser writes pages and runs history.test.js of the browser's tests on them.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	browser := untested.Browser(t)
+	out := t.TempDir()
+	mess(t, out)
+	for n := 6; n < 9; n++ {
+		made(t, out, n, nil)
+	}
+	made(t, out, 9, late)
+	many, none := filepath.Join(out, "many"), filepath.Join(out, "none")
+	for n := range 100 {
+		made(t, many, n, func(v *verdict.Verdict) {
+			if v.Plan.Connections += n % 3; n%20 == 19 {
+				late(v)
+			}
+		})
+	}
+	require.NoError(t, os.MkdirAll(none, 0o700))
+	for _, folder := range []string{out, many, none} {
+		require.NoError(t, WriteHistory(folder))
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "../report/html/browser/history.test.js")
+	cmd.Env = append(os.Environ(), "PAGES="+out, "CHROMIUM="+browser)
+	said, err := cmd.CombinedOutput()
+	t.Log(string(said))
+	require.NoError(t, err)
+	if keep := os.Getenv("KEEP_PAGES"); keep != "" {
+		require.NoError(t, os.CopyFS(keep, os.DirFS(out)))
+	}
+}

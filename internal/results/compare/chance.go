@@ -1,0 +1,101 @@
+package compare
+
+import (
+	"errors"
+	"math"
+
+	"github.com/aclements/go-moremath/mathx"
+	"github.com/aclements/go-moremath/stats"
+)
+
+// Alpha is how often equal runs may be called different, of one metric.
+const Alpha = 0.05
+
+// A Summary is one metric over several runs.
+type Summary struct{ Median, Min, Max float64 }
+
+// Summarize sums up the values of at least one run.
+func Summarize(values []float64) Summary {
+	low, high := stats.Bounds(values)
+	return Summary{Median: stats.Sample{Xs: values}.Quantile(.5), Min: low, Max: high}
+}
+
+// Spread is how far the runs are apart, as a share of their median; 0 where that is 0.
+func (s Summary) Spread() float64 {
+	if s.Median == 0 {
+		return 0
+	}
+	return (s.Max - s.Min) / math.Abs(s.Median)
+}
+
+// A Difference is whether two sets of runs differ by more than chance: by the p of a test, or by a
+// band where there are too few runs for one.
+type Difference struct {
+	P           float64
+	Band        *Band // nil: P holds
+	Significant bool
+}
+
+// Differ compares new values with old ones, of which it needs at least two. It takes the test of Mann
+// and Whitney, two-sided, exact for up to 50 runs (25 where values are equal), which takes nothing for
+// granted. That needs at least four runs against four: of three against three the most extreme outcome
+// has p = 2/20, which is not under Alpha. For fewer it takes the NoiseBand.
+func Differ(old, now []float64) (Difference, error) {
+	if LeastP(len(old), len(now)) > Alpha {
+		band, ok := NoiseBand(old, len(now))
+		if !ok {
+			return Difference{}, errors.New("it takes at least two old runs and a new one to say what is noise")
+		}
+		return Difference{Band: &band, Significant: !band.Holds(stats.Mean(now))}, nil
+	}
+	result, err := stats.MannWhitneyUTest(old, now, stats.LocationDiffers)
+	if errors.Is(err, stats.ErrSamplesEqual) {
+		return Difference{P: 1}, nil
+	}
+	if err != nil {
+		return Difference{}, err
+	}
+	p := min(result.P, 1)
+	return Difference{P: p, Significant: p <= Alpha}, nil
+}
+
+// DifferByFactor is Differ of the logarithms of values above 0. Times scatter by factors: a band over their logarithms has room for the
+// long tail that times have, and is never below 0.
+func DifferByFactor(old, now []float64) (Difference, error) {
+	logs := func(values []float64) []float64 {
+		out := make([]float64, len(values))
+		for i, v := range values {
+			out[i] = math.Log(v)
+		}
+		return out
+	}
+	d, err := Differ(logs(old), logs(now))
+	if d.Band != nil {
+		d.Band = &Band{Low: math.Exp(d.Band.Low), High: math.Exp(d.Band.High)}
+	}
+	return d, err
+}
+
+// LeastP is the smallest two-sided p that a rank-sum test of n against m runs can come to.
+func LeastP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
+
+// A Band is where the mean of further runs of the same plan should fall, with the
+// probability 1 − Alpha: a prediction interval by Student's t, so it takes for granted that
+// runs scatter about normally. Few runs make a wide band, which is the truth about few runs.
+type Band struct{ Low, High float64 }
+
+// NoiseBand is the band of values for the mean of `further` runs. ok is false for less than two
+// values, which have no spread.
+func NoiseBand(values []float64, further int) (b Band, ok bool) {
+	if len(values) < 2 || further < 1 {
+		return Band{}, false
+	}
+	n := float64(len(values))
+	mean := stats.Mean(values)
+	t := stats.InvCDF(stats.TDist{V: n - 1})(1 - Alpha/2)
+	reach := t * stats.StdDev(values) * math.Sqrt(1/n+1/float64(further))
+	return Band{Low: mean - reach, High: mean + reach}, true
+}
+
+// Holds says whether v is in the band.
+func (b Band) Holds(v float64) bool { return b.Low <= v && v <= b.High }

@@ -1,0 +1,125 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSummaries(t *testing.T) {
+	t.Parallel()
+	s := Summarize([]float64{4, 1, 3})
+	require.Equal(t, Summary{Median: 3, Min: 1, Max: 4}, s)
+	require.InDelta(t, 1, s.Spread(), 1e-9)
+	require.InDelta(t, 2.5, Summarize([]float64{4, 1, 2, 3}).Median, 1e-9)
+	require.Zero(t, Summarize([]float64{0, 0, 0}).Spread())
+}
+
+// Values of t from a table: 12.706 for one degree of freedom, 4.303 for two, both for 95 %.
+func TestNoiseBand(t *testing.T) {
+	t.Parallel()
+	b, ok := NoiseBand([]float64{9, 10, 11}, 1) // mean 10, deviation 1
+	require.True(t, ok)
+	require.InDelta(t, 10+4.303*math.Sqrt(1+1./3), b.High, .001)
+	require.InDelta(t, 10-4.303*math.Sqrt(1+1./3), b.Low, .001)
+	b, _ = NoiseBand([]float64{9, 11}, 2)
+	require.InDelta(t, 10+12.706*math.Sqrt2, b.High, .001)
+	require.True(t, b.Holds(10))
+	require.False(t, b.Holds(50))
+	_, ok = NoiseBand([]float64{9}, 1)
+	require.False(t, ok, "one run has no spread")
+	b, ok = NoiseBand([]float64{7, 7, 7}, 1)
+	require.True(t, ok)
+	require.Equal(t, Band{7, 7}, b)
+}
+
+func TestLeastP(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n, m int
+		want float64
+	}{{3, 3, 2. / 20}, {4, 4, 2. / 70}, {3, 1, .5}, {1, 1, 1}, {5, 3, 2. / 56}, {38, 1, 2. / 39}, {39, 1, 2. / 40}, {5000, 5000, 0}} {
+		require.InDelta(t, c.want, LeastP(c.n, c.m), 1e-12, "%d against %d", c.n, c.m)
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		old, now    []float64
+		band        bool
+		p           float64
+		significant bool
+	}{
+		{"three against three have no test, and these are far apart", []float64{9, 10, 11}, []float64{90, 91, 92}, true, 0, true},
+		{"three against three that are near", []float64{9, 10, 11}, []float64{12, 12, 13}, true, 0, false},
+		{"four against four, all above", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, false, 2. / 70, true},
+		{"four against four, one pair crossed", []float64{1, 2, 3, 5}, []float64{4, 6, 7, 8}, false, 4. / 70, false},
+		{"all the same", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, false, 1, false},
+		{"with ties", []float64{0, 0, 0, 0}, []float64{0, 5, 6, 7}, false, 10. / 70, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, err := Differ(c.old, c.now)
+			require.NoError(t, err)
+			require.Equal(t, c.band, d.Band != nil)
+			require.InDelta(t, c.p, d.P, 1e-9)
+			require.Equal(t, c.significant, d.Significant)
+		})
+	}
+	_, err := Differ([]float64{1}, []float64{2})
+	require.ErrorContains(t, err, "at least two old runs")
+}
+
+// What is called significance must be it: equal runs differ in about one case of twenty, or
+// less, whichever method had to be used.
+func TestEqualRunsDifferInOneOfTwenty(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) []float64 {
+		out := make([]float64, n)
+		for i := range out {
+			out[i] = 100 + 10*random.NormFloat64()
+		}
+		return out
+	}
+	for _, n := range [][2]int{{2, 1}, {3, 1}, {3, 3}, {4, 4}, {5, 5}, {10, 3}} {
+		const trials = 4000
+		alarms := 0
+		for range trials {
+			d, err := Differ(draw(n[0]), draw(n[1]))
+			require.NoError(t, err)
+			if d.Significant {
+				alarms++
+			}
+		}
+		share := float64(alarms) / trials
+		require.LessOrEqual(t, share, Alpha+.01, "%d against %d", n[0], n[1])
+		require.GreaterOrEqual(t, share, .02, "%d against %d: a test that never speaks is none", n[0], n[1])
+	}
+}
+
+// Another user may have put it next to the runs.
+func TestOpenRefusesALargeVerdict(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `{"plan": {"connections": 1}, "runners": [{}` + strings.Repeat(",{}", 1<<20) + "]}"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(text), 0o600))
+	_, err := Open(dir)
+	require.ErrorContains(t, err, "verdict.json: the file is too large: it must have at most 131072 values, got 1048577; move it away")
+}
+
+// A line feed in a test id would forge lines of a report.
+func TestOpenRefusesATestIDWithControlCharacters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"schema": 2, "testid": "a\nPASS", "plan": {"connections": 1}}`), 0o600))
+	_, err := Open(dir)
+	require.ErrorContains(t, err, `verdict.json: TESTID is "a\nPASS"`)
+}

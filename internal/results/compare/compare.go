@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Outcome is what became of a metric.
+type Outcome string
+
+// A metric is Worse, and the comparison a regression, when the median got worse by more than
+// the tolerance, by more than the smallest change that matters (least), and by more than chance explains.
+const (
+	Same   Outcome = "same"
+	Better Outcome = "better"
+	Worse  Outcome = "worse"
+	// Unsure is a time or a rate that got worse while a load generator was saturated: that may be the reason.
+	Unsure Outcome = "unsure"
+)
+
+// A Change is one metric in old and in new runs.
+type Change struct {
+	verdict.Metric
+	Old, New Summary
+	Difference
+	Outcome Outcome
+}
+
+// Relative is by how much the median changed, as a share of the old one; infinite from 0.
+func (c Change) Relative() float64 {
+	if c.Old.Median == c.New.Median {
+		return 0
+	}
+	return (c.New.Median - c.Old.Median) / math.Abs(c.Old.Median)
+}
+
+// A Comparison is two sets of runs of one plan.
+type Comparison struct {
+	Old, New  []Run
+	Tolerance float64 // share of the old median
+	Changes   []Change
+	Warnings  []string
+	Blind     []string // what may have changed without a metric that shows it
+
+	saturated bool // a load generator was
+}
+
+// Least numbers of runs: two of them have a spread, with which a third can be compared.
+const (
+	leastOld = 2
+	leastAll = 3
+)
+
+// Tolerance is the share of the old median by which a metric may get worse, where nobody says another.
+const Tolerance = .1
+
+// Compare compares new runs with old ones of the same plan.
+func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
+	all := append(slices.Clone(old), now...)
+	switch {
+	case len(all) < leastAll || len(old) < leastOld:
+		return nil, fmt.Errorf("a comparison takes at least %d runs, %d of them old ones: fewer do not show what is noise", leastAll, leastOld)
+	case len(now) == 0:
+		return nil, errors.New("name at least one new run behind --")
+	case !(tolerance >= 0):
+		return nil, fmt.Errorf("the tolerance is %v: it must be 0 or more", tolerance)
+	}
+	if err := alike(all); err != nil {
+		return nil, err
+	}
+	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
+	c.warn(all)
+	was, is := columns(old), columns(now)
+	for _, f := range suite.Metrics(now[0].Verdict) {
+		if slices.Contains(sinceSending, f.Name) && !oneClock(all) {
+			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
+			continue
+		}
+		a, b := was[f.Name], is[f.Name]
+		if len(a) != len(old) || len(b) != len(now) {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is left out", f.Name))
+			continue
+		}
+		change, err := changeOf(f, a, b, tolerance)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case change.Outcome != Worse:
+		case f.Unit == suite.OfRequests && byChance(named(old, f.Name), named(now, f.Name)):
+			change.Outcome = Same
+		case c.generators(f, a) || c.bound(f.Name):
+			change.Outcome = Unsure
+		}
+		c.Changes = append(c.Changes, change)
+	}
+	c.Blind = c.blind()
+	return c, nil
+}
+
+// generators reports whether a time may have got worse because of the load generator: it would not be worse without what the waits of the
+// generator can have added to the new runs. Where that is not known, times of a saturated generator prove nothing.
+func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
+	if f.Unit != "ms" {
+		return false
+	}
+	var now []float64
+	for _, m := range named(c.New, f.Name) {
+		if m.Own == nil {
+			return c.saturated
+		}
+		now = append(now, *m.Own)
+	}
+	without, err := changeOf(f, old, now, c.Tolerance)
+	return err != nil || without.Outcome != Worse
+}
+
+// alike refuses runs of several plans, and a run that is given twice: it would make a spread of nothing.
+func alike(runs []Run) error {
+	seen := map[string]string{}
+	for _, r := range runs {
+		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
+		if other, ok := seen[key]; ok {
+			return fmt.Errorf("%s and %s are one and the same run", other, r.Dir)
+		}
+		seen[key] = r.Dir
+		if err := SamePlan(runs[0], r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Comparison) warn(all []Run) {
+	for _, r := range all {
+		if hosts, first := r.machines(), all[0].machines(); hosts != first {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s: what differs may be the machines", all[0].Dir, first, r.Dir, hosts))
+			break
+		}
+	}
+	var dirs []string
+	for _, r := range all {
+		if r.Verdict.Generator.Saturated {
+			dirs = append(dirs, r.Dir)
+		}
+	}
+	if c.saturated = len(dirs) > 0; c.saturated {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
+	}
+}
+
+// bound says that half of the new runs or more are lower bounds of a metric, for their load generator was the limit: the service may
+// be as good as before. Of an old run it matters not, since that can only have been better.
+func (c *Comparison) bound(name string) bool {
+	n := 0
+	for _, r := range c.New {
+		if slices.ContainsFunc(suite.Metrics(r.Verdict), func(m verdict.Metric) bool { return m.Name == name && m.Bound }) {
+			n++
+		}
+	}
+	if 2*n < len(c.New) {
+		return false
+	}
+	c.Warnings = append(c.Warnings, fmt.Sprintf("%s proves nothing here: the load generator was the limit in %d of %s", name, n, runs(len(c.New), "new")))
+	return true
+}
+
+// named are the values of one metric, by run.
+func named(runs []Run, name string) (out []verdict.Metric) {
+	for _, r := range runs {
+		for _, m := range suite.Metrics(r.Verdict) {
+			if m.Name == name {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// columns are the values of each metric, by run.
+func columns(runs []Run) map[string][]float64 {
+	out := map[string][]float64{}
+	for _, r := range runs {
+		for _, f := range suite.Metrics(r.Verdict) {
+			out[f.Name] = append(out[f.Name], f.Value)
+		}
+	}
+	return out
+}
+
+func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, error) {
+	c := Change{Metric: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
+	if f.Fault && c.Old.Max == 0 { // no statistics: what must not be was not, and now is
+		if c.New.Max > 0 {
+			c.Outcome = Worse
+		}
+		return c, nil
+	}
+	var err error
+	differ := Differ
+	if f.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
+		differ = DifferByFactor
+	}
+	if c.Difference, err = differ(old, now); err != nil {
+		return c, err
+	}
+	moved := c.New.Median - c.Old.Median
+	if !c.Significant || math.Abs(moved) <= max(least[f.Unit], tolerance*math.Abs(c.Old.Median)) {
+		return c, nil
+	}
+	c.Outcome = Worse
+	if (moved > 0) == f.HigherIsBetter {
+		c.Outcome = Better
+	}
+	return c, nil
+}
+
+// byChance reports whether failed requests of the new runs may be more than those of the old ones by chance alone. Each of all failures
+// falls to the new runs with the share of requests that these made: a binomial test, one-sided. Runs without a failure have no spread,
+// so the band alone would call one failure in a million requests a regression.
+func byChance(old, now []verdict.Metric) bool {
+	failures := func(all []verdict.Metric) (failed, requests float64) {
+		for _, m := range all {
+			failed += math.Round(m.Value / 100 * float64(m.Requests))
+			requests += float64(m.Requests)
+		}
+		return failed, requests
+	}
+	before, of := failures(old)
+	after, ofNew := failures(now)
+	if of+ofNew == 0 {
+		return true
+	}
+	d := stats.BinomialDist{N: int(before + after), P: ofNew / (of + ofNew)}
+	return 1-d.CDF(after-1) > Alpha
+}
+
+// Regressions are the metrics that got worse.
+func (c *Comparison) Regressions() (out []Change) {
+	for _, change := range c.Changes {
+		if change.Outcome == Worse {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// Verdict is fail where anything got worse, else pass.
+func (c *Comparison) Verdict() verdict.Outcome {
+	if len(c.Regressions()) > 0 {
+		return verdict.Fail
+	}
+	return verdict.Pass
+}

@@ -1,0 +1,393 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// folder writes a run as `soak run` leaves it, as far as a comparison reads it.
+func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
+	t.Helper()
+	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
+	v.Plan = plan.Default()
+	v.Plan.BackendURL, v.Plan.Prefix, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), fmt.Sprint("p", n), v.TestID
+	wobble := float64(n%4) / 10
+	v.LatenessMS = verdict.Quantiles{P50: 2 + wobble/10, P99: 20 + wobble}
+	v.LatencyMS = &verdict.Latency{Quantiles: verdict.Quantiles{P50: 2 + wobble/10, P99: 30}}
+	v.ConnectMS = verdict.Quantiles{P50: 10 + wobble, P99: 30 + wobble}
+	v.Resources = verdict.Resources{BackendRSSMax: uint64(20+n%4) << 20, BackendCPUAverage: 4 + wobble, RunnerRSSMax: 120 << 20}
+	v.Runners = []verdict.Runner{{Index: 1, Host: "a"}}
+	if edit != nil {
+		edit(v)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "verdict.json"), v)
+	write(t, filepath.Join(dir, "run.json"), map[string]any{"one_clock": true})
+	return dir
+}
+
+func write(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+}
+
+// readAll reads n runs, numbered from first.
+func readAll(t *testing.T, first, n int, edit func(*verdict.Verdict)) (out []Run) {
+	t.Helper()
+	for i := range n {
+		r, err := Read(folder(t, first+i, edit))
+		require.NoError(t, err)
+		out = append(out, r)
+	}
+	return out
+}
+
+func text(t *testing.T, c *Comparison) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, c.Text(&b))
+	return b.String()
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		old, now int
+		edit     func(*verdict.Verdict)
+		want     verdict.Outcome
+		says     string
+	}{
+		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
+		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
+		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60.0 ms instead of 20.2 ms (+197 %; outside"},
+		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
+		{"slower by less than the tolerance", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.08 }, verdict.Pass, "same"},
+		{"slower by what nobody would care for", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
+		{"faster", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 /= 2 }, verdict.Pass, "better"},
+		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Messages.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
+		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
+		{"times of a saturated generator are unsure", 3, 1, func(v *verdict.Verdict) {
+			v.Generator.Saturated, v.LatenessMS.P99 = true, 60
+		}, verdict.Pass, "unsure"},
+		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Saturated, v.Messages.Missed = true, 1 }, verdict.Fail, "noops missed"},
+		{"another machine is said", 3, 1, func(v *verdict.Verdict) { v.Runners[0].Host = "b" }, verdict.Pass, "ran on [a]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			result, err := Compare(readAll(t, 1, c.old, nil), readAll(t, 50, c.now, c.edit), .1)
+			require.NoError(t, err)
+			out := text(t, result)
+			require.Equal(t, c.want, result.Verdict(), out)
+			require.Contains(t, out, c.says)
+		})
+	}
+}
+
+// 5 ms more on every message are in every gap alike: without a common clock no metric shows them, and
+// the comparison has to say so.
+func TestCompareListsWhatItCannotSee(t *testing.T) {
+	t.Parallel()
+	above := func(from string) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) {
+			v.LatencyMS.Above = from
+			if from == verdict.AboveSend && v.StartedUnix >= 50 {
+				v.LatencyMS.P50 += 5.5
+			}
+		}
+	}
+	hidden := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
+	none := func(v *verdict.Verdict) { v.LatencyMS = nil }
+	for name, c := range map[string]struct {
+		old, now func(*verdict.Verdict)
+		want     verdict.Outcome
+		says     string
+	}{
+		"one clock":                         {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
+		"no time of sending":                {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
+		"a clock in the old only":           {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"a service that shows no resources": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
+	} {
+		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
+		require.NoError(t, err)
+		out := text(t, result)
+		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
+		require.Contains(t, out, c.says, name)
+		if name == "one clock" {
+			require.NotContains(t, out, "not seen")
+		}
+	}
+}
+
+// described makes a run of a service that is published to. Its marker is drawn anew for each run.
+func described(v *verdict.Verdict) {
+	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
+	v.Service = shard.Service{Name: "mine", SHA256: "of the description", Counts: shard.CountsNumbers}
+	v.LatencyMS.Above = verdict.AboveSend
+	v.Messages.Published = &verdict.Publication{Planned: 100, Confirmed: 100, AnswerMS: v.LatencyMS.Quantiles}
+	v.Messages.LastSubscriberMS = &verdict.Quantiles{P50: 4, P99: 40}
+}
+
+func TestCompareRunsOfADescribedService(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit    func(*verdict.Verdict)
+		want    verdict.Outcome
+		says    string
+		refuses string
+	}{
+		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, says: "publish answer p99"},
+		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, says: "messages missed: up to 1, where no old run had any"},
+		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, says: "messages not confirmed: up to 1"},
+		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, says: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
+		"clocks that differ": {
+			edit: func(v *verdict.Verdict) {
+				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
+			}, want: verdict.Pass, says: "last subscriber p99 counts from the time of sending in some runs and not in others",
+		},
+		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the one and nchan in the other"},
+		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the one and of another in the other"},
+		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, refuses: "topics is 12 in the one and 24 in the other"},
+		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, refuses: "publish_rate is 12 in the one and 24 in the other"},
+		"noop": {edit: func(v *verdict.Verdict) {
+			v.Plan.Service, v.Service = "", shard.Service{Name: "noop", SHA256: "of noop"}
+		}, refuses: "description is of the description in the one and of noop in the other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := Compare(readAll(t, 1, 4, described), readAll(t, 50, 4, func(v *verdict.Verdict) { described(v); c.edit(v) }), .1)
+			if c.refuses != "" {
+				require.ErrorContains(t, err, c.refuses)
+				return
+			}
+			require.NoError(t, err)
+			out := text(t, result)
+			require.Equal(t, c.want, result.Verdict(), out)
+			require.Contains(t, out, c.says)
+			require.NotContains(t, out, "noop")
+			require.NotContains(t, out, "lateness")
+		})
+	}
+}
+
+// requests makes a run of a ramp-up: its times in milliseconds by metric, and what failed of 6,000 requests.
+func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
+	return func(v *verdict.Verdict) {
+		v.Plan.Suite = "rampup"
+		wobble := 1 + float64(int(v.StartedUnix)%4)/20
+		for _, name := range []string{"mean", "p50", "p95", "p99", "max"} {
+			ms := map[string]float64{"mean": 6, "p50": 5, "p95": 6, "p99": 7, "max": 20}[name] * wobble
+			if slow, ok := times[name]; ok {
+				ms = slow
+			}
+			v.Metrics = append(v.Metrics, verdict.Metric{Name: name + " at 200/s", Unit: "ms", Value: ms, Own: &ms})
+		}
+		v.Metrics = append(v.Metrics, verdict.Metric{Name: "failed at 200/s", Unit: suite.OfRequests, Value: 100 * float64(failed) / 6000, Requests: 6000})
+	}
+}
+
+// A tail of slow requests and failures that are new are regressions, though p50 and p95 are as before. One failure may be chance.
+func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
+	t.Parallel()
+	tail := map[string]float64{"mean": 124, "p99": 3007, "max": 3010}
+	waited := func(v *verdict.Verdict) { // the generator can have added all of it
+		requests(0, tail)(v)
+		v.Generator.Saturated = true
+		for i := range v.Metrics {
+			own := 5.
+			v.Metrics[i].Own = &own
+		}
+	}
+	once := func(v *verdict.Verdict) { // of all new runs
+		failed := 0
+		if v.StartedUnix == 50 {
+			failed = 1
+		}
+		requests(failed, nil)(v)
+	}
+	saturated := func(v *verdict.Verdict) { requests(0, tail)(v); v.Generator.Saturated = true }
+	for name, c := range map[string]struct {
+		now  func(*verdict.Verdict)
+		want []string
+	}{
+		"as before":                          {requests(0, nil), nil},
+		"4 % took 3 s":                       {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"0.83 % failed":                      {requests(50, nil), []string{"failed at 200/s"}},
+		"one failed":                         {once, nil},
+		"the generator waited for as long":   {waited, nil},
+		"it waited, and never for so long":   {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"slower by what nobody would notice": {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
+	} {
+		for _, old := range []int{3, 10} {
+			for _, now := range []int{1, 4} {
+				result, err := Compare(readAll(t, 1, old, requests(0, nil)), readAll(t, 50, now, c.now), .1)
+				require.NoError(t, err)
+				var worse []string
+				for _, change := range result.Regressions() {
+					worse = append(worse, change.Name)
+				}
+				require.Equal(t, c.want, worse, "%s: %d against %d", name, old, now)
+			}
+		}
+	}
+	c, err := Compare(readAll(t, 1, 3, requests(0, nil)), readAll(t, 50, 1, requests(50, nil)), .1)
+	require.NoError(t, err)
+	require.Contains(t, text(t, c), "failed at 200/s: 0.83 % instead of 0.00 % (from 0; outside")
+	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
+	require.NoError(t, err)
+	require.Empty(t, c.Regressions(), "as many as ever")
+}
+
+// A run that was a regression is no part of what is normal: else the third slow run would be a usual one.
+func TestEarlierLeavesRegressionsOut(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 8 {
+		edit := requests(0, nil)
+		if n >= 4 {
+			edit = requests(0, map[string]float64{"p99": 3007})
+		}
+		require.NoError(t, os.Rename(folder(t, n+1, edit), filepath.Join(out, fmt.Sprint("run-", n+1))))
+	}
+	last, err := Read(filepath.Join(out, "run-8"))
+	require.NoError(t, err)
+	earlier, err := Earlier(out, last)
+	require.NoError(t, err)
+	require.Len(t, earlier, 4)
+	c, err := Compare(earlier, []Run{last}, Tolerance)
+	require.NoError(t, err)
+	require.Len(t, c.Regressions(), 1)
+}
+
+// As many faults as the earlier runs had are no regression; more of them are.
+func TestUsualFaultsAreNoRegression(t *testing.T) {
+	t.Parallel()
+	missed := func(n uint64) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) { v.Messages.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }
+	}
+	for now, want := range map[uint64]verdict.Outcome{5: verdict.Pass, 50: verdict.Fail, 0: verdict.Pass} {
+		c, err := Compare(readAll(t, 1, 4, missed(5)), readAll(t, 9, 4, missed(now)), .1)
+		require.NoError(t, err)
+		require.Equal(t, want, c.Verdict(), text(t, c))
+	}
+}
+
+func TestCompareRefuses(t *testing.T) {
+	t.Parallel()
+	good := readAll(t, 1, 3, nil)
+	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
+	deploy := readAll(t, 9, 1, func(v *verdict.Verdict) {
+		v.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy", At: time.Minute, Command: "x"}}}}
+	})
+	for _, c := range []struct {
+		name     string
+		old, now []Run
+		says     string
+	}{
+		{"two runs", good[:1], good[1:2], "at least 3 runs"},
+		{"no old ones", nil, good, "2 of them old ones"},
+		{"nothing new", good, nil, "at least one new run"},
+		{"another plan", good, other, "connections is 1200 in the one and 7 in the other"},
+		{"with a deploy", good, deploy, "actions is not there in the one and 1m0s: x in the other"},
+		{"the same run twice", good, good[:1], "are one and the same run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Compare(c.old, c.now, .1)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	_, err := Compare(good[:2], good[2:], -1)
+	require.ErrorContains(t, err, "tolerance")
+}
+
+func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
+	t.Parallel()
+	_, err := Read(t.TempDir())
+	require.ErrorContains(t, err, "holds no verdict.json")
+	_, err = Read(folder(t, 1, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"runner 2 left no shard"} }))
+	require.ErrorContains(t, err, "is invalid (runner 2 left no shard): it proves nothing")
+	dir := t.TempDir()
+	for content, says := range map[string]string{
+		"{": "read ", "null": "is no verdict", "{}": "is no verdict",
+		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: it has schema 7, this version reads schema 2; delete it and run `soak merge " + dir + "`",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))
+		_, err = Read(dir)
+		require.ErrorContains(t, err, says, content)
+	}
+}
+
+// A rate that the load generator limits is a lower bound: in most of the new runs it proves nothing, in the old ones it was better still.
+func TestARateThatTheGeneratorLimits(t *testing.T) {
+	t.Parallel()
+	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
+		for i, bound := range bounds {
+			out = append(out, readAll(t, first+i, 1, func(v *verdict.Verdict) {
+				v.Metrics = []verdict.Metric{{Name: "peak answers/s", Unit: "answers/s", Value: rate + float64(i), HigherIsBetter: true, Bound: bound}}
+			})...)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		old, now []Run
+		want     verdict.Outcome
+		says     string
+	}{
+		"not by the generator":  {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
+		"the old ones":          {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
+		"one of the new ones":   {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
+		"most of the new ones":  {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s proves nothing here: the load generator was the limit in 2 of 3 new runs"},
+		"the only one is bound": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
+	} {
+		result, err := Compare(c.old, c.now, .1)
+		require.NoError(t, err)
+		out := text(t, result)
+		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
+		require.Contains(t, out, c.says, name)
+	}
+}
+
+// A service with cores of its own is another service than one that shares them with the runners.
+func TestTheCoresAreOfThePlan(t *testing.T) {
+	t.Parallel()
+	runs := readAll(t, 1, 2, nil)
+	apart := folder(t, 3, nil)
+	write(t, filepath.Join(apart, "run.json"), map[string]any{"one_clock": true, "cores": "service on core 0, runners on core 1"})
+	r, err := Read(apart)
+	require.NoError(t, err)
+	_, err = Compare(runs, []Run{r}, .1)
+	require.ErrorContains(t, err, "cores is not there in the one and service on core 0, runners on core 1 in the other")
+}
+
+// The address of a target that soak started is drawn at random; of another one it is part of the plan.
+func TestTheTargetIsPartOfThePlan(t *testing.T) {
+	t.Parallel()
+	a, b, c := folder(t, 1, nil), folder(t, 2, nil), folder(t, 3, nil)
+	for _, dir := range []string{a, b, c} {
+		write(t, filepath.Join(dir, "run.json"), map[string]any{})
+	}
+	var runs []Run
+	for _, dir := range []string{a, b, c} {
+		r, err := Read(dir)
+		require.NoError(t, err)
+		runs = append(runs, r)
+	}
+	_, err := Compare(runs[:2], runs[2:], .1)
+	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the one")
+}

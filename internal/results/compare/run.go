@@ -1,0 +1,240 @@
+// Package compare says what is normal for a plan: the median and the spread of several runs
+// of it, the band in which one more run should fall, and whether two sets of runs differ by
+// more than chance. A single run says nothing of that.
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A Run is one folder of a run, judged.
+type Run struct {
+	Dir     string
+	Verdict *verdict.Verdict
+
+	plan map[string]any // what has to be the same
+	rest map[string]any // settings that change no metric
+}
+
+// Read reads the verdict.json of a run. A run that is invalid is refused: it proves nothing,
+// so it is no part of what is normal either.
+func Read(dir string) (Run, error) {
+	r, err := Open(dir)
+	if err == nil && r.Verdict.Verdict == verdict.Invalid {
+		err = fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
+	}
+	return r, err
+}
+
+// Folders compares the runs in some folders with older ones of the same plan.
+func Folders(old, now []string, tolerance float64) (*Comparison, error) {
+	older, err := readFolders(old)
+	if err != nil {
+		return nil, err
+	}
+	newer, err := readFolders(now)
+	if err != nil {
+		return nil, err
+	}
+	return Compare(older, newer, tolerance)
+}
+
+func readFolders(folders []string) ([]Run, error) {
+	runs := make([]Run, 0, len(folders))
+	for _, folder := range folders {
+		r, err := Read(folder)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// Open reads the verdict.json of a run, whatever the verdict is.
+func Open(dir string) (Run, error) {
+	r := Run{Dir: dir}
+	path := filepath.Join(dir, "verdict.json")
+	var whole struct {
+		Schema int            `json:"schema"`
+		Plan   map[string]any `json:"plan"`
+	}
+	err := safefile.JSON(path, safefile.Verdict, &whole)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("%s holds no verdict.json: it is not the folder of a run that was judged (`soak merge %s` judges it)", dir, dir)
+	}
+	if err != nil {
+		return r, err //nolint:wrapcheck // names the file
+	}
+	if len(whole.Plan) > 0 {
+		if err := verdict.CheckSchema(whole.Schema); err != nil {
+			return r, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", path, err, dir)
+		}
+		if err := safefile.JSON(path, safefile.Verdict, &r.Verdict); err != nil {
+			return r, err //nolint:wrapcheck // names the file
+		}
+	}
+	if r.Verdict == nil || len(whole.Plan) == 0 {
+		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
+	}
+	if err := plan.CheckTestID(r.Verdict.TestID); err != nil {
+		return r, fmt.Errorf("read %s: %w", path, err)
+	}
+	r.plan, r.rest = whole.Plan, map[string]any{}
+	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others
+		delete(r.plan, "parameters")
+		maps.Copy(r.plan, parameters)
+	}
+	for _, drawn := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // anew for every run
+		delete(r.plan, drawn)
+	}
+	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {
+		if value, ok := r.plan[name]; ok {
+			r.rest[name] = value
+			delete(r.plan, name)
+		}
+	}
+	if v := r.Verdict; v.Service.Name != "" { // wherever its description lies
+		r.plan["service"], r.plan["description"] = v.Plan.ServiceName(), v.Service.SHA256
+	}
+	if actions := r.actions(); actions != "" {
+		r.plan["actions"] = actions
+	}
+	if run := manifest(dir); run.OneClock {
+		delete(r.plan, "backend_url")
+		if run.Cores != "" {
+			r.plan["cores"] = run.Cores
+		}
+	}
+	return r, nil
+}
+
+// actions are what was done to the service, and when: a run with a deploy is not held against one without.
+func (r Run) actions() string {
+	var all []string
+	for _, a := range r.Verdict.Actions {
+		all = append(all, fmt.Sprintf("%s: %s", a.At, a.Command))
+	}
+	return strings.Join(all, "; ")
+}
+
+// circumstances are what run.json says that has to be the same, beside the plan.
+type circumstances struct {
+	OneClock bool   `json:"one_clock"` // soak started the target itself: its address is drawn at random
+	Cores    string `json:"cores"`     // that target and runners had of their own
+}
+
+// manifest reads run.json; it is empty where there is none that can be read.
+func manifest(dir string) (run circumstances) {
+	if safefile.JSON(filepath.Join(dir, "run.json"), safefile.Verdict, &run) != nil {
+		return circumstances{}
+	}
+	return run
+}
+
+// MostEarlier is how many earlier runs say what is normal: the latest ones.
+const MostEarlier = 10
+
+// Earlier are the runs in the folder out that passed, had the plan of run and started before it,
+// the latest first, at most MostEarlier. Runs that were regressions themselves are left out. What cannot be read is no run.
+func Earlier(out string, run Run) ([]Run, error) {
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return nil, err
+	}
+	var all []Run
+	for _, e := range entries {
+		if !e.IsDir() { // `latest` is a link to one of them
+			continue
+		}
+		if r, err := Read(filepath.Join(out, e.Name())); err == nil && SamePlan(r, run) == nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Run) int { return cmp.Compare(a.Verdict.StartedUnix, b.Verdict.StartedUnix) })
+	var normal []Run
+	for _, r := range all {
+		if c, err := Compare(Before(normal, r), []Run{r}, Tolerance); err != nil || len(c.Regressions()) == 0 {
+			normal = append(normal, r)
+		}
+	}
+	return Before(normal, run), nil
+}
+
+// Before is Earlier of runs that are read already, all of them of the plan of run.
+func Before(all []Run, run Run) []Run {
+	var found []Run
+	for _, r := range all {
+		if r.Verdict.Verdict == verdict.Pass && r.Verdict.StartedUnix < run.Verdict.StartedUnix {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
+	return found[:min(len(found), MostEarlier)]
+}
+
+// SamePlan says in what two runs differ that has to be the same to compare them.
+func SamePlan(a, b Run) error {
+	for _, d := range differences(a.plan, b.plan) {
+		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, d.Name, d.In, d.Other)
+	}
+	return nil
+}
+
+// Plan is what has to be the same to compare runs, as text: two runs with the same are of one plan.
+func (r Run) Plan() string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(r.plan)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, setting(r.plan, key))
+	}
+	return b.String()
+}
+
+// A Setting that is not the same in two runs.
+type Setting struct{ Name, In, Other string }
+
+// Settings are those in which two runs differ, whether that keeps them from being compared or not.
+func Settings(a, b Run) []Setting {
+	return append(differences(a.plan, b.plan), differences(a.rest, b.rest)...)
+}
+
+func differences(a, b map[string]any) (out []Setting) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if in, other := setting(a, key), setting(b, key); in != other {
+			out = append(out, Setting{key, in, other})
+		}
+	}
+	return out
+}
+
+func setting(plan map[string]any, key string) string {
+	value, ok := plan[key]
+	if !ok {
+		return "not there"
+	}
+	return cmp.Or(fmt.Sprint(value), "empty")
+}
+
+// machines are the hosts on which the runners of a run were.
+func (r Run) machines() string {
+	var hosts []string
+	for _, runner := range r.Verdict.Runners {
+		hosts = append(hosts, runner.Host)
+	}
+	slices.Sort(hosts)
+	return fmt.Sprint(slices.Compact(hosts))
+}

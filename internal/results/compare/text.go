@@ -1,0 +1,107 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer) error {
+	worse := c.Regressions()
+	word := "REGRESSION"
+	if len(worse) == 0 {
+		word = "NO REGRESSION"
+	}
+	fmt.Fprintf(w, "%s  %s against %s\n", word, runs(len(c.New), "new"), runs(len(c.Old), "old"))
+	for _, change := range worse {
+		fmt.Fprintf(w, "  - %s\n", change.Sentence())
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "metric\told median\tspread\tnew median\tspread\tchange\tsignificance\t\t")
+	for _, change := range c.Changes {
+		if change.Fault && change.Old.Max == 0 && change.New.Max == 0 {
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", change.Name, change.number(change.Old.Median), spread(change.Old),
+			change.number(change.New.Median), spread(change.New), percent(change.Relative()), change.significance(), change.Outcome)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s\n", c.rule())
+	for _, what := range c.Blind {
+		fmt.Fprintf(w, "not seen: %s\n", what)
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return nil
+}
+
+// rule says what "worse" rests on, for these numbers of runs.
+func (c *Comparison) rule() string {
+	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
+	n, m := len(c.Old), len(c.New)
+	if p := LeastP(n, m); p > Alpha {
+		return fmt.Sprintf("%s outside of the band in which\n%.0f %% of further runs fall (Student's t over the old runs). A rank-sum test needs 4 runs against 4:\nof %d against %d no outcome can have p under %.2g. The first fault where there was none is always worse.",
+			worse, 100*(1-Alpha), n, m, p)
+	}
+	return fmt.Sprintf("%s p of at most %.2g in a two-sided\nrank-sum test (Mann-Whitney). The first fault where there was none is always worse.", worse, Alpha)
+}
+
+// Sentence says what became of the metric.
+func (c Change) Sentence() string {
+	if c.Fault && c.Old.Max == 0 {
+		return fmt.Sprintf("%s: up to %.0f, where no old run had any", c.Name, c.New.Max)
+	}
+	return fmt.Sprintf("%s: %s instead of %s (%s; %s)", c.Name, c.number(c.New.Median), c.number(c.Old.Median),
+		percent(c.Relative()), c.significance())
+}
+
+func (c Change) significance() string {
+	switch {
+	case c.Fault && c.Old.Max == 0:
+		return "a fault"
+	case c.Band == nil:
+		return fmt.Sprintf("p = %.3f", c.P)
+	}
+	where := "in"
+	if c.Significant {
+		where = "outside"
+	}
+	return fmt.Sprintf("%s %s…%s", where, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
+}
+
+func (c Change) number(v float64) string {
+	switch {
+	case c.Fault:
+		return fmt.Sprintf("%.0f", v)
+	case c.Unit == suite.OfRequests:
+		return fmt.Sprintf("%.2f %%", v)
+	case math.Abs(v) >= 1000:
+		return strings.TrimSpace(fmt.Sprintf("%.0f %s", v, c.Unit))
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.1f %s", v, c.Unit))
+}
+
+func spread(s Summary) string { return fmt.Sprintf("%.0f %%", 100*s.Spread()) }
+
+func percent(share float64) string {
+	if math.IsInf(share, 0) {
+		return "from 0"
+	}
+	return fmt.Sprintf("%+.0f %%", 100*share)
+}
+
+func runs(n int, kind string) string {
+	if n == 1 {
+		return "1 " + kind + " run"
+	}
+	return fmt.Sprintf("%d %s runs", n, kind)
+}

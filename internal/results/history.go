@@ -1,0 +1,236 @@
+// Package past is what a folder of results holds: every run with its verdict, what changed from one to the next, and
+// whether it got worse by the rule of `soak compare`. Of a run that was judged it reads verdict.json and run.json alone,
+// so hundreds of them take less than a second.
+package results
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A State is what became of a folder, where it is not the verdict.
+type State string
+
+// Folders without a verdict.
+const (
+	Unfinished State = "unfinished" // there is none yet, or never will be
+	Damaged    State = "damaged"    // there is one that cannot be read
+)
+
+// connectionsOnly is the outcome of a pass that checked no message.
+const connectionsOnly = "pass (connections only)"
+
+// An Entry is the folder of one run.
+type Entry struct {
+	compare.Run           // Verdict is nil where it was not judged
+	Name        string    // of the folder
+	State       State     // "": it was judged
+	Why         string    // where it was not, in a sentence
+	Started     time.Time // or the folder's own time, where nothing says when
+	Seen        Run       // empty where there is none
+	Page        bool      // it has a report.html
+
+	Plan    *PlanRuns           // of the runs that can be compared with it; nil where it was not judged
+	Since   *Entry              // the run before: of the same plan, else of the same suite; nil: there is none
+	Against *compare.Comparison // with earlier ones; nil where there are too few
+	metrics map[string]float64
+}
+
+// A PlanRuns is the runs that can be compared with each other.
+type PlanRuns struct {
+	Title string
+	Runs  []*Entry // the oldest first
+}
+
+// A History is what a folder of results holds.
+type History struct {
+	Folder string
+	Runs   []*Entry    // the newest first
+	Plans  []*PlanRuns // the one with the newest run first
+	Others []string    // folders that are of no run
+}
+
+// ReadHistory reads the folder of all runs. What is damaged or unfinished is listed as that; an error says that the folder
+// itself cannot be read.
+func ReadHistory(folder string) (*History, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no folder %s: soak run makes it with its first run, and OUT or --out names another", folder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the folder of all runs: %w", err)
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to one of them
+		return !e.IsDir() || hidden(e)
+	})
+	found := make([]*Entry, len(entries))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, e := range entries {
+		group.Go(func() error {
+			found[i] = look(folder, e.Name())
+			return nil
+		})
+	}
+	_ = group.Wait()
+	h := &History{Folder: folder}
+	for i, r := range found {
+		if r == nil {
+			h.Others = append(h.Others, entries[i].Name())
+			continue
+		}
+		h.Runs = append(h.Runs, r)
+	}
+	slices.SortStableFunc(h.Runs, func(a, b *Entry) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.Name, a.Name))
+	})
+	h.relate()
+	return h, nil
+}
+
+func hidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
+
+// look reads one folder; nil where it is of no run.
+func look(folder, name string) *Entry {
+	d := Dir(filepath.Join(folder, name))
+	r := &Entry{Name: name, Page: d.has(PageFile)}
+	if !d.has(VerdictFile) {
+		return r.unfinished(d)
+	}
+	var err error
+	if r.Run, err = compare.Open(string(d)); err != nil {
+		r.Run = compare.Run{Dir: string(d)}
+		r.State, r.Started = Damaged, d.changed(VerdictFile)
+		r.Why = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", VerdictFile, reason(err))
+		return r
+	}
+	first := 0
+	if len(r.Verdict.Runners) > 0 {
+		first = r.Verdict.Runners[0].Index
+	}
+	r.Seen = d.Seen(first)
+	r.Started = time.UnixMicro(int64(1e6 * r.Verdict.StartedUnix)).UTC()
+	if r.Verdict.StartedUnix <= 0 { // no runner left a shard
+		r.Started = d.changed(VerdictFile)
+	}
+	r.metrics = map[string]float64{}
+	for _, m := range suite.Metrics(r.Verdict) {
+		r.metrics[m.Name] = m.Value
+	}
+	return r
+}
+
+// unfinished is the folder as that of a run which has no verdict; nil where it is of no run.
+func (r *Entry) unfinished(d Dir) *Entry {
+	names := []string{PlanFile, ManifestFile, ShardsDir}
+	i := slices.IndexFunc(names, func(name string) bool { return d.has(name) })
+	if i < 0 {
+		return nil
+	}
+	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.changed(names[i])
+	r.Why = "it has no verdict: it goes on, was cut off, or is a part of a run; soak merge judges what is there"
+	return r
+}
+
+// changed is the time of a file, to the second.
+func (d Dir) changed(name string) time.Time {
+	info, err := os.Stat(d.Path(name))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime().UTC().Truncate(time.Second)
+}
+
+// reason is the innermost error: the outer ones name the file.
+func reason(err error) string {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return file.Err.Error()
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err.Error()
+}
+
+// relate finds the runs of each plan, and what came before each run.
+func (h *History) relate() {
+	plans, last := map[string]*PlanRuns{}, map[string]*Entry{}
+	for _, r := range slices.Backward(h.Runs) {
+		if r.Verdict == nil {
+			continue
+		}
+		key, kind := r.Run.Plan(), r.Verdict.Plan.Suite
+		p := plans[key]
+		if p == nil {
+			p = &PlanRuns{Title: suite.Title(r.Verdict)}
+			plans[key] = p
+			r.Since = last[kind]
+		} else {
+			r.Since = p.Runs[len(p.Runs)-1]
+		}
+		r.Plan, last[kind] = p, r
+		p.compare(r)
+		p.Runs = append(p.Runs, r)
+	}
+	for _, r := range h.Runs {
+		if r.Plan != nil && !slices.Contains(h.Plans, r.Plan) {
+			h.Plans = append(h.Plans, r.Plan)
+		}
+	}
+}
+
+// compare holds a run against those of its plan before it.
+func (p *PlanRuns) compare(r *Entry) {
+	if r.Verdict.Verdict == verdict.Invalid {
+		return
+	}
+	var normal []compare.Run
+	for _, other := range p.Runs {
+		if other.Against == nil || len(other.Against.Regressions()) == 0 {
+			normal = append(normal, other.Run)
+		}
+	}
+	// An error says that there are too few, or that one is a copy of another: then nothing is known.
+	r.Against, _ = compare.Compare(compare.Before(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
+}
+
+// outcome is what became of a run, in a word.
+func (r *Entry) outcome() string {
+	if r.Verdict == nil {
+		return string(r.State)
+	}
+	if r.Verdict.ConnectionsOnly() {
+		return connectionsOnly
+	}
+	return string(r.Verdict.Verdict)
+}
+
+// worse are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where
+// that is one.
+func (r *Entry) worse() (out []string) {
+	if r.Against == nil {
+		return nil
+	}
+	all := r.Against.Regressions()
+	for _, change := range all {
+		if change.Name != failedVerdict || len(all) == 1 {
+			out = append(out, change.Sentence())
+		}
+	}
+	return out
+}

@@ -1,0 +1,299 @@
+package results
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// HistoryFile is the page of all runs, in their folder.
+const HistoryFile = "index.html"
+
+// madeBy is how a page of ours is told from somebody else's index.html.
+const madeBy = "soak history"
+
+// WriteHistory writes the page of all runs into their folder, in place of the one that was there. Of runs that end at the same
+// time the last one to write has all of them, as each looks again.
+func WriteHistory(folder string) error {
+	const most = 5 // others may end all the time, and each writes the page itself
+	for range most {
+		h, err := ReadHistory(folder)
+		if err != nil {
+			return err
+		}
+		if err := h.Write(); err != nil || !h.stale() {
+			return err
+		}
+	}
+	return nil
+}
+
+// stale says that a run was judged since the folder was read.
+func (h *History) stale() bool {
+	judged := map[string]bool{}
+	for _, r := range h.Runs {
+		judged[r.Name] = r.State != Unfinished
+	}
+	entries, _ := os.ReadDir(h.Folder)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && !hidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).has(VerdictFile)
+	})
+}
+
+// Write writes the page. It refuses to take the place of an index.html that is not its own.
+func (h *History) Write() error {
+	path := filepath.Join(h.Folder, HistoryFile)
+	if is, err := ours(path); err != nil || !is {
+		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
+	}
+	return safefile.Write(path, func(w io.Writer) error { return h.page().Write(format.Escaping(w)) })
+}
+
+// HasHistory says that the folder has a page of all runs.
+func HasHistory(folder string) bool {
+	path := filepath.Join(folder, HistoryFile)
+	_, err := os.Stat(path)
+	is, _ := ours(path)
+	return err == nil && is
+}
+
+// ours says that a file is a page of ours, or not there.
+func ours(path string) (bool, error) {
+	f, err := safefile.Open(path, safefile.Document)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, 4096)
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+madeBy+`">`)), err
+}
+
+func (h *History) page() *html.Page {
+	p := &html.Page{Title: "Runs in " + h.name(), Made: madeBy, Banner: h.banner()}
+	for _, s := range []html.Section{h.runs(), h.plans(), h.others()} {
+		if len(s.Tables)+len(s.Lead) > 0 {
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	return p
+}
+
+// name is that of the folder.
+func (h *History) name() string {
+	if path, err := filepath.Abs(h.Folder); err == nil {
+		return filepath.Base(path)
+	}
+	return h.Folder
+}
+
+// count is how many runs came to what.
+func (h *History) count() map[string]int {
+	out := map[string]int{}
+	for _, r := range h.Runs {
+		out[r.outcome()]++
+	}
+	return out
+}
+
+var tones = map[string]html.Tone{
+	string(verdict.Pass): html.Good, string(verdict.Fail): html.Bad, string(verdict.Invalid): html.Doubt, string(Unfinished): html.Doubt, string(Damaged): html.Doubt,
+	connectionsOnly: html.Doubt,
+}
+
+func (h *History) banner() html.Banner {
+	b := html.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: html.Doubt}
+	if len(h.Runs) == 0 {
+		b.Reasons = []string{"There is no run here yet: soak run makes one."}
+		return b
+	}
+	last := h.Runs[0]
+	b.Tone = tones[last.outcome()]
+	b.Reasons = []string{fmt.Sprintf("The last one, %s: %s", last.Name, last.outcome())}
+	if worse := last.worse(); len(worse) > 0 {
+		b.Reasons[0] += ", with a regression: " + strings.Join(worse, "; ")
+	}
+	n := h.count()
+	for _, kind := range []struct{ is, name string }{
+		{string(verdict.Pass), "passed"}, {connectionsOnly, "passed (connections only)"}, {string(verdict.Fail), "failed"}, {string(verdict.Invalid), "invalid"}, {string(Unfinished), "unfinished"}, {string(Damaged), "damaged"},
+	} {
+		if n[kind.is] > 0 {
+			b.Tiles = append(b.Tiles, html.Tile{Name: kind.name, Value: format.Thousands(n[kind.is]), Tone: tones[kind.is]})
+		}
+	}
+	return b
+}
+
+// marks are those of a run, as criteria have them.
+var marks = map[string]string{string(verdict.Pass): "✓", connectionsOnly: "–", string(verdict.Fail): "✗", string(verdict.Invalid): "?", string(Unfinished): "…", string(Damaged): "!"}
+
+// runs are all runs, the newest first.
+func (h *History) runs() html.Section {
+	t := html.Table{Columns: columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the run before")}
+	for _, r := range h.Runs {
+		word := r.outcome()
+		name := html.Cell{Text: r.Name, Mark: marks[word], Tone: tones[word], Note: format.Time(r.Started)}
+		if r.Page {
+			name.Link = "./" + url.PathEscape(r.Name) + "/" + PageFile
+		}
+		row := html.Row{name, {Text: word, Tone: tones[word]}}
+		if r.Verdict == nil {
+			t.Rows = append(t.Rows, append(row, html.Cell{Text: "–"}, html.Cell{Text: r.Why}, html.Cell{Text: "–"}, html.Cell{Text: "–"}))
+			continue
+		}
+		plan := html.Cell{Text: r.Plan.Title}
+		if id := h.id(r.Plan); id != "" {
+			plan.Link = "#" + id
+		}
+		figures := html.Cell{Text: strings.Join(r.figures(), ", ")}
+		if trouble := r.trouble(); trouble != "" {
+			figures = html.Cell{Text: trouble, Tone: tones[word], Note: figures.Text}
+			if figures.Tone == html.Good { // of a suite that looks for the load at which faults begin
+				figures.Tone = html.Doubt
+			}
+		}
+		text, tone := r.standing()
+		t.Rows = append(t.Rows, append(row, plan, figures, html.Cell{Text: text, Tone: tone}, html.Cell{Text: r.since()}))
+	}
+	out := html.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
+	if len(t.Rows) > 0 {
+		out.Tables = []html.Table{t}
+		out.Notes = []string{fmt.Sprintf("A regression is what soak compare calls one: a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no run of the plan had before. A run is held against the %d before it that passed with the same plan.",
+			100*compare.Tolerance, compare.MostEarlier)}
+	}
+	return out
+}
+
+// id is where the page has the metrics of a plan over its runs; "" for one with a single run.
+func (h *History) id(p *PlanRuns) string {
+	if len(p.Runs) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("plan-%d", slices.Index(h.Plans, p)+1)
+}
+
+// mostDrawn is how many runs of a plan an eye can tell apart in a line.
+const mostDrawn = 60
+
+// plans are the metrics of each plan over its runs.
+func (h *History) plans() html.Section {
+	out := html.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
+	for _, p := range h.Plans {
+		if id := h.id(p); id != "" {
+			out.Tables = append(out.Tables, p.table(id))
+		}
+	}
+	if len(out.Tables) > 0 {
+		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", mostDrawn)}
+	}
+	return out
+}
+
+func (p *PlanRuns) table(id string) html.Table {
+	t := html.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
+	for _, l := range p.lines() {
+		says := fmt.Sprintf("%s over %s, from %s to %s", l.Name, format.Count(len(l.values), "run"), number(l.Metric, l.Min), number(l.Metric, l.Max))
+		t.Rows = append(t.Rows, html.Row{
+			{Text: l.Name}, {Spark: html.NewSpark(l.values, l.tones, says)}, {Text: number(l.Metric, l.values[len(l.values)-1])},
+			{Text: number(l.Metric, l.Median)}, {Text: number(l.Metric, l.Min)}, {Text: number(l.Metric, l.Max)},
+		})
+	}
+	return t
+}
+
+// A line is a metric over the runs of a plan.
+type line struct {
+	verdict.Metric
+	compare.Summary
+	values []float64 // NaN: not known, or of a run that is invalid
+	tones  map[int]html.Tone
+}
+
+// lines are the metrics of a plan that were ever other than 0.
+func (p *PlanRuns) lines() (out []line) {
+	runs := p.Runs[max(len(p.Runs)-mostDrawn, 0):]
+	seen := map[string]bool{}
+	for _, newest := range slices.Backward(runs) {
+		for _, m := range suite.Metrics(newest.Verdict) {
+			if seen[m.Name] || m.Name == failedVerdict {
+				continue
+			}
+			seen[m.Name] = true
+			l := line{Metric: m, tones: map[int]html.Tone{}}
+			var known []float64
+			for i, r := range runs {
+				v, ok := r.metrics[m.Name]
+				if !ok || r.Verdict.Verdict == verdict.Invalid {
+					l.values = append(l.values, math.NaN())
+					continue
+				}
+				l.values, known = append(l.values, v), append(known, v)
+				if r.Against != nil && slices.ContainsFunc(r.Against.Regressions(), func(c compare.Change) bool { return c.Name == m.Name }) {
+					l.tones[i] = html.Bad
+				}
+			}
+			if len(known) == 0 {
+				continue
+			}
+			if l.Summary = compare.Summarize(known); l.Max > 0 { // else a fault that never was, or what nobody measured
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// sum says how the runs of a plan came out.
+func (p *PlanRuns) sum() string {
+	n := map[verdict.Outcome]int{}
+	for _, r := range p.Runs {
+		n[r.Verdict.Verdict]++
+	}
+	text := fmt.Sprintf("%s since %s: %d passed", format.Count(len(p.Runs), "run"), format.Time(p.Runs[0].Started), n[verdict.Pass])
+	if n[verdict.Fail] > 0 {
+		text += fmt.Sprintf(", %d failed", n[verdict.Fail])
+	}
+	if n[verdict.Invalid] > 0 {
+		text += fmt.Sprintf(", %d invalid", n[verdict.Invalid])
+	}
+	return text
+}
+
+// others are the folders that are of no run.
+func (h *History) others() html.Section {
+	out := html.Section{ID: "others", Title: "Other folders", Short: "Others"}
+	if len(h.Others) > 0 {
+		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Others, ", ") + "."}
+	}
+	return out
+}
+
+// columns are named; a name that begins with # is a number's.
+func columns(names ...string) []html.Column {
+	out := make([]html.Column, len(names))
+	for i, n := range names {
+		out[i].Name, out[i].Number = strings.CutPrefix(n, "#")
+	}
+	return out
+}

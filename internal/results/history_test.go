@@ -1,0 +1,374 @@
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const began = 1_700_000_000
+
+// made writes what a run leaves, as far as the history reads it: run n began n hours after the first.
+func made(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
+	t.Helper()
+	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(began + 3600*n)}
+	v.Plan = plan.Default()
+	v.Plan.BackendURL, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), v.TestID
+	v.Messages.Received, v.Messages.Expected = 286_800, 286_800
+	wobble := float64(n*7%4) / 10
+	v.LatenessMS = verdict.Quantiles{P50: 2, P99: 20 + wobble}
+	v.ConnectMS = verdict.Quantiles{P50: 10 + wobble, P99: 30 + wobble}
+	v.Resources = verdict.Resources{BackendRSSMax: uint64(20+n%2) << 20, BackendCPUAverage: 4 + wobble, RunnerRSSMax: 120 << 20}
+	v.Runners = []verdict.Runner{{Index: 1, Host: "a", K6Version: "v2.2.0"}}
+	if edit != nil {
+		edit(v)
+	}
+	d := Dir(filepath.Join(out, fmt.Sprintf("run-%03d", n)))
+	require.NoError(t, os.MkdirAll(string(d), 0o700))
+	for name, content := range map[string]any{VerdictFile: v, RunFile: Run{OneClock: true, Version: fmt.Sprintf("commit-%d", n/10)}, PageFile: "a report"} {
+		b, err := json.Marshal(content)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(d.Path(name), b, 0o600))
+	}
+	return d
+}
+
+// late is a run whose noops came late.
+func late(v *verdict.Verdict) { v.LatenessMS.P99 = 90 }
+
+func read(t *testing.T, out string) *History {
+	t.Helper()
+	h, err := ReadHistory(out)
+	require.NoError(t, err)
+	return h
+}
+
+// page writes and reads the page, as rows of cells by their columns.
+func page(t *testing.T, out string) (doc *goquery.Document, rows []map[string]string) {
+	t.Helper()
+	require.NoError(t, WriteHistory(out))
+	f, err := os.Open(filepath.Join(out, HistoryFile))
+	require.NoError(t, err)
+	defer f.Close()
+	doc, err = goquery.NewDocumentFromReader(f)
+	require.NoError(t, err)
+	doc.Find("#runs tbody tr").Each(func(_ int, tr *goquery.Selection) {
+		row := map[string]string{}
+		tr.Find("td").Each(func(_ int, td *goquery.Selection) { row[td.AttrOr("data-label", "")] = strings.TrimSpace(td.Text()) })
+		rows = append(rows, row)
+	})
+	return doc, rows
+}
+
+func column(rows []map[string]string, name string) (out []string) {
+	for _, r := range rows {
+		out = append(out, r[name])
+	}
+	return out
+}
+
+// mess fills a folder with all that a folder of results may hold.
+func mess(t *testing.T, out string) {
+	t.Helper()
+	made(t, out, 1, nil)
+	made(t, out, 2, func(v *verdict.Verdict) { v.Verdict, v.Messages.Missed, v.Messages.Received = verdict.Fail, 1, 286_799 })
+	made(t, out, 3, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"a runner left no shard"} })
+	cut := made(t, out, 4, nil)
+	whole, err := os.ReadFile(cut.Path(VerdictFile))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(cut.Path(VerdictFile), whole[:len(whole)/2], 0o600))
+	when := time.Unix(began+3600*4, 0)
+	require.NoError(t, os.Chtimes(cut.Path(VerdictFile), when, when))
+
+	going := Dir(filepath.Join(out, "run-005"))
+	require.NoError(t, os.MkdirAll(going.Path(ShardsDir), 0o700))
+	require.NoError(t, going.WriteJSON(PlanFile, plan.Default()))
+	require.NoError(t, os.MkdirAll(filepath.Join(out, "campaign", "run-001"), 0o700))
+	require.NoError(t, os.Symlink("run-005", filepath.Join(out, "latest")))
+	require.NoError(t, os.WriteFile(filepath.Join(out, "notes.txt"), []byte("mine"), 0o600))
+}
+
+func TestEachFolderIsListedAsWhatItIs(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	mess(t, out)
+	doc, rows := page(t, out)
+	runs := column(rows, "run")
+	for i, begins := range []string{"… run-005 ", "! run-004 ", "? run-003 ", "✗ run-002 ", "✓ run-001 2023-11-14 23:13:20 UTC"} {
+		require.True(t, strings.HasPrefix(runs[i], begins), runs[i])
+	}
+	require.Equal(t, []string{"unfinished", "damaged", "invalid", "fail", "pass"}, column(rows, "verdict"))
+	require.Equal(t, "soak: 1,200 connections, 1 h, a noop every 15 s, 2 runners", rows[4]["plan"])
+	require.Contains(t, rows[0]["figures"], "soak merge judges what is there")
+	require.Contains(t, rows[1]["figures"], "its verdict.json cannot be read (unexpected end of JSON input)")
+	require.Contains(t, rows[2]["figures"], "a runner left no shard 286,800 of 286,800 noops received")
+	require.Contains(t, rows[3]["figures"], "noops missed 1 286,799 of 286,800 noops received, lateness p99 20.2 ms")
+	require.Equal(t, "These hold neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
+	require.Equal(t, "./run-001/report.html", doc.Find("#runs tbody tr").Last().Find("a").First().AttrOr("href", ""))
+	require.Zero(t, doc.Find("#runs tbody tr").First().Find("a").Length(), "there is no report of a run without a verdict")
+	require.Equal(t, "5 runs", doc.Find(".banner .word").Text())
+
+	var text strings.Builder
+	require.NoError(t, read(t, out).Text(&text, 20))
+	said := strings.Join(strings.Fields(text.String()), " ")
+	require.Contains(t, said, "5 runs, 1 pass, 1 fail, 1 invalid, 1 unfinished, 1 damaged")
+	require.Contains(t, said, "UNFINISHED run-005")
+	for line := range strings.Lines(strings.ReplaceAll(text.String(), out, "results")) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+}
+
+func TestARegressionIsWhatCompareCallsOne(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 4 {
+		made(t, out, n, nil)
+	}
+	made(t, out, 4, late)
+	made(t, out, 5, func(v *verdict.Verdict) { v.Verdict = verdict.Invalid })
+	doc, rows := page(t, out)
+	against := column(rows, "against earlier runs")
+	require.Equal(t, "an invalid run is not compared", against[0])
+	require.Regexp(t, `^regression against 4 runs: lateness p99: 90\.0 ms instead of 20\.\d ms \(\+\d+ %; outside`, against[1])
+	require.Equal(t, []string{"no worse than 3 runs before", "no worse than 2 runs before", "too few earlier runs that passed", "too few earlier runs that passed"}, against[2:])
+
+	var old []compare.Run
+	for n := range 5 {
+		r, err := compare.Read(filepath.Join(out, fmt.Sprintf("run-%03d", n)))
+		require.NoError(t, err)
+		old = append(old, r)
+	}
+	c, err := compare.Compare(old[:4], old[4:], compare.Tolerance)
+	require.NoError(t, err)
+	require.Len(t, c.Regressions(), 1)
+	require.Contains(t, against[1], c.Regressions()[0].Sentence())
+
+	row := doc.Find("#plan-1 tbody tr").First()
+	require.Equal(t, "lateness p99", strings.TrimSpace(row.Find("td").First().Text()))
+	require.Equal(t, 1, row.Find(".spark polyline").Length())
+	require.Equal(t, 1, row.Find(".spark circle.bad").Length(), "the regression is marked")
+	require.Equal(t, "lateness p99 over 6 runs, from 20 ms to 90 ms", row.Find(".spark").AttrOr("aria-label", ""))
+	require.Equal(t, "#plan-1", doc.Find("#runs td[data-label=plan] a").First().AttrOr("href", ""))
+}
+
+// The runs after a change for the worse are regressions, all of them, and not only the first ones.
+func TestARegressionIsNoPartOfTheBaseline(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 4 {
+		made(t, out, n, nil)
+	}
+	for n := range 12 {
+		made(t, out, 4+n, late)
+	}
+	_, rows := page(t, out)
+	for _, text := range column(rows, "against earlier runs")[:12] {
+		require.Contains(t, text, "regression against 4 runs: lateness p99")
+	}
+}
+
+func TestWhatASaturatedGeneratorMayExplainIsNoRegression(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 4 {
+		made(t, out, n, nil)
+	}
+	made(t, out, 4, func(v *verdict.Verdict) { late(v); v.Generator.Saturated = true })
+	doc, rows := page(t, out)
+	require.Equal(t, "unsure, as a load generator was saturated: lateness p99", rows[0]["against earlier runs"])
+	require.Zero(t, doc.Find(".spark circle.bad").Length())
+}
+
+func TestWhatChangedSinceTheRunBefore(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 8, nil)
+	made(t, out, 9, nil)
+	made(t, out, 10, nil)
+	made(t, out, 11, func(v *verdict.Verdict) { v.Plan.NoopInterval, v.Plan.MaxOutageS, v.Plan.Prefix = 30, 60, "other-" })
+	made(t, out, 12, func(v *verdict.Verdict) { v.Runners[0].K6Version = "v2.3.0" })
+	_, rows := page(t, out)
+	require.Equal(t, []string{
+		"k6 v2.2.0 → v2.3.0", "noop_interval_s 15 → 30; max_outage_s 30 → 60", "soak commit-0 → commit-1", "nothing", "the first of its suite",
+	}, column(rows, "changed since the run before"), "of the same plan, else of the same suite")
+}
+
+func TestMarkupFromOutsideStaysText(t *testing.T) {
+	t.Parallel()
+	const evil = `<img src=x onerror=alert(1)></script><svg onload=alert(2)>`
+	out := t.TempDir()
+	for n := range 2 {
+		made(t, out, n, func(v *verdict.Verdict) {
+			v.Plan.Suite, v.Runners[0].K6Version = evil, fmt.Sprint(evil, n)
+			v.Metrics = []verdict.Metric{{Name: evil, Unit: evil, Value: 1}}
+		})
+	}
+	require.NoError(t, os.Rename(filepath.Join(out, "run-000"), filepath.Join(out, `javascript:alert("1")<b>`)))
+	doc, rows := page(t, out)
+	require.Contains(t, rows[0]["plan"], evil)
+	require.Contains(t, rows[0]["changed since the run before"], evil)
+	require.Zero(t, doc.Find("img, script, b:not(.mark)").Length())
+	require.Equal(t, "./javascript:alert%28%221%22%29%3Cb%3E/report.html", doc.Find("#runs tbody tr").Last().Find("a").AttrOr("href", ""))
+	policy := doc.Find("meta[http-equiv='Content-Security-Policy']").AttrOr("content", "")
+	require.Contains(t, policy, "default-src 'none'")
+	require.NotContains(t, policy, "unsafe")
+}
+
+func TestSomebodyElsesIndexStays(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	path := filepath.Join(out, HistoryFile)
+	require.NoError(t, os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600))
+	require.ErrorContains(t, WriteHistory(out), "was not made by `soak history`")
+	require.False(t, HasHistory(out))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "<h1>mine</h1>", string(content))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, WriteHistory(out))
+	require.NoError(t, WriteHistory(out), "its own is replaced")
+	require.True(t, HasHistory(out))
+}
+
+// Runs that end together each write the page: none is missing in what is there at the end.
+func TestRunsThatEndTogetherAreAllListed(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 0, nil)
+	h := read(t, out)
+	require.False(t, h.stale())
+	made(t, out, 1, nil)
+	require.True(t, h.stale(), "another run was judged meanwhile")
+
+	const runs = 8
+	var all sync.WaitGroup
+	for n := range runs {
+		made(t, out, n+2, nil)
+		all.Go(func() { assert.NoError(t, WriteHistory(out)) })
+	}
+	all.Wait()
+	doc, err := os.ReadFile(filepath.Join(out, HistoryFile))
+	require.NoError(t, err)
+	require.Equal(t, runs+2, strings.Count(string(doc), "/report.html\""))
+}
+
+func TestAnEmptyFolderHasAPage(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	doc, _ := page(t, out)
+	require.Contains(t, doc.Find(".banner li").Text(), "There is no run here yet")
+	_, err := ReadHistory(filepath.Join(out, "none"))
+	require.ErrorContains(t, err, "--out names another")
+}
+
+// Every verdict that is kept in docs/results is listed, whichever suite it is of.
+func TestRunsOfAllSuitesAreListed(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	kept, err := filepath.Glob("../../docs/results/*/verdict.json")
+	require.NoError(t, err)
+	require.Greater(t, len(kept), 20)
+	for _, path := range kept {
+		require.NoError(t, os.CopyFS(filepath.Join(out, filepath.Base(filepath.Dir(path))), os.DirFS(filepath.Dir(path))))
+	}
+	_, rows := page(t, out)
+	require.Len(t, rows, len(kept))
+	for _, r := range rows {
+		require.NotEmpty(t, r["figures"], r["run"])
+		require.NotContains(t, r["plan"]+r["figures"], "NaN")
+	}
+}
+
+// A page of 500 runs is written after each run, so it must not take long.
+func TestFiveHundredRunsAreReadFast(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	padding := make([]verdict.Finding, 100) // as large as a real verdict with faults
+	for i := range padding {
+		padding[i] = verdict.Finding{Kind: "lost", ID: fmt.Sprint("soak-", i), Text: strings.Repeat("x", 80)}
+	}
+	for n := range 500 {
+		made(t, out, n, func(v *verdict.Verdict) { v.Findings, v.Plan.Connections = padding, 1000+n%5 })
+	}
+	begin := time.Now()
+	require.NoError(t, WriteHistory(out))
+	took := time.Since(begin)
+	info, err := os.Stat(filepath.Join(out, HistoryFile))
+	require.NoError(t, err)
+	t.Logf("500 runs in %v, a page of %d KB", took, info.Size()>>10)
+	require.Less(t, took, 20*time.Second) // with the race detector, beside other tests; some 0.3 s without
+	require.Less(t, info.Size(), int64(1<<20))
+}
+
+func TestSettingsThatAScriptDeclaresTwiceAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n, connections := range []int{500, 800} {
+		d := made(t, out, n, nil)
+		var v map[string]any
+		content, err := os.ReadFile(d.Path(VerdictFile))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(content, &v))
+		p := v["plan"].(map[string]any)
+		p["connections"], p["parameters"] = connections, map[string]any{"CONNECTIONS": fmt.Sprint(connections), "WARMUP": fmt.Sprint(n)}
+		require.NoError(t, d.WriteJSON(VerdictFile, v))
+	}
+	_, rows := page(t, out)
+	require.Equal(t, "WARMUP 0 → 1; connections 500 → 800", rows[0]["changed since the run before"])
+}
+
+func TestAPairSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	first := made(t, out, 9, nil)
+	second := made(t, out, 10, func(v *verdict.Verdict) {
+		v.Verdict, v.Messages.Missed, v.Plan.NoopInterval = verdict.Fail, 3, 30
+	})
+	p, err := ReadPair(string(first), string(second)+"/")
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, p.Text(&b))
+	said := b.String()
+	require.Contains(t, said, "new         run-010, 2023-11-15 08:13:20 UTC: fail\n            soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n            noops missed 3\n")
+	require.Contains(t, said, "changed     soak commit-0 → commit-1\n            noop_interval_s 15 → 30\n")
+	require.Regexp(t, `noops missed +0 +3\n`, said)
+	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, said)
+	require.NotContains(t, said, "noops duplicated")
+	require.Contains(t, said, "They are of two plans")
+
+	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
+	mess(t, filepath.Join(out, "others"))
+	_, err = ReadPair(string(first), filepath.Join(out, "others", "run-004"))
+	require.ErrorContains(t, err, "run-004 is damaged: its verdict.json cannot be read")
+}
+
+// A pass that checked no message is counted and shown apart from the others.
+func TestConnectionsOnlyIsShownApart(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	made(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.By = "sse", verdict.ByNothing })
+	doc, rows := page(t, out)
+	require.Equal(t, []string{"pass (connections only)", "pass"}, column(rows, "verdict"))
+	require.True(t, doc.Find(".banner").HasClass("doubt"))
+	require.Contains(t, doc.Find(".tiles .doubt").Text(), "passed (connections only)")
+	var text strings.Builder
+	require.NoError(t, read(t, out).Text(&text, 9))
+	require.Contains(t, strings.Join(strings.Fields(text.String()), " "), "1 pass, 1 pass (connections only) PASS (CONNECTIONS ONLY) run-002")
+}

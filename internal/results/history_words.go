@@ -1,0 +1,171 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// failedVerdict is the metric that is 1 for a run that failed.
+const failedVerdict = "failed verdict"
+
+// mostFigures is how many metrics a run is told by, beside its faults.
+const mostFigures = 4
+
+// faults are what a run had of what must not be.
+func (r *Entry) faults() (out []string) {
+	for _, m := range suite.Metrics(r.Verdict) {
+		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
+			out = append(out, figure(m, m.Value))
+		}
+	}
+	return out
+}
+
+// trouble is why a run did not pass, in short; "" where it did and had no fault.
+func (r *Entry) trouble() string {
+	v := r.Verdict
+	if faults := r.faults(); len(faults) > 0 {
+		return strings.Join(faults, ", ")
+	}
+	if v.Verdict != verdict.Pass && len(v.Reasons) > 0 {
+		return v.Reasons[0]
+	}
+	return ""
+}
+
+// figures are what arrived, and the first of the other metrics.
+func (r *Entry) figures() (out []string) {
+	v := r.Verdict
+	if n := v.Messages; n.Expected > 0 {
+		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, v.Service.Noun())))
+	}
+	for _, m := range suite.Metrics(v) {
+		if !m.Fault && len(out) < mostFigures {
+			out = append(out, figure(m, m.Value))
+		}
+	}
+	return out
+}
+
+// figure is a metric with its name.
+func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
+
+// number is a value of a metric with its unit.
+func number(m verdict.Metric, v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case m.Unit == "ms", m.Unit == "MiB", m.Unit == "%":
+		return html.Metric(m, v)
+	}
+	text := fmt.Sprintf("%.4g", v)
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		text = format.Thousands(int64(v))
+	}
+	if m.Unit == "" || slices.Contains(strings.Fields(m.Name), m.Unit) {
+		return text
+	}
+	return text + " " + m.Unit
+}
+
+// standing is how a run stands beside earlier ones of its plan.
+func (r *Entry) standing() (text string, tone html.Tone) {
+	switch {
+	case r.Verdict == nil:
+		return "–", ""
+	case r.Verdict.Verdict == verdict.Invalid:
+		return "an invalid run is not compared", ""
+	case r.Against == nil:
+		return "too few earlier runs that passed", ""
+	}
+	named := func(outcome compare.Outcome) (names []string) {
+		for _, c := range r.Against.Changes {
+			if c.Outcome == outcome {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	against := format.Count(len(r.Against.Old), "run")
+	switch worse, unsure, better := r.worse(), named(compare.Unsure), named(compare.Better); {
+	case len(worse) > 0:
+		return "regression against " + against + ": " + strings.Join(worse, "; "), html.Bad
+	case len(unsure) > 0:
+		return "unsure, as a load generator was saturated: " + strings.Join(unsure, ", "), html.Doubt
+	case len(better) > 0:
+		return "better than " + against + ": " + strings.Join(better, ", "), html.Good
+	}
+	return "no worse than " + against + " before", ""
+}
+
+// changes say what is not the same in two runs: versions, the machine, settings.
+func changes(was, is *Entry) (out []string) {
+	say := func(name, before, now string) {
+		if before != now {
+			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(before, "unknown"), cmp.Or(now, "unknown")))
+		}
+	}
+	say("soak", was.Seen.Version, is.Seen.Version)
+	say("k6", was.k6(), is.k6())
+	say("backend", was.Seen.Backend, is.Seen.Backend)
+	say("nginx", was.Seen.Nginx, is.Seen.Nginx)
+	say("machine", was.Seen.Machine.Name, is.Seen.Machine.Name)
+	settings := compare.Settings(was.Run, is.Run)
+	for _, s := range settings {
+		inPlan := strings.ToLower(s.Name) // what a script declares of itself may also be in its plan
+		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
+			say(s.Name, short(s.In), short(s.Other))
+		}
+	}
+	return out
+}
+
+// short is a value as people write it: of a hash the beginning.
+func short(value string) string {
+	if value == "not there" || value == "empty" {
+		return "none"
+	}
+	const sha256, enough = 64, 12
+	if len(value) == sha256 && !strings.ContainsFunc(value, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
+		return value[:enough]
+	}
+	return value
+}
+
+// k6 are the versions of the runners.
+func (r *Entry) k6() string {
+	var all []string
+	for _, runner := range r.Verdict.Runners {
+		if !slices.Contains(all, runner.K6Version) {
+			all = append(all, runner.K6Version)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// mostChanges is how many changes a run is told by: with more of them it is another run altogether.
+const mostChanges = 10
+
+// since says what changed since the run before.
+func (r *Entry) since() string {
+	switch {
+	case r.Verdict == nil:
+		return "–"
+	case r.Since == nil:
+		return "the first of its suite"
+	}
+	all := changes(r.Since, r)
+	if n := len(all); n > mostChanges {
+		all = append(all[:mostChanges], fmt.Sprintf("and %d more", n-mostChanges))
+	}
+	return cmp.Or(strings.Join(all, "; "), "nothing")
+}

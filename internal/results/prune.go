@@ -1,0 +1,100 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A Decision is what pruning makes of one run.
+type Decision struct {
+	Name   string
+	Remove bool
+	Why    string
+}
+
+// removedPrefix begins the name of a folder that is being removed: one that was half removed is no run any more.
+const removedPrefix = ".removed-"
+
+// Prune decides which runs go, so that the newest ones stay, as many as keep says, and every one that somebody may still
+// want: one that failed or found faults, one that another is compared with by name, one without a verdict, and the one
+// that `latest` leads to.
+func (h *History) Prune(keep int) ([]Decision, error) {
+	baselines, err := h.baselines()
+	if err != nil {
+		return nil, err
+	}
+	latest, _ := os.Readlink(filepath.Join(h.Folder, "latest"))
+	all := make([]Decision, len(h.Runs))
+	for i, r := range h.Runs {
+		d := Decision{Name: r.Name}
+		switch {
+		case i < keep:
+			d.Why = "one of the newest " + format.Thousands(keep)
+		case r.State == Unfinished:
+			d.Why = "it has no verdict, and may go on"
+		case r.State == Damaged:
+			d.Why = "its verdict cannot be read, so it may have failed"
+		case r.Verdict.Verdict == verdict.Fail:
+			d.Why = "it failed"
+		case r.Verdict.Verdict != verdict.Pass && r.Verdict.Verdict != verdict.Invalid:
+			d.Why = fmt.Sprintf("its verdict, %q, is not known here, so it may have failed", r.Verdict.Verdict)
+		case r.Verdict.Verdict == verdict.Invalid && len(r.Verdict.Findings)+len(r.faults()) > 0:
+			d.Why = "it is invalid, but found faults"
+		case baselines[r.Name] != "":
+			d.Why = "it is the baseline of " + baselines[r.Name]
+		case filepath.Base(latest) == r.Name:
+			d.Why = "latest leads to it"
+		default:
+			d.Remove, d.Why = true, fmt.Sprintf("%s, and not one of the newest %s", r.outcome(), format.Thousands(keep))
+		}
+		all[i] = d
+	}
+	return all, nil
+}
+
+// baselines are the runs that others are compared with by name (`soak report --baseline`), with one of those.
+func (h *History) baselines() (map[string]string, error) {
+	out := map[string]string{}
+	for _, r := range h.Runs {
+		name, err := Dir(r.Dir).Baseline()
+		if err != nil {
+			return nil, fmt.Errorf("which run is the baseline of %s is not known, so nothing is removed: %w", r.Name, err)
+		}
+		out[name] = r.Name
+	}
+	return out, nil
+}
+
+// Remove removes the folders of the runs that are to go, and what a removal before left half done. A run that cannot be
+// removed is kept, and its decision says so.
+func (h *History) Remove(all []Decision) error {
+	errs := []error{h.clear()}
+	for i, d := range all {
+		if !d.Remove {
+			continue
+		}
+		if err := os.Rename(filepath.Join(h.Folder, d.Name), filepath.Join(h.Folder, removedPrefix+d.Name)); err != nil {
+			all[i] = Decision{Name: d.Name, Why: "it cannot be removed"}
+			errs = append(errs, fmt.Errorf("remove %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(append(errs, h.clear())...)
+}
+
+// clear removes folders that are no runs any more.
+func (h *History) clear() error {
+	left, err := os.ReadDir(h.Folder)
+	errs := []error{err}
+	for _, e := range left {
+		if e.IsDir() && strings.HasPrefix(e.Name(), removedPrefix) {
+			errs = append(errs, os.RemoveAll(filepath.Join(h.Folder, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

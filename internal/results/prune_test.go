@@ -1,0 +1,118 @@
+package results
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// whys are what pruning decided, by run; "" is a run that goes.
+func whys(all []Decision) map[string]string {
+	out := map[string]string{}
+	for _, d := range all {
+		if out[d.Name] = d.Why; d.Remove {
+			out[d.Name] = ""
+		}
+	}
+	return out
+}
+
+func TestPruningKeepsWhatSomebodyMayStillWant(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	mess(t, out) // 1 pass, 2 fail, 3 invalid, 4 damaged, 5 unfinished
+	require.NoError(t, os.Remove(filepath.Join(out, "latest")))
+	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-005")))
+	require.NoError(t, os.MkdirAll(filepath.Join(out, "run-000", ShardsDir), 0o700)) // unfinished, and old
+	made(t, out, 6, func(v *verdict.Verdict) {
+		v.Verdict, v.Findings = verdict.Invalid, []verdict.Finding{{Kind: "lost", ID: "soak-1"}}
+	})
+	made(t, out, 7, nil)
+	made(t, out, 8, nil)
+	made(t, out, 9, nil)
+	newest := made(t, out, 10, nil)
+	require.NoError(t, newest.WriteJSON(BaselineFile, map[string]string{"folder": "run-007"}))
+	require.NoError(t, os.Symlink("run-008", filepath.Join(out, "latest")))
+
+	h := read(t, out)
+	all, err := h.Prune(2)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"run-000": "one of the newest 2", // nothing says when it was but the folder
+		"run-010": "one of the newest 2",
+		"run-009": "", "run-003": "", "run-001": "",
+		"run-008": "latest leads to it",
+		"run-007": "it is the baseline of run-010",
+		"run-006": "it is invalid, but found faults",
+		"run-004": "its verdict cannot be read, so it may have failed",
+		"run-002": "it failed",
+	}, whys(all))
+	require.DirExists(t, filepath.Join(out, "run-009"), "to decide removes nothing")
+
+	require.NoError(t, os.Mkdir(filepath.Join(out, removedPrefix+"before"), 0o700))
+	require.NoError(t, h.Remove(all))
+	for name, why := range whys(all) {
+		if why == "" {
+			require.NoDirExists(t, filepath.Join(out, name))
+		} else {
+			require.DirExists(t, filepath.Join(out, name))
+		}
+	}
+	require.NoDirExists(t, filepath.Join(out, removedPrefix+"before"))
+	require.FileExists(t, filepath.Join(out, "notes.txt"))
+	require.DirExists(t, filepath.Join(out, "campaign"))
+}
+
+// A run that goes on may be older than those that have ended.
+func TestPruningKeepsARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 500_000, nil) // in the far future
+	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
+	all, err := read(t, out).Prune(1)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may go on"}, whys(all))
+}
+
+// A verdict that a newer soak gave, or somebody's own, may be a failure.
+func TestPruningKeepsAVerdictThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
+	made(t, out, 2, func(v *verdict.Verdict) { v.Verdict = "aborted" })
+	made(t, out, 3, nil)
+	all, err := read(t, out).Prune(1)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"run-003": "one of the newest 1",
+		"run-002": `its verdict, "aborted", is not known here, so it may have failed`,
+		"run-001": `its verdict, "", is not known here, so it may have failed`,
+	}, whys(all))
+}
+
+func TestNothingIsRemovedWhereABaselineIsNotKnown(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	d := made(t, out, 2, nil)
+	require.NoError(t, os.WriteFile(d.Path(BaselineFile), []byte("{"), 0o600))
+	_, err := read(t, out).Prune(1)
+	require.ErrorContains(t, err, "nothing is removed")
+}
+
+func TestARunThatCannotBeRemovedIsSaidToBeKept(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	made(t, out, 2, nil)
+	h := read(t, out)
+	all, err := h.Prune(1)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by somebody else
+	require.ErrorContains(t, h.Remove(all), "remove run-001")
+	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, whys(all))
+}

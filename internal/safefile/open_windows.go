@@ -1,0 +1,6 @@
+package safefile
+
+// NoFollow has no effect on Windows. Open checks the type of the file before it opens the file.
+const NoFollow = 0
+
+const nonBlock = 0

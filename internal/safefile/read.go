@@ -1,0 +1,104 @@
+// Package safefile writes files whole or not at all, and opens files that another user or an archive may have created: a
+// symbolic link, a pipe or a device with the expected name could block a reader forever, or never end.
+package safefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// Limits of the files of a run, in bytes.
+const (
+	Document = 64 << 20 // a JSON document: it lists at most 50 findings of each kind
+	Verdict  = 8 << 20  // verdict.json or run.json: the largest known one has 60 kB
+	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
+)
+
+// The errors of Open and Read, in addition to those of os.Open.
+var (
+	ErrNotRegular = errors.New("not a regular file; remove it") // a symbolic link, a pipe, a device or a folder
+	ErrTooLarge   = errors.New("the file is too large")
+)
+
+// Open opens a regular file of at most limit bytes for reading. It does not follow a symbolic link in the last element of
+// path, and does not wait for the writer of a pipe.
+func Open(path string, limit int64) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // opening a device may have side effects
+		return nil, failed(path, ErrNotRegular)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) //nolint:gosec // G304: a file of a run; it is checked below
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the file
+	}
+	if err := check(f, limit); err != nil {
+		_ = f.Close()
+		return nil, failed(path, err)
+	}
+	return f, nil
+}
+
+// check checks the type of the open file again: another file may have replaced it before it was opened.
+func check(f *os.File, limit int64) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // failed names the file
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
+	case info.Size() > limit:
+		return tooLarge(info.Size(), limit)
+	}
+	return nil
+}
+
+// Read returns the content of a file that Open accepts.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var content bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		content.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	n, err := content.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && n > limit { // it grew
+		err = tooLarge(n, limit)
+	}
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	return content.Bytes(), nil
+}
+
+// bytesPerValue limits the number of values in a JSON document. An empty object has 3 bytes in the file and hundreds in memory.
+const bytesPerValue = 64
+
+// JSON decodes a JSON document of at most limit bytes into value.
+func JSON(path string, limit int64, value any) error {
+	content, err := Read(path, limit)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(content, []byte{','}); int64(n) > limit/bytesPerValue {
+		return failed(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, limit/bytesPerValue, n))
+	}
+	if err := json.Unmarshal(content, value); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func tooLarge(size, limit int64) error {
+	return fmt.Errorf("%w: it must be at most %s, got %s; move it away", ErrTooLarge, format.Bytes(limit), format.Bytes(size))
+}
+
+func failed(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }

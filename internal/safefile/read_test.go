@@ -1,0 +1,74 @@
+package safefile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadAcceptsARegularFileUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "verdict.json")
+	_, err := Read(path, 5)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, os.WriteFile(path, []byte("hello"), 0o600))
+	content, err := Read(path, 5)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(content))
+	_, err = Read(path, 4)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorContains(t, err, "read "+path+": the file is too large: it must be at most ")
+}
+
+func TestReadRefusesFoldersAndLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	target, link, sub := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "sub")
+	require.NoError(t, os.WriteFile(target, nil, 0o600))
+	require.NoError(t, os.Symlink(target, link))
+	require.NoError(t, os.Mkdir(sub, 0o700))
+	for _, path := range []string{link, sub} {
+		_, err := Read(path, Document)
+		require.EqualError(t, err, "read "+path+": not a regular file; remove it")
+	}
+	nested := filepath.Join(dir, "latest") // a link to the folder is one that soak makes itself
+	require.NoError(t, os.Symlink(dir, nested))
+	_, err := Read(filepath.Join(nested, "target"), Document)
+	require.NoError(t, err)
+}
+
+// A file of /proc has no size, and the limit holds for what is read.
+func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("/proc/self/status")
+	if err != nil || !strings.Contains(string(content), "\n") {
+		t.Skip("there is no /proc")
+	}
+	_, err = Read("/proc/self/status", 10)
+	require.ErrorIs(t, err, ErrTooLarge)
+}
+
+// A list of empty objects takes a hundred times its size in memory.
+func TestJSONLimitsSizeAndValues(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "verdict.json")
+	type run struct {
+		Runners []struct{ Name, Host, Version, State string } `json:"runners"`
+	}
+	write := func(objects int) {
+		require.NoError(t, os.WriteFile(path, []byte(`{"runners": [{"name": "a"}`+strings.Repeat(",{}", objects)+"]}"), 0o600))
+	}
+	var a run
+	write(100)
+	require.NoError(t, JSON(path, Verdict, &a))
+	require.Len(t, a.Runners, 101)
+	write(Verdict / 4)
+	require.ErrorIs(t, JSON(path, Verdict, &a), ErrTooLarge)
+	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must have at most 131072 values, got 2097152; move it away")
+	write(Verdict / 2)
+	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must be at most 8.0 MiB, got 12.0 MiB; move it away")
+}

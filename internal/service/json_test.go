@@ -1,0 +1,176 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// find looks a path up in a payload, and writes what it leads to as JSON; "" for nothing.
+func find(t testing.TB, data, path string) string {
+	t.Helper()
+	steps, err := parsePath(path)
+	require.NoError(t, err, path)
+	d, ok := parseJSON([]byte(data), [][]segment{steps})
+	require.True(t, ok, data)
+	v, ok := d.value(0)
+	switch {
+	case !ok:
+		return ""
+	case v.decoded:
+		return "decoded " + string(v.text)
+	case v.scalar:
+		return "scalar " + string(v.text)
+	}
+	return string(v.text)
+}
+
+func TestPathsFindValues(t *testing.T) {
+	paths := [4]string{"$.a.b[1]", "$['a b'].c", `$["é"]`, "$.a"}
+	for _, c := range []struct {
+		data string
+		want [4]string
+	}{
+		{`{"a":{"b":[0,17]},"a b":{"c":"x"},"é":null}`, [4]string{"scalar 17", "scalar x", "", `{"b":[0,17]}`}},
+		{` { "x" : { "a" : 1 } , "\u0061" : { "\u0062" : [ true , -1.5e+3 ] } } `, [4]string{"scalar -1.5e+3", "", "", `{ "\u0062" : [ true , -1.5e+3 ] }`}},
+		{`{"a":{"b":[0,17]},"a":2,"\u00e9":"\u00e9"}`, [4]string{"", "", "decoded é", "scalar 2"}},
+		{`{"a":{"b":[0,17]},"a":{"b":[0]}}`, [4]string{"", "", "", `{"b":[0]}`}},
+		{`[{"a":1}]`, [4]string{}},
+		{`"a"`, [4]string{}},
+		{`{"a":[1,2]}`, [4]string{"", "", "", "[1,2]"}},
+		{`{"":1,"a":""}`, [4]string{"", "", "", "scalar "}},
+		{`{"a":true}`, [4]string{"", "", "", "true"}},
+	} {
+		for i, path := range paths {
+			require.Equal(t, c.want[i], find(t, c.data, path), "%s %s", c.data, path)
+		}
+	}
+}
+
+// Names have no wildcards, modifiers, queries or escapes, which paths of gjson have.
+func TestNamesInPathsAreLiteral(t *testing.T) {
+	const data = `{"abc":1,"list":[{"x":1},{"x":2}],"a.b":2,"@this":3,"#":4,"?":5,"|":6,"a\\":7,"!\"x\"":8,"0":9,"{a,b}":10}`
+	for path, want := range map[string]string{
+		"$['a?c']": "", "$.list.#": "", "$.list['#.x']": "", "$.list['#(x=2)']": "", "$.list['1']": "", "$['list.1.x']": "", "$['list|0']": "", "$['@reverse']": "",
+		"$['@this']": "scalar 3", "$['a.b']": "scalar 2", "$.#": "scalar 4", "$['?']": "scalar 5", "$['|']": "scalar 6", `$['a\']`: "scalar 7", `$['!"x"']`: "scalar 8",
+		"$['0']": "scalar 9", "$['{a,b}']": "scalar 10", "$[0]": "",
+	} {
+		require.Equal(t, want, find(t, data, path), path)
+	}
+}
+
+func TestMalformedJSONIsAnErrorAndNeverAPanic(t *testing.T) {
+	whole := []byte(`{"a":[{"x":"\u00e9\\\"\ud83d\ude00"},{"b":-1.25e-7}],"c":{"d":[true,false,null,""]}}`)
+	require.True(t, validJSON(whole))
+	for end := range whole {
+		require.False(t, validJSON(whole[:end]), "%s", whole[:end])
+	}
+	for i := range whole {
+		for _, c := range []byte("\x00\x1f\"\\{}[]:,x0-.\xff ") {
+			changed := bytes.Clone(whole)
+			changed[i] = c
+			require.Equal(t, json.Valid(changed), validJSON(changed), "%q", changed)
+		}
+	}
+	for _, bad := range []string{``, ` `, `01`, `1.`, `.5`, `1e`, `+1`, `-`, `tru`, `nulll`, `"\x"`, `"\u12g4"`, "\"\n\"", `[1,]`, `{"a":1,}`, `{a:1}`, `{"a"}`, `{"a":}`, `[1 2]`, `1 2`, `{"a":1]`, "\ufeff1"} {
+		require.False(t, validJSON([]byte(bad)), bad)
+	}
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	deep := func(n int) []byte {
+		return []byte(`{"a":1,"b":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}")
+	}
+	require.True(t, validJSON(deep(maxDepth-1)))
+	require.False(t, validJSON(deep(maxDepth)))
+	require.False(t, validJSON(bytes.Repeat([]byte("["), 1<<20)))
+	require.False(t, validJSON(bytes.Repeat([]byte(`{"a":`), 1<<18)))
+}
+
+// lookUp goes the same way in what encoding/json made of the payload.
+func lookUp(v any, steps []segment) (any, bool) {
+	for _, step := range steps {
+		switch in := v.(type) {
+		case map[string]any:
+			below, ok := in[step.key]
+			if !ok || step.index >= 0 {
+				return nil, false
+			}
+			v = below
+		case []any:
+			if step.index < 0 || step.index >= len(in) {
+				return nil, false
+			}
+			v = in[step.index]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// requireSame compares the evaluator with encoding/json.
+func requireSame(t *testing.T, data []byte, path string, steps []segment) {
+	t.Helper()
+	d, valid := parseJSON(data, [][]segment{steps})
+	if valid != json.Valid(data) {
+		require.False(t, valid, "%q is no JSON", data)
+		require.Greater(t, bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")), maxDepth, "%q is JSON", data)
+		return
+	}
+	if !valid {
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var whole any
+	require.NoError(t, decoder.Decode(&whole))
+	want, _ := lookUp(whole, steps)
+	got, ok := d.value(0)
+	require.Equal(t, want != nil, ok, "%s in %q", path, data)
+	if !ok {
+		return
+	}
+	switch want := want.(type) {
+	case string:
+		require.Equal(t, want, string(got.text), "%s in %q", path, data)
+	case json.Number:
+		require.Equal(t, want.String(), string(got.text), "%s in %q", path, data)
+	default:
+		require.False(t, got.scalar)
+		var value any
+		decoder = json.NewDecoder(bytes.NewReader(got.text))
+		decoder.UseNumber()
+		require.NoError(t, decoder.Decode(&value))
+		require.Equal(t, want, value, "%s in %q", path, data)
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	for _, data := range []string{
+		`{"a":{"b":[0,17]},"a b":{"c":"x"},"é":null}`, `{"\u0061":1,"a":{"b":2}}`, `[1,[2,{"a":"\ud83d\ude00\ud83d"}]]`, `{"a":"\u0000","a":[{}]}`,
+		"{\"\xff\":1,\"\ufffd\":2}", `{"a":1e400}`, `"`, `{"a":[`,
+	} {
+		for _, path := range []string{"$.a", "$.a.b[1]", "$[1][1].a", "$['a b'].c", "$.\ufffd", "$[0]"} {
+			f.Add([]byte(data), path)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, path string) {
+		steps, err := parsePath(strings.ToValidUTF8(path, "\ufffd")) // as a description's JSON has it
+		if err == nil {
+			requireSame(t, data, path, steps)
+		}
+	})
+}
+
+func TestStringsAreDecoded(t *testing.T) {
+	for raw, want := range map[string]string{
+		`abc`: "abc", `a\u0062c`: "abc", `\ud83d\ude00`: "😀", `\ud83d`: "\ufffd", `\ud83dx`: "\ufffdx", `\ud83d\u0041`: "\ufffdA",
+		`\/\b\f\n\r\t\"\\`: "/\b\f\n\r\t\"\\", ``: "", "\xff\xff": "\ufffd\ufffd",
+	} {
+		require.Equal(t, want, unquote(`"`+raw+`"`), raw)
+	}
+}

@@ -1,0 +1,60 @@
+package service
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// idleIntervals is the number of intervals without data after which a client gives up a stream.
+const idleIntervals = 2.5
+
+// leastIdle is the shortest idle timeout of a run that publishes: nothing is published in its first and last seconds.
+const leastIdle = 10 * time.Second
+
+// Complete sets what follows from the description: the interval between two messages of a stream, and whether clients reconnect.
+// It returns an error if the plan publishes to a service without publish, or if nothing else makes the service send.
+func (s *Service) Complete(p *plan.Plan) error {
+	stated := p.Topics > 0 || p.PublishRate > 0
+	switch {
+	case stated && s.Publish == nil:
+		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v, but the description of %s has no publish; add publish to it, or remove both", p.Topics, p.PublishRate, s.Name)
+	case !stated && s.Publish != nil && s.Message.Interval == 0:
+		return fmt.Errorf("%s delivers what is published to it; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if others publish", s.Name)
+	}
+	p.NoopInterval = s.interval(p)
+	p.Reconnect = p.Reconnect || s.End.By == ByServer || p.TokenTTL > 0
+	return nil
+}
+
+// interval returns the seconds between two messages of a stream: by what the run publishes, else by message.every, else by
+// heartbeat.every if nothing is counted by number. Without any of them no run is too short.
+func (s *Service) interval(p *plan.Plan) float64 {
+	switch {
+	case p.Published():
+		return p.PublishInterval()
+	case s.Message.Interval > 0:
+		return s.Message.Interval.Seconds()
+	case !s.Message.Numbered && s.HeartbeatEvery > 0:
+		return s.HeartbeatEvery.Seconds()
+	}
+	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2)
+}
+
+// IdleTimeout returns the time without data after which a client of a completed plan gives up a stream.
+func (s *Service) IdleTimeout(p *plan.Plan) time.Duration {
+	interval := s.Message.Interval.Seconds()
+	if p.Published() {
+		interval = p.PublishInterval()
+	}
+	silence := max(interval, s.HeartbeatEvery.Seconds())
+	if silence == 0 {
+		silence = p.NoopInterval
+	}
+	timeout := time.Duration(silence * idleIntervals * float64(time.Second))
+	if p.Published() {
+		timeout = max(timeout, leastIdle)
+	}
+	return timeout
+}

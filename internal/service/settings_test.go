@@ -1,0 +1,73 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+const (
+	numberedMessages = `"message": {"seq": "id"}`
+	publishing       = `"message": {"seq": "id"}, "publish": {"url": "{base}", "body": "{run} {seq}"}`
+)
+
+func TestIntervalAndIdleTimeout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		parts    string
+		plan     plan.Plan
+		interval float64
+		idle     time.Duration
+	}{
+		{publishing, plan.Plan{Topics: 5, PublishRate: 2}, 2.5, 10 * time.Second}, // nothing is published at first and at last
+		{publishing, plan.Plan{Topics: 10, PublishRate: 2}, 5, 12500 * time.Millisecond},
+		{`"heartbeat": {"comment": true, "every": 30}, ` + publishing, plan.Plan{Topics: 5, PublishRate: 2}, 2.5, 75 * time.Second},
+		{`"message": {"every": 20}`, plan.Plan{NoopInterval: 7}, 20, 50 * time.Second},
+		{`"message": {"every": 20}, "heartbeat": {"comment": true, "every": 40}`, plan.Plan{NoopInterval: 7}, 20, 100 * time.Second},
+		{`"message": "unchecked", "heartbeat": {"comment": true, "every": 40}`, plan.Plan{NoopInterval: 7}, 40, 100 * time.Second},
+		{`"heartbeat": {"comment": true, "every": 40}, ` + numberedMessages, plan.Plan{NoopInterval: 7}, 7, 100 * time.Second},
+		{`"message": "unchecked"`, plan.Plan{NoopInterval: 7}, 7, 17500 * time.Millisecond},
+		{`"message": "unchecked"`, plan.Plan{NoopInterval: 70, Seconds: 65}, 30, 75 * time.Second},
+	} {
+		if c.plan.Seconds == 0 {
+			c.plan.Seconds = 3600
+		}
+		s := descriptionOf(t, c.parts)
+		require.NoError(t, s.Complete(&c.plan))
+		require.InDelta(t, c.interval, c.plan.NoopInterval, 0, c.parts)
+		require.Equal(t, c.idle, s.IdleTimeout(&c.plan), c.parts)
+	}
+}
+
+func descriptionOf(t *testing.T, parts string) *Service {
+	t.Helper()
+	s, err := Parse(fmt.Appendf(nil, `{"name": "mine", "connect": {"url": "{base}"}, %s}`, parts))
+	require.NoError(t, err)
+	return s
+}
+
+func TestClientsReconnectIfStreamsEndByThemselves(t *testing.T) {
+	t.Parallel()
+	for parts, want := range map[string]bool{
+		numberedMessages: false,
+		numberedMessages + `, "end": {"by": "server", "lifetime": 60}`: true,
+	} {
+		var p plan.Plan
+		require.NoError(t, descriptionOf(t, parts).Complete(&p))
+		require.Equal(t, want, p.Reconnect, parts)
+	}
+	p := plan.Plan{TokenTTL: 30}
+	require.NoError(t, descriptionOf(t, numberedMessages).Complete(&p))
+	require.True(t, p.Reconnect)
+}
+
+func TestPublishSettingsMustFitTheDescription(t *testing.T) {
+	t.Parallel()
+	err := descriptionOf(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
+	require.ErrorContains(t, err, "TOPICS is 5 and PUBLISH_RATE 2, but the description of mine has no publish")
+	require.ErrorContains(t, descriptionOf(t, publishing).Complete(&plan.Plan{}), "mine delivers what is published to it; set TOPICS and PUBLISH_RATE")
+}

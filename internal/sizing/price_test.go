@@ -1,0 +1,99 @@
+package sizing
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func builtInTable(t *testing.T) Prices {
+	t.Helper()
+	table, err := ReadPrices("")
+	require.NoError(t, err)
+	return table
+}
+
+func TestMachinesCostWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	table := builtInTable(t)
+	rate, err := table.Rate(Machines{Region: "us-east-1", Hosts: map[string]int{"c5.large": 2}, DiskGiB: 50})
+	require.NoError(t, err)
+	require.InDelta(t, 2*(.085+.005)+50*.08/730, rate.PerHour, 1e-12)
+	require.InDelta(t, 3*rate.PerHour, rate.For(3*time.Hour), 1e-12)
+	require.Equal(t, table.AsOf, rate.AsOf)
+	require.NotEmpty(t, rate.Source)
+}
+
+func TestNoPriceIsInvented(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]Machines{
+		"no price known for c9x.large in us-east-1: give --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
+		"no price known for eu-central-1: give --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
+	} {
+		_, err := builtInTable(t).Rate(m)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestAFileOverridesThePrices(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "prices.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(`{"schema": 1, "as_of": "2027-01-31", "source": "our contract", "regions": {"eu-central-1": {"instance_hour": {"c5.large": 0.05}, "ipv4_hour": 0.005, "gp3_gib_month": 0.1}}}`)
+	table, err := ReadPrices(file)
+	require.NoError(t, err)
+	rate, err := table.Rate(Machines{Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}})
+	require.NoError(t, err)
+	require.InDelta(t, .055, rate.PerHour, 1e-12)
+	require.Equal(t, "our contract", rate.Source)
+
+	for want, text := range map[string]string{
+		"cannot be checked":  `{"schema": 1, "regions": {}}`,
+		"over 0":             `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
+		"no table of prices": `{"c5.large": 1}`,
+	} {
+		write(text)
+		_, err := ReadPrices(file)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = ReadPrices(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "read the prices")
+}
+
+func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, Within(5, 0, "it"))
+	require.NoError(t, Within(5, 5, "it"))
+	require.EqualError(t, Within(5.5, 5, "it"), "it costs $5.50, which is over the $5.00 of --max-usd")
+	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
+}
+
+// A limit that limits nothing is worse than none: somebody relies on it.
+func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
+		require.ErrorContains(t, Within(1, most, "a run"), "it must be an amount, or 0 for no limit")
+	}
+	for _, usd := range []float64{math.NaN(), math.Inf(1)} {
+		require.ErrorContains(t, Within(usd, 5, "a run"), "over the $5.00")
+	}
+	require.NoError(t, Within(1, 0, "a run"))
+}
+
+func TestATableWithMoreThanATableIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		string(builtIn) + "{}": "more behind its end",
+		strings.Replace(string(builtIn), `"c5.large": 0.085`, `"c5.large": 1e308`, 1): "each has to be over 0, and under",
+	} {
+		file := filepath.Join(t.TempDir(), "prices.json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := ReadPrices(file)
+		require.ErrorContains(t, err, want)
+	}
+}
