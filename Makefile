@@ -187,7 +187,7 @@ archive: build ## pack a run (TESTID, or the last one) and its Prometheus data i
 certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
 	@infra/compose/certs certs $(NAMES)
 
-# k8s-soak needs a cluster with the k6-operator, and the images in it: docs/kubernetes.md.
+# k8s-soak needs a cluster with the k6-operator, and the images in it: docs/distributed.md.
 OVERLAY ?= local
 
 # The architecture of images: that of this machine, or amd64, arm64.
@@ -222,7 +222,7 @@ image-k6: internal/report/html/bundle/page.js
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 
 .PHONY: k8s-soak
-k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernetes.md)
+k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/distributed.md)
 	@bin/soak run --on k8s --overlay '$(OVERLAY)' $(SOAK_FLAGS)
 
 .PHONY: e2e-k8s

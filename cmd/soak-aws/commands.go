@@ -47,7 +47,7 @@ func (d *deployment) soakCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if url, given := valueOf("--backend-url", args); given {
 				return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
-					"`bin/soak run --on k8s --backend-url %s` soaks that (docs/kubernetes.md)", url)
+					"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", url)
 			}
 			if err := d.check(); err != nil {
 				return err

@@ -133,7 +133,7 @@ func (c *Client) Others(ctx context.Context, namespace string) (names []string, 
 }
 
 func errNoOperator(namespace string, err error) error {
-	return fmt.Errorf("the cluster does not know TestRuns, or has no namespace %s: install the k6-operator v1.6 (docs/kubernetes.md), and the overlay by kubectl apply -k (%w)", namespace, err)
+	return fmt.Errorf("the cluster does not know TestRuns, or has no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and the overlay by kubectl apply -k (%w)", namespace, err)
 }
 
 // Delete removes a TestRun with all that belongs to it, and waits until the pods are gone.

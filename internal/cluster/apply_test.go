@@ -63,7 +63,7 @@ func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
 	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, "t", nil)
-	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/kubernetes.md)")
+	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/distributed.md)")
 }
 
 // A pipeline's service account may create TestRuns, but not the namespace and its policies. It takes those as applied by an administrator.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestEKSFitsItsOverlay: the cluster that docs/eks.md makes has what the overlay aws counts on, and the page says the same.
+// TestEKSFitsItsOverlay checks that the EKS cluster of docs/distributed.md has what the overlay aws requires.
 func TestEKSFitsItsOverlay(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../infra/eks/cluster.yaml")
@@ -69,10 +69,10 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	}
 	assert.True(t, forRunners && forOthers)
 
-	// The policy stands in the page as well, for clusters that are there already.
-	page, err := os.ReadFile("../../docs/eks.md")
+	// The page has the policy too, for existing clusters.
+	page, err := os.ReadFile("../../docs/distributed.md")
 	require.NoError(t, err)
-	shown := regexp.MustCompile(`(?s)\n    (\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
+	shown := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
 	require.NotNil(t, shown)
 	policy, err := json.Marshal(role.AttachPolicy)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Action is a command to run during a run (--at). docs/actions.md.
+// An Action is a command to run during a run (--at). docs/suites.md.
 type Action struct {
 	Name    string        `json:"name"`
 	At      time.Duration `json:"at_ns"` // since the runners were started

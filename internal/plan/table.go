@@ -23,8 +23,8 @@ const (
 const MaxConnections = 10_000_000
 
 // Settings is the table of all settings of a plan, bound to the fields of p. Flags and their help, the
-// environment of runners and pods, the bounds, what a merge compares, what scripts read (soak.settings), the table in
-// the README and load-tests/types/soak.d.ts come from it: `go generate ./internal/plan` writes the last two.
+// environment of runners and pods, the bounds, what a merge compares, what scripts read (soak.settings),
+// docs/reference/settings.md and load-tests/types/soak.d.ts come from it: `go generate ./internal/plan` writes the last two.
 func (p *Plan) Settings() []Setting {
 	const (
 		group     = "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"
@@ -60,7 +60,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "write the longest time without a stream in seconds, up to a year, or -1 for any",
 			Help:        "with --reconnect: for how many seconds a connection may be without a stream; -1: any"},
-		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: DefaultBackWithin.Seconds(), Max: year, Any: true, Doc: "docs/actions.md",
+		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: DefaultBackWithin.Seconds(), Max: year, Any: true, Doc: "docs/suites.md",
 			OutOfBounds: "write within how many seconds 99.9 % of the streams have to be back, up to a year, or -1 for any",
 			Help:        "with --reconnect: within how many seconds of being lost 99.9 % of the streams have to be back; -1: any"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, OutOfBounds: "it must be a number of seconds over 0, or 0 for the default, and at most a year",
@@ -90,16 +90,16 @@ func (p *Plan) Settings() []Setting {
 			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
 			Help: reference, SuiteHelp: reference},
-		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: mostCuts, Only: resume, Doc: "docs/resume.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", mostCuts),
+		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: mostCuts, Only: resume, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", mostCuts),
 			Help: "streams to cut per second, by all runners together"},
-		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/resume.md",
+		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/suites.md",
 			Help: "shares of the kinds of cuts: the connection is closed (fin), reset (rst), left half-open (half), or not read for a while (pause)"},
 		{Name: "PAUSE", Value: &p.PauseS, Unset: fmt.Sprint(usualPause), Min: .1, Max: 3600, Only: resume, OutOfBounds: "it must be a number of seconds, from 0.1 to 3600",
 			Help: "seconds for which a paused reader does not read"},
 		{Name: "SEED", Value: &p.Seed, Only: resume, Help: "seed of the cuts: the same one draws the same times and kinds"},
-		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/resume.md",
+		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/suites.md",
 			Help: "what is missing after a cut is no fault where the service said so (resume.gap of its description)"},
-		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: mostMessageKB, Only: slow, Doc: "docs/slow.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", mostMessageKB),
+		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: mostMessageKB, Only: slow, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", mostMessageKB),
 			Help: "size of the messages that are sent to all in KB; our backend takes up to 63"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
@@ -145,15 +145,15 @@ func (l *Local) Settings() []Setting {
 		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: Here, Doc: "docs/distributed.md",
 			Help: "address at which to serve the reference target, for runners of other machines too"},
-		{Name: "AT", Value: &l.At, Holds: Here, Doc: "docs/actions.md",
+		{Name: "AT", Value: &l.At, Holds: Here, Doc: "docs/suites.md",
 			Help: "run a command during the run, here: 'TIME [NAME]: COMMAND', such as '60s deploy: systemctl restart hub'; may be given again"},
-		{Name: "AT_ENV", Value: &l.AtEnv, Holds: Here, Doc: "docs/actions.md",
+		{Name: "AT_ENV", Value: &l.AtEnv, Holds: Here, Doc: "docs/suites.md",
 			Help: "additional environment variables for --at commands: NAME,NAME (all: everything)"},
 		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/live.md",
 			Help: progress, SuiteHelp: progress},
 		{Name: "PIN", Value: &l.Pin, Holds: Here, Help: pin, SuiteHelp: pin},
 		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/live.md", Help: live, SuiteHelp: live},
-		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
+		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/distributed.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 	}
 }

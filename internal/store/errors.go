@@ -85,7 +85,7 @@ func noRegion(err error) bool {
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case assumesRole(err) && permanent(err):
-		return said("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/eks.md)", err)
+		return said("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
 	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
 		return said("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
 	case code == "NoSuchBucket":

@@ -71,7 +71,7 @@ func (s *s3Server) inEKS(t *testing.T, path string) Store {
 	return b
 }
 
-// runnersOnly lets through what the policy in docs/eks.md lets runners do, for whoever has the role.
+// runnersOnly lets through what the policy in docs/distributed.md lets runners do, for whoever has the role.
 func (s *s3Server) runnersOnly(sts *stsServer) {
 	before := func(w http.ResponseWriter, r *http.Request) bool {
 		n := sts.asked.Load()
@@ -141,7 +141,7 @@ func TestARoleThatIsRefused(t *testing.T) {
 	file := podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
 	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(within(t, time.Minute), "shard", nil)
-	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/eks.md)")
+	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)")
 	require.EqualValues(t, 1, sts.asked.Load(), "nothing changes by trying again")
 
 	require.NoError(t, os.Remove(file))

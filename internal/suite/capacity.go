@@ -23,7 +23,7 @@ var capacity = Suite{
 	}, streamSettings, []Setting{
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
 	}),
-	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
+	Streams: true, Runners: 1, Doc: "docs/suites.md",
 	OneMachine: "one runner has to know of all connections",
 	Assess:     assessCapacity,
 }

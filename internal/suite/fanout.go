@@ -21,7 +21,7 @@ var fanout = Suite{
 	}, streamSettings, []Setting{
 		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
 	}),
-	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
+	Streams: true, Runners: 1, Doc: "docs/suites.md",
 	OneMachine: "one runner has to know of all connections",
 	Assess:     assessFanout,
 }

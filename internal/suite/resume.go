@@ -12,7 +12,7 @@ var resume = Suite{
 	Name:    "resume",
 	Short:   "cut event streams while messages go on, and account for every message of the time between",
 	Script:  []string{"load-tests", "sse", "resume.js"},
-	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/resume.md",
+	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/suites.md",
 	Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
 		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},

@@ -28,7 +28,7 @@ var slowReaders = Suite{
 		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for process N of this machine and its children, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
 		heldSetting,
 	},
-	Streams: true, Planned: true, Staged: true, Runners: 1, Doc: "docs/slow.md",
+	Streams: true, Planned: true, Staged: true, Runners: 1, Doc: "docs/suites.md",
 	OneMachine: "one runner has to know of all connections",
 	Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
@@ -196,7 +196,7 @@ func (s *slowness) volume() verdict.Criterion {
 		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
 		return c.InDoubt()
 	case s.taken == 0 && s.broadcasts:
-		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/slow.md)"}
+		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
 		return c.InDoubt()
 	default:
 		c.Reasons = []string{fmt.Sprintf("the service did not take %s of %s messages while some clients did not read", format.Thousands(s.untaken), c.Limit)}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Cuts are those of one kind that the run made of its own streams, and what came of them (docs/resume.md).
+// Cuts are those of one kind that the run made of its own streams, and what came of them (docs/suites.md).
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`

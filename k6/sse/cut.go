@@ -14,7 +14,7 @@ import (
 // A Cut is a way in which a client breaks its own stream.
 type Cut uint8
 
-// The ways. What the server sees of each docs/resume.md says.
+// The ways. What the server sees of each docs/suites.md says.
 const (
 	CutFIN   Cut = iota + 1 // the connection is closed: FIN
 	CutRST                  // it is reset: RST, and what was not read yet is gone

@@ -1,6 +1,6 @@
 //go:build k8s
 
-// Package cluster soaks on a real cluster with a real k6-operator (docs/kubernetes.md): a clean run, and
+// Package cluster soaks on a real cluster with a real k6-operator (docs/distributed.md): a clean run, and
 // every way to lose one that can be brought about from outside. Soaks run as the service account
 // `soak`, so that they also prove that its rights are enough.
 package cluster

@@ -1,4 +1,4 @@
-// Command generate writes what repeats the table of settings outside of Go: the table in the README, the
+// Command generate writes what repeats the table of settings outside of Go: docs/reference/settings.md, the
 // plan of load-tests/types/soak.d.ts and load-tests/lib/plan.js. Its argument is the root of the repository.
 package main
 
@@ -22,7 +22,7 @@ var templates embed.FS
 // ends are, by file, what follows the generated part, which begins with the first line of the template; "":
 // all of the file is generated.
 var ends = map[string]string{
-	"README.md": "\n`BACKEND_TOKEN`", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
+	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
 // chosen is the end of a help that says what `soak run` chooses.
@@ -30,6 +30,7 @@ var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
 var words = template.FuncMap{
 	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
+	"link":    func(doc string) string { return "../" + strings.TrimPrefix(doc, "docs/") },
 	"help":    func(s plan.Setting) string { return chosen.ReplaceAllString(s.Help, "") },
 	"initial": initial,
 	"declared": func(s plan.Setting) string {
