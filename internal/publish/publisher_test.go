@@ -244,7 +244,7 @@ func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
 	c.Start = time.Now().Add(time.Hour)
 	p := start(t, c)
 	p.Stop()
-	require.Zero(t, p.Published().Count())
+	require.Zero(t, p.Published().Messages)
 	require.Zero(t, p.Progress().Behind)
 }
 

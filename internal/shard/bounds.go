@@ -194,5 +194,8 @@ func (s *Shard) checkPublished() error {
 	if p.StartedUS < r.StartedUS-slack.Microseconds() || p.StartedUS > r.EndedUS+slack.Microseconds() {
 		return fmt.Errorf("it was published from %d µs on, but its runner ran from %d µs to %d µs", p.StartedUS, r.StartedUS, r.EndedUS)
 	}
+	if err := p.check(); err != nil {
+		return fmt.Errorf("published messages: %w", err)
+	}
 	return nil
 }

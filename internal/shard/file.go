@@ -59,7 +59,6 @@ func writeJSON(w io.Writer, s *Shard) error {
 		*plain
 		Series      []Bucket        `json:"series,omitempty"`
 		Connections []ledger.Record `json:"connections,omitempty"`
-		Published   *Published      `json:"published,omitempty"`
 	}{plain: (*plain)(s)})
 	if err != nil {
 		return err
@@ -81,10 +80,7 @@ func writeJSON(w io.Writer, s *Shard) error {
 		return err
 	}
 	if s.Published != nil {
-		if _, err := io.WriteString(w, `,"published":`); err != nil {
-			return err
-		}
-		if err := s.Published.write(w); err != nil {
+		if err := writeList(w, "messages", s.Published.pieces()); err != nil {
 			return err
 		}
 	}

@@ -46,6 +46,13 @@ func encoded(t testing.TB, s *Shard) []byte {
 	return b
 }
 
+func jsonOf(t testing.TB, s *Shard) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, writeJSON(&b, s))
+	return b.String()
+}
+
 // A kept encoder keeps its compressor, not the file it made last: that grows with the run.
 func TestAnEncoderDoesNotKeepItsOutput(t *testing.T) {
 	t.Parallel()
@@ -234,9 +241,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
 	published := small()
 	published.Published = publishedSample(f)
-	text, err = json.Marshal(published)
-	require.NoError(f, err)
-	f.Add(string(text))
+	f.Add(jsonOf(f, published))
 	for _, c := range hostile(f) {
 		if len(c.text) < 4<<10 {
 			f.Add(c.text)

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,50 +11,45 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Bounds of what one publisher sends. What it sent takes two bytes per message in memory, and 24 once it is judged.
+// Bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
 const (
 	MostPublished = 36_000_000 // messages: ten hours at 1000/s
 	MostTopics    = 10_000
 	MostRate      = 10_000 // messages per second
 )
 
-// LateAfter is how far behind its schedule a message is sent to count as late.
+// LateAfter is the lag behind its schedule at which a message counts as sent late.
 const LateAfter = time.Second
 
-// Published is what the publisher of a run sent, and what the service said to it. Message i (from 0) is of topic
-// i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes it;
-// afterwards nothing in it changes, except that Topic caches what it decodes.
+// Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0) belongs to
+// topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes it. It does not
+// change afterwards, except that Topic caches decoded messages.
 type Published struct {
-	Topics    []string
-	Rate      float64 // messages per second, all topics together
-	StartedUS int64   // when the first was due, microseconds since 1970
-	Planned   uint64  // how many were due in all, by plan
-	Finished  bool    // the publisher has sent all of them, and waited for each answer
+	Topics    []string `json:"topics"`
+	Rate      float64  `json:"rate"`            // messages per second, all topics together
+	StartedUS int64    `json:"started_unix_us"` // due time of the first message
+	Planned   uint64   `json:"planned"`         // messages by plan
+	Messages  uint64   `json:"sent"`            // messages that were sent
+	Finished  bool     `json:"finished"`        // the publisher has sent all of them, and waited for each answer
 
-	Lag    *Histogram // sent − due, of what was answered or given up
-	Answer *Histogram // answered − sent, of what was answered
-	Failed []Failure  // what was not confirmed, by kind; what is in flight at a checkpoint is in none
-	// MaxBodyUS is the longest time from the headers of a response to the end of its body, for which the next message of the topic
-	// waits.
-	MaxBodyUS int64
+	Lag    *Histogram `json:"lag"`              // sent − due, of messages that were answered or given up
+	Answer *Histogram `json:"answer"`           // answered − sent, of messages that were answered
+	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
+	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the topic waits
+	// for that end.
+	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
 	sent []column // by topic
 
 	mu      sync.Mutex
-	decoded [][]Message // by topic, of those that were asked for
+	decoded [][]Message // cache of Topic
 }
 
-// column holds the messages of one topic in the order of their numbers; see published_code.go.
-type column struct {
-	count         int
-	lags, answers []byte
-}
-
-// MessageState is what became of a message.
+// A MessageState is the outcome of a message.
 type MessageState uint8
 
-// Open is a message without an answer: cut off, timed out, or still in flight at a checkpoint. The service may have
-// it. Refused is one whose status publish.ok does not list, or that no connection was there for (status 0).
+// An Open message has no answer: its connection closed, it timed out, or it was in flight at a checkpoint. The service may have
+// it. A Refused message was answered with a status that publish.ok does not list, or could not be sent (status 0).
 const (
 	Open MessageState = iota
 	Confirmed
@@ -77,16 +73,16 @@ func (s *MessageState) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Message is one message that was sent. Both times are microseconds since 1970; SentUS is up to half a millisecond
-// early, AnsweredUS up to one late, so that the true times lie between them.
+// A Message is one message that was sent. Both times are microseconds since 1970. SentUS is up to half a millisecond early and
+// AnsweredUS up to one millisecond late, so that the true times lie between them.
 type Message struct {
 	SentUS     int64
 	AnsweredUS int64  // 0: no answer
-	Status     uint16 // of HTTP, where the message was refused; 0: none
+	Status     uint16 // HTTP status of a refused message; 0: none
 	State      MessageState
 }
 
-// Failure is one kind of what was not confirmed, and the first of its kind.
+// A Failure is one kind of unconfirmed messages, with the first message of that kind.
 type Failure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
@@ -104,42 +100,33 @@ type PublishSums struct {
 	MaxLagUS                       int64  // furthest behind the schedule
 }
 
-// Due is when message i is due, in microseconds since 1970.
+// Due returns when message i is due, in microseconds since 1970.
 func (p *Published) Due(i uint64) int64 {
 	return p.StartedUS + int64(math.Round(float64(i)*1e6/p.Rate))
 }
 
-// due is when the nth message of a topic is due, from 0.
+// due returns when the nth message of a topic is due, from 0.
 func (p *Published) due(topic, n int) int64 {
 	return p.Due(clamp.Uint64(n)*uint64(len(p.Topics)) + clamp.Uint64(topic))
 }
 
-// Count is how many messages were sent.
-func (p *Published) Count() (n uint64) {
-	for i := range p.sent {
-		n += clamp.Uint64(p.sent[i].count)
-	}
-	return n
-}
-
-// Sent is how many messages of a topic were sent: they have the numbers from 1 to that.
+// Sent returns the number of messages that were sent to a topic. They are numbered from 1.
 func (p *Published) Sent(topic int) int { return p.sent[topic].count }
 
-// Confirmed is how many messages of a topic the service confirmed.
+// Confirmed returns the number of messages of a topic that the service confirmed.
 func (p *Published) Confirmed(topic int) (n uint64) {
-	for c := p.sent[topic]; c.count > 0; {
-		if c.next().state == Confirmed {
+	for m := range p.sent[topic].all() {
+		if m.state == Confirmed {
 			n++
 		}
 	}
 	return n
 }
 
-// Sums counts all messages. It goes over all of them.
+// Sums counts all messages. It decodes all of them.
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {
-		for c := p.sent[i]; c.count > 0; {
-			m := c.next()
+		for m := range p.sent[i].all() {
 			lag := int64(m.lag) * unitUS //nolint:gosec // G115: at most mostUnits
 			sums.Sent++
 			sums.MaxLagUS = max(sums.MaxLagUS, lag)
@@ -159,7 +146,7 @@ func (p *Published) Sums() (sums PublishSums) {
 	return sums
 }
 
-// Topic is what was sent to a topic, by number − 1. It is made once, and not to be changed.
+// Topic returns the messages of a topic, by number − 1. The caller must not change them.
 func (p *Published) Topic(i int) []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,23 +160,22 @@ func (p *Published) Topic(i int) []Message {
 }
 
 func (p *Published) decode(topic int) []Message {
-	c := p.sent[topic]
-	out := make([]Message, c.count)
-	for n := range out {
-		m := c.next()
-		sent := p.due(topic, n) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
-		out[n] = Message{SentUS: sent, Status: m.status, State: m.state}
+	out := make([]Message, 0, p.sent[topic].count)
+	for m := range p.sent[topic].all() {
+		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
+		message := Message{SentUS: sent, Status: m.status, State: m.state}
 		if m.state == Confirmed || m.status != 0 {
-			out[n].AnsweredUS = sent + int64(m.answer)*unitUS //nolint:gosec // G115: at most mostUnits
+			message.AnsweredUS = sent + int64(m.answer)*unitUS //nolint:gosec // G115: at most mostUnits
 		}
+		out = append(out, message)
 	}
 	return out
 }
 
-// Refusals are the kinds of refused messages, those of the earliest first.
+// Refusals returns the kinds of refused messages, the earliest first.
 func (p *Published) Refusals() []Failure { return p.failed(Refused) }
 
-// Unanswered are the kinds of open messages, those of the earliest first, without those in flight at a checkpoint.
+// Unanswered returns the kinds of open messages, the earliest first, without those in flight at a checkpoint.
 func (p *Published) Unanswered() []Failure { return p.failed(Open) }
 
 func (p *Published) failed(state MessageState) (out []Failure) {
@@ -199,4 +185,56 @@ func (p *Published) failed(state MessageState) (out []Failure) {
 		}
 	}
 	return out
+}
+
+// check refuses values that no publisher sends, and counts the messages.
+func (p *Published) check() error {
+	switch {
+	case len(p.Topics) == 0 || len(p.Topics) > MostTopics:
+		return fmt.Errorf("topics must be 1 to %d, got %d", MostTopics, len(p.Topics))
+	case !(p.Rate > 0 && p.Rate <= MostRate):
+		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MostRate, p.Rate)
+	case p.Planned > MostPublished || float64(p.Planned)/p.Rate > mostLength.Seconds():
+		return fmt.Errorf("%d messages at %g per second exceed every plan", p.Planned, p.Rate)
+	case p.StartedUS < 0 || p.StartedUS > math.MaxInt64/4:
+		return fmt.Errorf("started_unix_us must be a time, got %d", p.StartedUS)
+	case p.MaxBodyUS < 0 || p.MaxBodyUS > mostLength.Microseconds():
+		return fmt.Errorf("max_body_us must be from 0 to %d, got %d", mostLength.Microseconds(), p.MaxBodyUS)
+	case p.Lag == nil || p.Answer == nil:
+		return errors.New("a histogram is missing")
+	case len(p.Failed) > mostKinds:
+		return fmt.Errorf("%d kinds of failures exceed the maximum of %d", len(p.Failed), mostKinds)
+	}
+	sent := uint64(0)
+	for i, name := range p.Topics {
+		if len(name) > mostText {
+			return tooLong(name)
+		}
+		if !p.sent[i].readable() {
+			return fmt.Errorf("message %d of %.40q cannot be decoded", p.sent[i].count+1, name)
+		}
+		due := (int(p.Planned) - i + len(p.Topics) - 1) / len(p.Topics)
+		if p.sent[i].count > max(due, 0) {
+			return fmt.Errorf("%d messages were sent to %.40q, but %d were due", p.sent[i].count, name, due)
+		}
+		sent += clamp.Uint64(p.sent[i].count)
+	}
+	if sent != p.Messages {
+		return fmt.Errorf("%d messages were sent, but %d are listed", p.Messages, sent)
+	}
+	return p.checkFailures()
+}
+
+func (p *Published) checkFailures() error {
+	for _, f := range p.Failed {
+		switch {
+		case f.State != Open && f.State != Refused || f.Status > mostStatus:
+			return fmt.Errorf("a failure has the state %s and the status %d", f.State, f.Status)
+		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)) || f.Count < 1 || f.Count > p.Planned:
+			return fmt.Errorf("%d failures began with message %d of topic %d, which was not sent", f.Count, f.Number, f.Topic)
+		case len(f.Text) > mostText:
+			return tooLong(f.Text)
+		}
+	}
+	return nil
 }

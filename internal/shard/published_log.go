@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,47 +10,47 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// PublishLog records what a publisher does while it does it. It is safe for concurrent use.
+// A PublishLog records the messages of a publisher while they are sent. It is safe for concurrent use.
 type PublishLog struct {
-	mu     sync.Mutex
-	p      Published // without the messages in flight
-	flying [][]message
-	sums   PublishSums
+	mu       sync.Mutex
+	p        Published           // without the messages in flight
+	inFlight map[int][]*inFlight // by topic, in the order of their numbers
+	sums     PublishSums
 }
 
-// A message was begun and is perhaps settled. It goes into its column once those before it are settled, too.
-type message struct {
+// An inFlight is a message that was begun. It goes into its column once all messages before it are settled.
+type inFlight struct {
 	sentUS  int64
 	settled bool
 	coded
 }
 
-// NewPublishLog is the log of a publisher that has sent nothing yet.
+// NewPublishLog returns the log of a publisher that has sent nothing yet.
 func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint64) *PublishLog {
 	return &PublishLog{
 		p: Published{
 			Topics: topics, Rate: rate, StartedUS: startedUS, Planned: planned,
 			Lag: NewHistogram(), Answer: NewHistogram(), sent: make([]column, len(topics)),
 		},
-		flying: make([][]message, len(topics)),
+		inFlight: make(map[int][]*inFlight),
 	}
 }
 
-// Due is when message i is due, in microseconds since 1970.
+// Due returns when message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin records that the next message of a topic is about to be sent, and returns its number, from 1. Until it
-// is settled it is open.
+// Begin records that the next message of a topic is about to be sent, and returns its number, from 1. The message is open until
+// it is settled.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flying[topic] = append(l.flying[topic], message{sentUS: sentUS})
+	l.inFlight[topic] = append(l.inFlight[topic], &inFlight{sentUS: sentUS})
 	l.sums.Sent++
 	l.sums.Open++
-	return clamp.Uint64(l.p.sent[topic].count + len(l.flying[topic]))
+	return clamp.Uint64(l.p.sent[topic].count + len(l.inFlight[topic]))
 }
 
-// Outcome is how a message ended.
+// An Outcome is how a message ended.
 type Outcome struct {
 	State  MessageState
 	Status uint16
@@ -60,12 +61,11 @@ type Outcome struct {
 	Text   string
 }
 
-// Settle records how a message that was begun ended.
+// Settle records the outcome of a message.
 func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	done := l.p.sent[topic].count
-	m := &l.flying[topic][int(number)-1-done] //nolint:gosec // G115: a number that Begin returned
+	m := l.inFlight[topic][int(number)-1-l.p.sent[topic].count] //nolint:gosec // G115: a number that Begin returned
 	m.sentUS, m.settled, m.state, m.status = o.SentUS, true, o.State, o.Status
 	if o.State == Confirmed || o.Status != 0 {
 		l.p.Answer.Record(time.Duration(o.AtUS-o.SentUS) * time.Microsecond)
@@ -77,31 +77,27 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	if lag >= LateAfter.Microseconds() {
 		l.sums.Late++
 	}
-	if o.State != Open {
-		l.sums.Open--
-	}
 	switch o.State {
 	case Confirmed:
+		l.sums.Open--
 		l.sums.Confirmed++
 	case Refused:
+		l.sums.Open--
 		l.sums.Refused++
 		l.fail(topic, number, o)
 	case Open:
 		l.fail(topic, number, o)
 	}
-	waiting := l.flying[topic]
-	for len(waiting) > 0 && waiting[0].settled {
-		l.p.sent[topic].append(waiting[0].coded)
-		waiting = waiting[1:]
+	settled, waiting := 0, l.inFlight[topic]
+	for settled < len(waiting) && waiting[settled].settled {
+		l.p.sent[topic].append(waiting[settled].coded)
+		settled++
 	}
-	if len(waiting) == 0 {
-		waiting = l.flying[topic][:0]
-	}
-	l.flying[topic] = waiting
+	l.inFlight[topic] = slices.Delete(waiting, 0, settled)
 }
 
-// encode gives a message its times in units, and says how many microseconds behind its schedule it was sent.
-func (l *PublishLog) encode(m *message, topic, n int, answeredUS int64) (lagUS int64) {
+// encode gives a message its times in units, and returns its lag behind the schedule in microseconds.
+func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), mostUnits)
 	sent := l.p.due(topic, n) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
@@ -109,61 +105,51 @@ func (l *PublishLog) encode(m *message, topic, n int, answeredUS int64) (lagUS i
 	return lagUS
 }
 
-// fail counts one kind of failure. Of one that comes after too many others only the messages tell.
+// fail counts a failure. Kinds beyond the maximum are counted in the messages only.
 func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
-	for i := range l.p.Failed {
-		if f := &l.p.Failed[i]; f.State == o.State && f.Status == o.Status && f.Idle == o.Idle {
-			f.Count++
-			return
-		}
-	}
-	if len(l.p.Failed) < mostKinds {
-		l.p.Failed = append(l.p.Failed, Failure{State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: brief(o.Text)})
+	i := slices.IndexFunc(l.p.Failed, func(f Failure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
+	switch {
+	case i >= 0:
+		l.p.Failed[i].Count++
+	case len(l.p.Failed) < mostKinds:
+		l.p.Failed = append(l.p.Failed, Failure{
+			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: brief(o.Text),
+		})
 	}
 }
 
-// brief cuts a text that comes from a service down to what a sentence can hold.
+// brief returns the beginning of a text of a service.
 func brief(text string) string {
 	const most = 200
-	if len(text) > most {
-		text = text[:most]
-	}
-	return strings.ToValidUTF8(text, string(utf8.RuneError))
+	return strings.ToValidUTF8(text[:min(len(text), most)], string(utf8.RuneError))
 }
 
-// Sums are counts as of now.
+// Sums returns the present counts.
 func (l *PublishLog) Sums() PublishSums {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sums
 }
 
-// Published is all that was recorded up to now. What is in flight is open in it. It shares the messages with the
-// log, which only appends to them.
+// Published returns the messages so far. Those in flight are open. It shares the settled messages with the log, which only
+// appends to them.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	p := &Published{
-		Topics: l.p.Topics, Rate: l.p.Rate, StartedUS: l.p.StartedUS, Planned: l.p.Planned, Finished: finished, MaxBodyUS: l.p.MaxBodyUS,
-		Lag: l.p.Lag.Copy(), Answer: l.p.Answer.Copy(), Failed: append([]Failure(nil), l.p.Failed...),
-		sent: append([]column(nil), l.p.sent...),
+		Topics: l.p.Topics, Rate: l.p.Rate, StartedUS: l.p.StartedUS, Planned: l.p.Planned, Messages: l.sums.Sent, Finished: finished,
+		MaxBodyUS: l.p.MaxBodyUS, Lag: l.p.Lag.Copy(), Answer: l.p.Answer.Copy(), Failed: slices.Clone(l.p.Failed),
+		sent: slices.Clone(l.p.sent),
 	}
-	flying := make(map[int][]message)
-	for topic, waiting := range l.flying {
-		if len(waiting) > 0 {
-			flying[topic] = append([]message(nil), waiting...)
-		}
-	}
-	l.mu.Unlock()
-	for topic := range p.sent { // what the log appends goes behind the end of these
+	for topic, waiting := range l.inFlight {
 		c := &p.sent[topic]
-		c.lags, c.answers = c.lags[:len(c.lags):len(c.lags)], c.answers[:len(c.answers):len(c.answers)]
-	}
-	for topic, waiting := range flying {
+		c.lags, c.answers = slices.Clip(c.lags), slices.Clip(c.answers) // the log appends to its own
 		for _, m := range waiting {
-			if !m.settled {
-				l.encode(&m, topic, p.sent[topic].count, m.sentUS)
+			one := *m
+			if !one.settled {
+				l.encode(&one, topic, c.count, one.sentUS)
 			}
-			p.sent[topic].append(m.coded)
+			c.append(one.coded)
 		}
 	}
 	return p

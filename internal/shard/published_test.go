@@ -2,9 +2,7 @@ package shard
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 const started = int64(1_700_000_000_000_000)
@@ -64,7 +64,7 @@ func same(t *testing.T, want, got []Message) {
 	}
 }
 
-func TestWhatWasPublishedComesBackExactly(t *testing.T) {
+func TestPublishedMessagesAreReadExactly(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestWhatWasPublishedComesBackExactly(t *testing.T) {
 		read, err := Read(bytes.NewReader(encoded(t, s)))
 		require.NoError(t, err)
 		for _, p := range []*Published{p, read.Published} {
-			require.EqualValues(t, c.count, p.Count())
+			require.EqualValues(t, c.count, p.Messages)
 			require.True(t, p.Finished)
 			sums := l.Sums()
 			require.LessOrEqual(t, p.Sums().MaxLagUS, sums.MaxLagUS)
@@ -100,7 +100,7 @@ func TestWhatWasPublishedComesBackExactly(t *testing.T) {
 	}
 }
 
-func TestAnHourOfAThousandMessagesPerSecondFitsInFiveMegabytes(t *testing.T) {
+func TestAnHourOfAThousandMessagesPerSecondFitsInSixMegabytes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -120,7 +120,7 @@ func TestAnHourOfAThousandMessagesPerSecondFitsInFiveMegabytes(t *testing.T) {
 		taken := time.Since(begin)
 		file := encoded(t, s)
 		encode := time.Since(begin)
-		require.Less(t, len(file)-before, 5_000_000)
+		require.Less(t, len(file)-before, 6_000_000)
 		begin = time.Now()
 		got, err := Read(bytes.NewReader(file))
 		require.NoError(t, err)
@@ -130,19 +130,20 @@ func TestAnHourOfAThousandMessagesPerSecondFitsInFiveMegabytes(t *testing.T) {
 	}
 }
 
-// A runner's clock is exact to the microsecond, so all messages of a fast service may look the same: no bomb.
+// All messages of a fast service may look the same, and compress better than those of any other runner.
 func TestTheMostMonotonousPublisherStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	l := NewPublishLog(topics(1), MostRate, started, MostPublished)
-	l.p.sent[0] = column{count: MostPublished, lags: bytes.Repeat([]byte("0"), MostPublished), answers: bytes.Repeat([]byte("1"), MostPublished)}
+	l.p.sent[0] = column{count: MostPublished, lags: bytes.Repeat([]byte{1}, MostPublished), answers: bytes.Repeat([]byte{1}, MostPublished)}
+	l.sums.Sent = MostPublished
 	s := empty(planFor(1, 1), 1)
 	s.Published = l.Published(true)
 	got, err := Read(bytes.NewReader(encoded(t, s)))
 	require.NoError(t, err)
-	require.EqualValues(t, MostPublished, got.Published.Count())
+	require.EqualValues(t, MostPublished, got.Published.Messages)
 }
 
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
@@ -189,13 +190,10 @@ func TestSnapshotsAreTakenWhileItPublishes(t *testing.T) {
 	var last uint64
 	for last < 4000 {
 		p := l.Published(false)
-		text, err := json.Marshal(p)
-		require.NoError(t, err)
-		var read Published
-		require.NoError(t, json.Unmarshal(text, &read))
+		read := reread(t, p)
 		require.Equal(t, p.Sums(), read.Sums())
-		require.GreaterOrEqual(t, read.Count(), last)
-		last = read.Count()
+		require.GreaterOrEqual(t, read.Messages, last)
+		last = read.Messages
 	}
 	writers.Wait()
 	require.EqualValues(t, 4000, l.Sums().Confirmed)
@@ -208,83 +206,80 @@ func publishedSample(t testing.TB) *Published {
 	return l.Published(true)
 }
 
-func TestReadRefusesWhatNoPublisherSends(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal(publishedSample(t))
+// reread returns what is read from the file of a shard with published messages.
+func reread(t testing.TB, p *Published) *Published {
+	t.Helper()
+	s := empty(planFor(1, 1), 1)
+	s.Published = p
+	read, err := Read(bytes.NewReader(encoded(t, s)))
 	require.NoError(t, err)
+	return read.Published
+}
+
+func TestReadRefusesImpossiblePublishedMessages(t *testing.T) {
+	t.Parallel()
+	s := empty(planFor(1, 1), 1)
+	s.Published = publishedSample(t)
+	text := jsonOf(t, s)
 	for _, c := range []struct{ old, new, want string }{
-		{`{"topics":`, `[{"topics":`, "is no object"},
-		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":[]`, "it has 0 topics"},
-		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":["a"]`, "it has 1 topics, and counts of 2"},
-		{`"rate":10`, `"rate":0`, "0 messages per second"},
-		{`"rate":10`, `"rate":1e308`, "1e+308 messages per second"},
-		{`"rate":10`, `"rate":1e-300`, "which no plan has"},
-		{`"planned":90`, `"planned":18446744073709551615`, "which no plan has"},
-		{`"planned":90`, `"planned":50`, `45 messages were sent to "soak-topic-0", where 25 were due`},
-		{`"sent":[45,45]`, `"sent":[45,-1]`, `-1 messages were sent`},
-		{`"sent":[45,45]`, `"sent":[44,45]`, "messages that no topic has"},
-		{`"started_unix_us":1700000000000000`, `"started_unix_us":-1`, "it started at -1 µs"},
-		{`"lag":{`, `"lag_":{`, "it lacks a histogram"},
+		{`"published":{`, `"published":[{`, "not a whole shard"},
+		{`"published":{`, `"published_":{`, "a topic that was not published to"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":[]`, "a topic that was not published to"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":["a"]`, "a topic that was not published to"},
+		{`"rate":10`, `"rate":0`, "rate must be above 0 and at most 10000 messages per second, got 0"},
+		{`"rate":10`, `"rate":1e308`, "got 1e+308"},
+		{`"rate":10`, `"rate":1e-300`, "exceed every plan"},
+		{`"planned":90`, `"planned":18446744073709551615`, "exceed every plan"},
+		{`"planned":90`, `"planned":50`, `45 messages were sent to "soak-topic-0", but 25 were due`},
+		{`"sent":90`, `"sent":91`, `91 messages were sent, but 90 are listed`},
+		{`{"topic":1,`, `{"topic":0,`, `90 messages were sent to "soak-topic-0", but 45 were due`},
+		{`{"topic":1,`, `{"topic":-1,`, "a topic that was not published to"},
+		{`{"topic":1,`, `{"topic":1,"lags":"AQ=="},{"topic":1,`, `of "soak-topic-1" cannot be decoded`},
+		{`{"topic":1,`, `{"topic":1,"lags":"Aw=="},{"topic":1,`, `of "soak-topic-1" cannot be decoded`},
+		{`{"topic":1,`, `{"topic":1,"lags":"////////////"},{"topic":1,`, "cannot be decoded"},
+		{`{"topic":1,`, `{"topic":1,"answers":"AQ=="},{"topic":1,`, "cannot be decoded"},
+		{`"started_unix_us":1700000000000000,"planned"`, `"started_unix_us":-1,"planned"`, "it was published from -1"},
+		{`"lag":{`, `"lag_":{`, "a histogram is missing"},
 		{`"state":"refused"`, `"state":"lost"`, `no message is "lost"`},
-		{`"state":"refused"`, `"state":"confirmed"`, "it has a failure of state confirmed"},
+		{`"state":"refused"`, `"state":"confirmed"`, "a failure has the state confirmed"},
 		{`"number":`, `"number":9`, "which was not sent"},
-		{`"lags":["`, `"lags":["\u00e4`, "cannot be read"},
-		{`"lags":["`, `"lags":["0`, "messages that no topic has"},
-		{`"lags":["`, `"lags":["~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~`, "cannot be read"},
-		{`"answers":["`, `"answers":["!`, "cannot be read"},
-		{`"answers":["`, `"answers":7,"x":["`, "are no list"},
-		{`"answers":["`, `"lags":[],"answers":["`, "twice"},
-		{`"answers":["`, `"more":["`, "cannot be read"},
+		{`"messages":[{`, `"messages":7,"x":[{`, "its messages are no list"},
+		{`"messages":[{`, `"messages":[],"messages":[{`, "twice"},
+		{`"messages":[{`, `"more":[{`, "90 messages were sent, but 0 are listed"},
 	} {
-		require.Contains(t, string(text), c.old)
-		var p Published
-		err := p.UnmarshalJSON([]byte(strings.Replace(string(text), c.old, c.new, 1)))
+		require.Contains(t, text, c.old)
+		_, err := Read(bytes.NewReader(pack(t, []byte(strings.Replace(text, c.old, c.new, 1)))))
 		require.ErrorContains(t, err, c.want, c.new)
 		require.NotContains(t, err.Error(), "\n")
 	}
 }
 
-// What is read can be asked and written again, and is the same then.
-func FuzzPublished(f *testing.F) {
-	f.Add("0 0%1", "!6K1?0", 2, 1, 7.5, int64(0))
-	f.Add("012", "#1!0!0!FF1", 3, 0, 1e-6, started)
-	f.Fuzz(func(t *testing.T, lags, answers string, first, second int, rate float64, from int64) {
-		head := publishedHead{
-			Topics: topics(2), Rate: rate, StartedUS: from, Planned: 100, Sent: []int{first, second}, Lag: NewHistogram(), Answer: NewHistogram(),
+func FuzzPublishedIsTheSameAfterASecondRead(f *testing.F) {
+	f.Add([]byte{1, 5, 130, 1, 0}, []byte{7, 200, 1, 9}, 2, 7.5, int64(0))
+	f.Add([]byte{0}, []byte{}, 1, 1e-6, started)
+	f.Fuzz(func(t *testing.T, lags, answers []byte, count int, rate float64, from int64) {
+		p := Published{
+			Topics: topics(2), Rate: rate, StartedUS: from, Planned: 100, Messages: clamp.Uint64(count),
+			Lag: NewHistogram(), Answer: NewHistogram(), sent: []column{{lags: lags, answers: answers}, {}},
 		}
-		if rate != rate || rate > math.MaxFloat64 || rate < -math.MaxFloat64 {
-			return // JSON cannot hold it
-		}
-		text, err := json.Marshal(struct {
-			publishedHead
-			Lags    []string `json:"lags"`
-			Answers []string `json:"answers"`
-		}{head, []string{lags}, []string{"", answers}})
-		require.NoError(t, err)
-		var p Published
-		if p.UnmarshalJSON(text) != nil {
+		if p.check() != nil {
 			return
 		}
-		again, err := json.Marshal(&p)
+		s := empty(planFor(1, 1), 1)
+		s.Published = &p
+		s.Runner.StartedUS, s.Runner.EndedUS = from, from
+		read, err := Read(bytes.NewReader(encoded(t, s)))
 		require.NoError(t, err)
-		var q Published
-		require.NoError(t, json.Unmarshal(again, &q))
+		q := read.Published
 		require.Equal(t, p.Sums(), q.Sums())
-		var n uint64
-		for i := range p.Topics {
-			messages := p.Topic(i)
-			require.Equal(t, messages, q.Topic(i))
-			n += uint64(len(messages))
-			for k, m := range messages {
-				require.GreaterOrEqual(t, m.SentUS, p.due(i, k))
-				if m.AnsweredUS != 0 {
-					require.GreaterOrEqual(t, m.AnsweredUS, m.SentUS)
-				}
+		messages := p.Topic(0)
+		require.Len(t, messages, count)
+		require.Equal(t, messages, q.Topic(0))
+		for k, m := range messages {
+			require.GreaterOrEqual(t, m.SentUS, p.due(0, k))
+			if m.AnsweredUS != 0 {
+				require.GreaterOrEqual(t, m.AnsweredUS, m.SentUS)
 			}
 		}
-		require.Equal(t, n, p.Count())
-		p.Refusals()
-		p.Unanswered()
-		p.Answer.Quantile(.99)
 	})
 }

@@ -130,9 +130,13 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 	case "connections":
 		return in.records(s)
 	case "published":
-		published, err := in.published()
-		s.Published = published
+		err := jsonv2.UnmarshalDecode(in.json, &s.Published)
+		if p := s.Published; err == nil && p != nil {
+			p.sent = make([]column, min(len(p.Topics), MostTopics))
+		}
 		return err
+	case "messages":
+		return in.messages(s.Published)
 	}
 	return in.keep(key, rest)
 }
@@ -220,6 +224,26 @@ func (in *bounded) records(s *Shard) error {
 		if s.packed.bytes > mostRecords {
 			return fmt.Errorf("its connections need over %d MiB", mostRecords>>20)
 		}
+		return nil
+	})
+}
+
+// messages reads the columns of the publisher.
+func (in *bounded) messages(p *Published) error {
+	size := 0
+	return in.elements("messages", mostPieces, func() error {
+		var part piece
+		if err := jsonv2.UnmarshalDecode(in.json, &part, legacyJSON); err != nil {
+			return err
+		}
+		if p == nil || part.Topic < 0 || part.Topic >= len(p.sent) {
+			return errors.New("it holds messages of a topic that was not published to")
+		}
+		if size += len(part.Lags) + len(part.Answers); size > mostColumns {
+			return fmt.Errorf("its messages are over %d MiB", mostColumns>>20)
+		}
+		c := &p.sent[part.Topic]
+		c.lags, c.answers = append(c.lags, part.Lags...), append(c.answers, part.Answers...)
 		return nil
 	})
 }

@@ -1,0 +1,120 @@
+package shard
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+const (
+	// unitUS is the unit of lags and answer times in microseconds. Lags are rounded down to it, answer times up.
+	unitUS = 500
+
+	mostUnits  = uint64(mostLength / (unitUS * 1000))
+	mostStatus = 999
+)
+
+// A coded is a message in units.
+type coded struct {
+	lag, answer uint64
+	status      uint16
+	state       MessageState
+}
+
+// A column holds the messages of one topic in the order of their numbers, as varints. lags has the lag behind the schedule and
+// the state of each message. answers has the status of each refused message, and the answer time of each message with an answer.
+type column struct {
+	count         int
+	lags, answers []byte
+}
+
+func (c *column) append(m coded) {
+	c.count++
+	c.lags = binary.AppendUvarint(c.lags, m.lag<<2|uint64(m.state))
+	if m.state == Refused {
+		c.answers = binary.AppendUvarint(c.answers, uint64(m.status))
+	}
+	if m.state != Open {
+		c.answers = binary.AppendUvarint(c.answers, m.answer)
+	}
+}
+
+// all yields the messages up to the first that cannot be read.
+func (c *column) all() iter.Seq[coded] {
+	return func(yield func(coded) bool) {
+		for rest := *c; len(rest.lags) > 0; {
+			if m, ok := rest.next(); !ok || !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// next removes the first message, and reports whether it can be read.
+func (c *column) next() (m coded, ok bool) {
+	lag, ok := cutNumber(&c.lags, mostUnits<<2|3)
+	m.lag, m.state = lag>>2, MessageState(lag&3)
+	if !ok || m.state > Refused {
+		return m, false
+	}
+	if m.state == Refused {
+		status, ok := cutNumber(&c.answers, mostStatus)
+		if !ok {
+			return m, false
+		}
+		m.status = uint16(status) //nolint:gosec // G115: at most mostStatus
+	}
+	if m.state != Open {
+		m.answer, ok = cutNumber(&c.answers, mostUnits)
+	}
+	return m, ok
+}
+
+// readable counts the messages, and reports whether the column contains nothing else.
+func (c *column) readable() bool {
+	c.count = 0
+	for rest := *c; len(rest.lags)+len(rest.answers) > 0; c.count++ {
+		if _, ok := rest.next(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func cutNumber(text *[]byte, most uint64) (v uint64, ok bool) {
+	v, n := binary.Uvarint(*text)
+	if n <= 0 || v > most {
+		return 0, false
+	}
+	*text = (*text)[n:]
+	return v, true
+}
+
+// A piece is a part of a column in a file: a reader holds each JSON value whole.
+type piece struct {
+	Topic   int    `json:"topic"`
+	Lags    []byte `json:"lags,omitempty"`
+	Answers []byte `json:"answers,omitempty"`
+}
+
+const (
+	pieceSize  = 1 << 20 // bytes of a column
+	mostPieces = MostTopics + mostColumns/pieceSize
+	// mostColumns is the size of all columns in bytes. Most messages need two bytes; one that was refused seconds after it was
+	// due, and a day late, needs twelve.
+	mostColumns = 12 * MostPublished
+)
+
+// pieces yields the messages as they are written into a file.
+func (p *Published) pieces() iter.Seq[*piece] {
+	return func(yield func(*piece) bool) {
+		for topic, c := range p.sent {
+			for len(c.lags)+len(c.answers) > 0 {
+				lags, answers := min(len(c.lags), pieceSize), min(len(c.answers), pieceSize)
+				if !yield(&piece{Topic: topic, Lags: c.lags[:lags], Answers: c.answers[:answers]}) {
+					return
+				}
+				c.lags, c.answers = c.lags[lags:], c.answers[answers:]
+			}
+		}
+	}
+}
