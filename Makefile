@@ -42,10 +42,10 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: build
-build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
+build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
-	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend ./tools/bench
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./cmd/k6
 
 # The script and style of report.html's charts, which bin/soak carries.
@@ -57,7 +57,8 @@ internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) pac
 # The same commit and the same Go make the same bytes, wherever. PLATFORMS=linux/amd64,darwin/arm64 makes some only.
 .PHONY: release
 release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/install.md)
-	@$(LAST) $(GO) run ./tools/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+	@$(GO) build -C tools -o ../bin/ ./release
+	@$(LAST) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 # Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). Tests mostly wait, so
 # steps run in parallel, and each prints its output at its end. e2e measures times and runs alone: the compilers of
@@ -76,9 +77,8 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
-	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
-	@$(GOLANGCI) run
+	@for module in . tools; do (cd $$module && $(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
+		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
 	@if curl --silent --fail --max-time 20 --output /dev/null "$${GOVULNDB:-https://vuln.go.dev}/index/db.json"; then $(GOVULNCHECK) ./...; \
 	else printf 'known vulnerabilities, because https://vuln.go.dev does not answer\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml cmd/soak/init_workflow.yml
@@ -108,6 +108,7 @@ unit: node_modules ## unit tests, with the race detector where there are gorouti
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
 	$(GO) test $(SOME) $(SEQUENTIAL:%=./%)
 	$(GO) test $(RACE) $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
+	cd tools && $(GO) test $(RACE) $(SOME) ./...
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
@@ -140,7 +141,8 @@ release-test: build ## build the archives of a release for all platforms and run
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
 campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/campaign.md)
-	@$(GO) run ./tools/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
+	@$(GO) build -C tools -o ../bin/ ./campaign
+	@bin/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
 # Side by side: mostly they wait. CALIBRATE makes nginx's silence a real one of 100 s.
 .PHONY: live-test
@@ -151,13 +153,15 @@ live-test: build ## the stack in Docker, every query of the dashboards, a stream
 
 .PHONY: bench
 bench: build ## measure memory and CPU per connection, beside the peers' figures
+	@$(GO) build -C tools -o ../bin/ ./bench
 	@bin/bench
 
 # Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
 .PHONY: services-bench
 services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/services-compared.md)
 	$(TRY_SERVICES)
-	@$(GO) run ./tools/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
+	@$(GO) build -C tools -o ../bin/ ./servicesbench
+	@bin/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
 		$(if $(TOPICS),-topics '$(TOPICS)') $(if $(PUBLISH_RATE),-publish-rate '$(PUBLISH_RATE)') \
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
 
@@ -196,7 +200,7 @@ ARCH ?= $(shell $(GO) env GOARCH)
 .PHONY: images
 images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6, backend and bucket
 	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
-	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o 'bin/linux-$(ARCH)/' ./tools/bucket
+	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -C tools -trimpath -buildvcs=false -o '../bin/linux-$(ARCH)/' ./bucket
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file tools/bucket/Dockerfile --tag sse-soak/bucket:local .
 
 # The stack's own images for its host, from programs that are built here: no compiler runs there. The programs have always

@@ -45,7 +45,7 @@ func TestARunnerThatIsKilledIsTold(t *testing.T) {
 	alerts := a.series(t, `ALERTS{alertname="RunnerSilent"}`)
 	assert.NotEmpty(t, alerts)
 	for _, alert := range alerts {
-		assert.Equal(t, testID+" 2", alert.Name("{{testid}} {{runner}}"))
+		assert.Equal(t, testID+" 2", string(alert.Metric["testid"]+" "+alert.Metric["runner"]))
 	}
 }
 

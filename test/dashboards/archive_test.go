@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/tools/dashboards"
+	"github.com/sse-soak/sse-soak/test/grafana"
 )
 
 // A soak with remote write, its archive, and the archive opened: every query of every dashboard has the same values at
@@ -49,14 +49,11 @@ func TestAnArchiveShowsTheSameDashboards(t *testing.T) {
 	again.Prometheus = openedArchive(t, file)
 	again.Range.End, a.Range.End = a.Range.End.Add(-time.Second), a.Range.End.Add(-time.Second) // later samples are not in the archive
 	asked, answered := 0, 0
-	for _, board := range dashboards.Boards() {
-		for _, tile := range board.Tiles() {
-			if tile.Panel == nil {
-				continue
-			}
-			for _, q := range tile.Panel.Queries {
+	for _, board := range grafana.Boards(t, root) {
+		for _, panel := range board.Panels {
+			for _, q := range panel.Targets {
 				want := a.series(t, q.Expr)
-				assert.Equal(t, want, again.series(t, q.Expr), "%s/%s: %s", board.Name, tile.Panel.Title, q.Expr)
+				assert.Equal(t, want, again.series(t, q.Expr), "%s/%s: %s", board.Name, panel.Title, q.Expr)
 				asked++
 				if len(want) > 0 {
 					answered++

@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/grafana"
 	"github.com/sse-soak/sse-soak/test/untested"
-	"github.com/sse-soak/sse-soak/tools/dashboards"
-	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
 func TestEveryQueryReturnsData(t *testing.T) {
@@ -26,7 +25,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	ofThisKernel()
 	s := startStack(t)
 	a := s.watch(func() { s.soak(length(t))(0) })
-	for _, board := range dashboards.Boards() {
+	for _, board := range grafana.Boards(t, root) {
 		if board.Name == "nginx" && !s.hasExporter {
 			untested.Note(t, "nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
 			continue
@@ -53,13 +52,17 @@ func TestFaultsShow(t *testing.T) {
 		"Refused": refused, "Lost": streams - refused, "Ended when asked, of planned": 0, "Restarts of the backend": 1, "Checks passed": 0, "Streams held": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
 	} {
-		got := a.series(t, find(t, title).Queries[0].Expr)
+		got := a.series(t, find(t, title).Targets[0].Expr)
 		if assert.Len(t, got, 1, title) {
 			assert.InDelta(t, want, got[0].Last(), 0, title)
 		}
 	}
-	for _, note := range dashboards.Boards()[0].Annotations() {
-		assert.NotEmpty(t, a.series(t, note.Expr), note.Name)
+	for _, board := range grafana.Boards(t, root) {
+		if board.Name == "soak" {
+			for _, note := range board.Annotations.List {
+				assert.NotEmpty(t, a.series(t, note.Target.Expr), note.Name)
+			}
+		}
 	}
 }
 
@@ -68,14 +71,14 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })
-	for _, q := range find(t, "Missed and faulty messages").Queries {
+	for _, q := range find(t, "Missed and faulty messages").Targets {
 		got := a.series(t, q.Expr)
 		if assert.Len(t, got, 1, q.Legend) {
 			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
 		}
 	}
 	for title, want := range map[string]float64{"Missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
-		assert.InDelta(t, want, a.series(t, find(t, title).Queries[0].Expr)[0].Last(), 0, title)
+		assert.InDelta(t, want, a.series(t, find(t, title).Targets[0].Expr)[0].Last(), 0, title)
 	}
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
@@ -92,28 +95,29 @@ func (s *stack) watch(soak func()) asker {
 }
 
 // An asker asks the stack's Prometheus as somebody does who looks at a dashboard.
-type asker query.View
+type asker grafana.View
 
-func (a asker) series(t *testing.T, expr string) []query.Series {
+func (a asker) series(t *testing.T, expr string) []grafana.Series {
 	t.Helper()
-	got, err := query.View(a).Ask(context.Background(), expr)
+	got, err := grafana.View(a).Ask(context.Background(), expr)
 	require.NoError(t, err)
 	return got
 }
 
-func (a asker) board(t *testing.T, b dashboards.Board) {
-	for _, tile := range b.Tiles() {
-		if p := tile.Panel; p != nil {
-			for _, q := range p.Queries {
-				a.query(t, b.Name+"/"+p.Title, q.Expr)
-			}
+func (a asker) board(t *testing.T, b grafana.Board) {
+	for _, p := range b.Panels {
+		for _, q := range p.Targets {
+			a.query(t, b.Name+"/"+p.Title, q.Expr)
 		}
 	}
-	for _, note := range b.Annotations() {
-		a.query(t, "annotation/"+note.Name, note.Expr)
+	for _, note := range b.Annotations.List {
+		a.query(t, "annotation/"+note.Name, note.Target.Expr)
 	}
-	for _, v := range b.Variables {
-		assert.NotEmpty(t, a.series(t, "group by ("+v.Name+") ("+v.Metric+`{`+v.Name+`!=""})`), "the variable %s has no values", v.Name)
+	for _, v := range b.Templating.List {
+		if values := labelValues.FindStringSubmatch(v.Definition); values != nil {
+			expr := fmt.Sprintf(`group by (%s) (%s{%[1]s!=""})`, values[2], values[1])
+			assert.NotEmpty(t, a.series(t, expr), "the variable %s has no values", v.Name)
+		}
 	}
 }
 
@@ -151,18 +155,18 @@ func (a asker) figures(t *testing.T) {
 		"Checks passed": 1, "Restarts of the backend": 0, "Missed": 0, "Doubled, overtaken, corrupted": 0,
 	} {
 		p := find(t, title)
-		got := a.series(t, p.Queries[0].Expr)
+		got := a.series(t, p.Targets[0].Expr)
 		if assert.Len(t, got, 1, title) {
 			assert.InDelta(t, want, got[0].Last(), 0, title)
 		}
 	}
-	planned := a.series(t, find(t, "Planned and open streams").Queries[0].Expr)
+	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
-	held := a.series(t, find(t, "Streams held").Queries[0].Expr)
+	held := a.series(t, find(t, "Streams held").Targets[0].Expr)
 	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
 
 	all := find(t, "Messages in all")
-	expected, received, sent := a.series(t, all.Queries[0].Expr), a.series(t, all.Queries[1].Expr), a.series(t, all.Queries[2].Expr)
+	expected, received, sent := a.series(t, all.Targets[0].Expr), a.series(t, all.Targets[1].Expr), a.series(t, all.Targets[2].Expr)
 	if assert.Len(t, expected, 1) && assert.Len(t, received, 1) && assert.Len(t, sent, 1) {
 		assert.InDelta(t, expected[0].Last(), received[0].Last(), 0)
 		assert.InDelta(t, sent[0].Last(), received[0].Last(), 0)
@@ -175,12 +179,12 @@ func (a asker) figures(t *testing.T) {
 			assert.InDelta(t, received[0].Last(), buckets[0].Last(), 0, "each has its bucket, over all runners")
 		}
 	}
-	causes := a.series(t, find(t, "Ended by cause, client").Queries[0].Expr)
+	causes := a.series(t, find(t, "Ended by cause, client").Targets[0].Expr)
 	if assert.Len(t, causes, 1) {
 		assert.EqualValues(t, "server", causes[0].Metric["reason"])
 		assert.InDelta(t, streams, causes[0].Last(), 0)
 	}
-	asked := a.series(t, find(t, "Ended by cause, server").Queries[0].Expr)
+	asked := a.series(t, find(t, "Ended by cause, server").Targets[0].Expr)
 	for _, s := range asked {
 		want := 0.0
 		if strings.Contains(string(s.Metric["reason"]), "forcedisconnect") {
@@ -190,19 +194,15 @@ func (a asker) figures(t *testing.T) {
 	}
 }
 
-// find is a panel of the dashboard soak.
-func find(t *testing.T, title string) *dashboards.Panel {
+var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+
+// find returns a panel of the dashboard soak.
+func find(t *testing.T, title string) grafana.Panel {
 	t.Helper()
-	for _, tile := range dashboards.Boards()[0].Tiles() {
-		if tile.Panel != nil && tile.Panel.Title == title {
-			return tile.Panel
-		}
-	}
-	require.Failf(t, "no such panel", title)
-	return nil
+	return grafana.Find(t, root, "soak", title)
 }
 
-func highest(s query.Series) (most float64) {
+func highest(s grafana.Series) (most float64) {
 	for _, p := range s.Values {
 		most = max(most, float64(p.Value))
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/grafana"
 	"github.com/sse-soak/sse-soak/test/untested"
-	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
 const (
@@ -236,7 +236,7 @@ func (s *stack) asker(step time.Duration) asker {
 func (s *stack) await(expr string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
-		got, err := query.View(s.asker(time.Second)).Ask(context.Background(), expr)
+		got, err := grafana.View(s.asker(time.Second)).Ask(context.Background(), expr)
 		return err == nil && len(got) > 0
 	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, said(s.logs))
 }

@@ -17,7 +17,7 @@ import (
 func TestServicesSideBySide(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./tools/servicesbench", "-only", "nchan,pocketbase,backend",
+	cmd := exec.CommandContext(t.Context(), "go", "run", "-C", "tools", "./servicesbench", "-root", "..", "-only", "nchan,pocketbase,backend",
 		"-connections", "40", "-topics", "4", "-publish-rate", "4", "-seconds", "15", "-runners", "1", "-out", out)
 	cmd.Dir = filepath.Join("..", "..")
 	said, err := cmd.CombinedOutput()

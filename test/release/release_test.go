@@ -85,7 +85,7 @@ func TestAnArchiveSoaksFromAnEmptyFolder(t *testing.T) {
 func built(t *testing.T) string {
 	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.Command("nice", "-n", "19", "go", "run", "./tools/release", "-version", "v1.2.3-test", "-platforms", runtime.GOOS+"/"+runtime.GOARCH, "-out", dist)
+	cmd := exec.Command("nice", "-n", "19", "go", "run", "-C", "tools", "./release", "-root", "..", "-version", "v1.2.3-test", "-platforms", runtime.GOOS+"/"+runtime.GOARCH, "-out", dist)
 	cmd.Dir = filepath.Join("..", "..")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -22,8 +22,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/tools/dashboards"
-	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+	"github.com/sse-soak/sse-soak/test/grafana"
 )
 
 func TestStack(t *testing.T) {
@@ -196,20 +195,20 @@ func (s *stack) passesASoak() {
 // showsContainers: the panels about containers have data here; dashboards-test starts none.
 func (s *stack) showsContainers() {
 	now, asked := time.Now(), 0
-	v := query.View{
+	v := grafana.View{
 		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"instance": ".*"},
 		Range: prometheus.Range{Start: now.Add(-time.Minute), End: now, Step: 5 * time.Second},
 	}
-	for _, board := range dashboards.Boards() {
-		for _, tile := range board.Tiles() {
-			if tile.Panel == nil || board.Name == "k6" { // k6 runs in no container here
-				continue
-			}
-			for _, q := range tile.Panel.Queries {
+	for _, board := range grafana.Boards(s.t, root) {
+		if board.Name == "k6" { // k6 does not run in a container here
+			continue
+		}
+		for _, panel := range board.Panels {
+			for _, q := range panel.Targets {
 				if strings.Contains(q.Expr, "container_") {
 					got, err := v.Ask(context.Background(), q.Expr)
 					require.NoError(s.t, err)
-					require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, tile.Panel.Title, q.Expr)
+					require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
 					asked++
 				}
 			}

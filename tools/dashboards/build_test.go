@@ -59,7 +59,7 @@ func TestTheFilesAreWhatTheCodeMakes(t *testing.T) {
 		}
 		got, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(got), "run `go generate ./tools/dashboards`")
+		require.Equal(t, string(want), string(got), "run `go generate -C tools ./...`")
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)

@@ -23,9 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
+	"github.com/sse-soak/sse-soak/test/grafana"
 	"github.com/sse-soak/sse-soak/test/watcher"
-	"github.com/sse-soak/sse-soak/tools/dashboards"
-	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
 // tellsOfItself: the host's exporter has what a run needs to know of its machine, and of ethtool nothing else.
@@ -65,7 +64,7 @@ func areFound(t *testing.T, hosts map[string]string) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	address := "http://" + watcher.Run(t, "127.0.0.1", onTheStack(t, ec2.URL))
 	instances := func() (names []string) {
-		view := query.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
+		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
 		found, err := view.Ask(t.Context(), `up{job="node"}`)
 		require.NoError(t, err)
 		for _, series := range found {
@@ -78,20 +77,15 @@ func areFound(t *testing.T, hosts map[string]string) {
 	require.Eventually(t, func() bool { return slices.Equal(want, instances()) }, time.Minute, 500*time.Millisecond, "%v", instances())
 
 	shown := 0
-	for _, board := range dashboards.Boards() {
-		heading := ""
-		for _, tile := range board.Tiles() {
-			if tile.Panel == nil {
-				heading = tile.Heading
+	for _, board := range grafana.Boards(t, root) {
+		for _, panel := range board.Panels {
+			if panel.Row != "The machine of the generators" || strings.Contains(panel.Title, "in containers") {
 				continue
 			}
-			if heading != "The machine of the generators" || strings.Contains(tile.Panel.Title, "in containers") {
-				continue
-			}
-			for _, q := range tile.Panel.Queries {
+			for _, q := range panel.Targets {
 				shown++
 				require.Eventually(t, func() bool {
-					view := query.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-5 * time.Second), End: time.Now(), Step: time.Second}, Variables: map[string]string{"instance": ".*"}}
+					view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-5 * time.Second), End: time.Now(), Step: time.Second}, Variables: map[string]string{"instance": ".*"}}
 					found, err := view.Ask(t.Context(), q.Expr)
 					require.NoError(t, err)
 					names := map[string]bool{}
@@ -99,7 +93,7 @@ func areFound(t *testing.T, hosts map[string]string) {
 						names[string(series.Metric["instance"])] = true
 					}
 					return names[want[0]] && names[want[1]]
-				}, time.Minute, 500*time.Millisecond, "%s: %s", tile.Panel.Title, q.Expr)
+				}, time.Minute, 500*time.Millisecond, "%s: %s", panel.Title, q.Expr)
 			}
 		}
 	}

@@ -1,6 +1,4 @@
-// Package query asks a Prometheus what a dashboard asks, with the dashboard's variables filled in as
-// Grafana fills them. The pictures and the tests of the dashboards stand on it.
-package query
+package grafana
 
 import (
 	"context"
@@ -16,27 +14,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// A View is what somebody sees a dashboard with.
+// A View is the data source, time range and variables of an open dashboard.
 type View struct {
-	Prometheus string           // its address, such as http://127.0.0.1:9090
-	Range      prometheus.Range // of time, and the distance of the points
+	Prometheus string           // address, such as http://127.0.0.1:9090
+	Range      prometheus.Range // start, end and step
 	Variables  map[string]string
 }
 
-// A Series is one line of a graph, with at least one point.
+// A Series is one line of a graph with at least one point.
 type Series struct{ *model.SampleStream }
 
-// Last is the latest value.
+// Last returns the latest value.
 func (s Series) Last() float64 { return float64(s.Values[len(s.Values)-1].Value) }
 
-// Name fills the pattern of a legend, such as `{{reason}} of {{instance}}`.
-func (s Series) Name(pattern string) string {
-	return strings.TrimSpace(label.ReplaceAllStringFunc(pattern, func(use string) string {
-		return string(s.Metric[model.LabelName(strings.Trim(use, "{} "))])
-	}))
-}
-
-// Ask evaluates expr over the range. Values that are no number are left out, and series without any other.
+// Ask evaluates expr over the range. It omits values that are not numbers, and series that have only such values.
 func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	filled := v.fill(expr)
 	if left := variable.FindString(filled); left != "" {
@@ -62,23 +53,20 @@ func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	return out, nil
 }
 
-var (
-	label    = regexp.MustCompile(`\{\{\s*\w+\s*\}\}`)
-	variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
-)
+var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
 
-// scrape is the interval of our scrape configuration; Grafana takes it from the data source.
+// scrape is the interval in infra/prometheus; Grafana reads it from the data source.
 const scrape = 5 * time.Second
 
-// fill puts values in place of variables, and of Grafana's own by its rules: $__rate_interval is four
-// scrapes, or more where the step is wider.
+// fill replaces variables by their values, and built-in ones by Grafana's rules: $__rate_interval is four scrape
+// intervals, or more if the step is wider.
 func (v View) fill(expr string) string {
-	own := map[string]time.Duration{
+	builtin := map[string]time.Duration{
 		"__range": v.Range.End.Sub(v.Range.Start), "__interval": v.Range.Step, "__rate_interval": max(v.Range.Step+scrape, 4*scrape),
 	}
 	return variable.ReplaceAllStringFunc(expr, func(use string) string {
 		name := strings.Trim(use, "${}")
-		if d, ok := own[name]; ok {
+		if d, ok := builtin[name]; ok {
 			return fmt.Sprintf("%.0fs", math.Ceil(d.Seconds()))
 		}
 		if value, ok := v.Variables[name]; ok {

@@ -1,4 +1,4 @@
-package query
+package grafana
 
 import (
 	"context"
@@ -30,11 +30,6 @@ func TestFill(t *testing.T) {
 	}
 	_, err := v.Ask(context.Background(), `m{x="$unknown"}`)
 	require.ErrorContains(t, err, "$unknown has no value")
-}
-
-func TestName(t *testing.T) {
-	s := Series{&model.SampleStream{Metric: model.Metric{"reason": "idle"}}}
-	assert.Equal(t, "by idle", s.Name("by {{reason}} {{instance}}"))
 }
 
 func answering(t *testing.T, status int, body string) View {

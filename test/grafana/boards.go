@@ -1,0 +1,89 @@
+// Package grafana reads the dashboards in grafana/dashboards and queries Prometheus the way Grafana does.
+package grafana
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Board is one dashboard.
+type Board struct {
+	Name        string `json:"-"` // file name without .json
+	Panels      []Panel
+	Annotations struct{ List []Annotation }
+	Templating  struct{ List []Variable }
+}
+
+// A Panel is a graph, a number or the heading of a row.
+type Panel struct {
+	Type, Title string
+	Row         string `json:"-"` // heading above the panel
+	Targets     []Query
+}
+
+// A Query is PromQL and the legend of its series.
+type Query struct {
+	Expr   string
+	Legend string `json:"legendFormat"`
+}
+
+// An Annotation marks a time range on every graph while its query returns values.
+type Annotation struct {
+	Name   string
+	Target Query
+}
+
+// A Variable is a choice at the top of a dashboard.
+type Variable struct {
+	Type, Name string
+	Definition string // a label_values(METRIC, LABEL) of a variable with type "query"
+}
+
+// Boards returns all dashboards of the repository at root by file name. Headings of rows are not among their panels.
+func Boards(t testing.TB, root string) (out []Board) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "grafana", "dashboards", "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := filepath.Base(file)
+		out = append(out, read(t, file, name[:len(name)-len(".json")]))
+	}
+	return out
+}
+
+func read(t testing.TB, file, name string) Board {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	board := Board{Name: name}
+	require.NoError(t, json.Unmarshal(text, &board), file)
+	var panels []Panel
+	row := ""
+	for _, p := range board.Panels {
+		if p.Type == "row" {
+			row = p.Title
+			continue
+		}
+		p.Row = row
+		panels = append(panels, p)
+	}
+	board.Panels = panels
+	return board
+}
+
+// Find returns the panel of the board NAME with this title.
+func Find(t testing.TB, root, name, title string) Panel {
+	t.Helper()
+	for _, p := range read(t, filepath.Join(root, "grafana", "dashboards", name+".json"), name).Panels {
+		if p.Title == title {
+			return p
+		}
+	}
+	require.Failf(t, "no such panel", "%s in %s", title, name)
+	return Panel{}
+}
