@@ -47,7 +47,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
-	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Direct, "connect to the local backend directly, even where nginx is installed")
+	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
 	elsewhereFlags(f, c)
 	ciFlags(f, &c.CI)
 }
@@ -72,7 +72,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
 		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
 			"It is a soak, with its settings, its evidence and its criteria. Defaults are those of the profile full.\n" +
-			kind.Doc + " says what is owed, and how it is judged.\n\n" +
+			kind.Page.Doc + " says what is owed, and how it is judged.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +88,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), ofScript)
 	soakFlags(cmd.Flags(), &c)
-	for _, setting := range kind.Profiles["full"] {
+	for _, setting := range kind.Plan.Profiles["full"] {
 		name, value, _ := strings.Cut(setting, "=")
 		flagOf(cmd.Flags(), name).DefValue = value // what --help shows
 	}
@@ -111,12 +111,12 @@ func settingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
 
 // profileWords are the settings of each profile.
 func profileWords(kind suite.Suite) string {
-	return "smoke is " + strings.Join(kind.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Profiles["full"], " ")
+	return "smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 }
 
 // setProfile sets each flag that nobody set as the profile has it.
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
-	values, ok := kind.Profiles[name]
+	values, ok := kind.Plan.Profiles[name]
 	if !ok {
 		return fmt.Errorf("PROFILE is %q: it must be smoke or full", name)
 	}
@@ -134,10 +134,10 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 }
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	if kind.Planned {
+	if kind.Plan.Known {
 		return plannedCommand(kind, outcome)
 	}
-	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
+	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	ofScript := settingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
 	cmd := &cobra.Command{
@@ -145,7 +145,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Short: short,
 		Long: short + ".\n\n" +
 			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or\n" +
-			"the environment variable in brackets changes it. " + cmp.Or(kind.Doc, "docs/http-suites.md") + " says how the figures are judged.\n" +
+			"the environment variable in brackets changes it. " + kind.Page.Doc + " says how the figures are judged.\n" +
 			"Flags of `soak run` for actions (--at), several machines (--runner, --shards, --start-at, --control-listen) and Kubernetes\n" +
 			"(--on) hold here too, and their help is there; a suite that cannot take one says so.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
@@ -155,11 +155,11 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	plan.AddFlags(f, ofScript)
-	if kind.Cluster {
+	if kind.Target.Kind == suite.Cluster {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
-	f.BoolVar(&c.NoNginx, "no-nginx", kind.Direct, "connect to the local backend directly, even where nginx is installed")
+	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
 	addHidden(f, &c)
 	ciFlags(f, &c.CI)
 	return cmd

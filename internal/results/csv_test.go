@@ -23,7 +23,7 @@ func TestEachSuiteHasTheFilesOfWhatItDid(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(suite.All(), suite.Default()) {
 		for _, held := range []bool{false, true} {
-			if held && !kind.Streams {
+			if held && !kind.Target.Streams {
 				continue
 			}
 			p := plan.Default()

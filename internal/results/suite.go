@@ -58,7 +58,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 	}
 	e.Samples, err = resources.Read(d.Path(ResourcesFile))
 	switch {
-	case err != nil && kind.Optional:
+	case err != nil && kind.Sampling.Optional:
 		e.Warnings = append(e.Warnings, err.Error())
 	case err != nil:
 		e.Problems = append(e.Problems, err.Error())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // announce says what is about to run, and against what.
@@ -16,7 +17,7 @@ func (s *session) announce() {
 	}
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
 		format.Count(p.Runners, "runner"), load, format.Duration(s.needs.Duration.Round(time.Second)))
-	if s.Suite.Planned {
+	if s.Suite.Plan.Known {
 		what = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
 			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.rhythm(), format.Count(p.Runners, "runner"))
 	}
@@ -54,7 +55,7 @@ func (s *session) through() string {
 	switch {
 	case s.targets.Nginx() != "":
 		return " (" + what + " behind " + s.targets.Nginx() + ", started here)"
-	case s.NoNginx || s.Suite.MutualTLS:
+	case s.NoNginx || s.Suite.Target.Kind == suite.MutualTLS:
 		return " (" + what + " started here, without nginx)"
 	}
 	return " (" + what + " started here; nginx is not installed, so without it)"

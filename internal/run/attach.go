@@ -46,7 +46,7 @@ func (d *attached) check(ctx context.Context) (err error) {
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}
-	if d.needs.Duration = found.Length; d.Suite.Planned {
+	if d.needs.Duration = found.Length; d.Suite.Plan.Known {
 		d.planNeeds()
 	}
 	return nil

@@ -95,7 +95,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := s.checkURLs(); err != nil {
 		return err
 	}
-	if s.Suite.Planned {
+	if s.Suite.Plan.Known {
 		err = s.completePlan()
 	} else {
 		err = s.completeSettings()
@@ -120,7 +120,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Suite.Planned && !s.isModule {
+	if s.Suite.Plan.Known && !s.isModule {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
@@ -130,7 +130,7 @@ func (s *session) complete(now time.Time) (err error) {
 // checkURLs brings the URLs into their normal form, since a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normal := plan.NormalURLs
-	if !s.Suite.Planned && s.Plan.BackendURL != "" {
+	if !s.Suite.Plan.Known && s.Plan.BackendURL != "" {
 		normal = plan.NormalURL // of one service
 	}
 	if s.Plan.BackendURL, err = normal("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
@@ -176,10 +176,10 @@ func (s *session) completePlan() error {
 
 // completeSettings fills in what the target of a suite needs before the script states the plan.
 func (s *session) completeSettings() error {
-	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Streams && name != plan.NoopService {
+	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
 		return fmt.Errorf("SERVICE is %q: %s holds streams of %s only; `soak run` soaks other services", name, s.Suite.Name, plan.NoopService)
 	}
-	if s.Suite.Streams { // backend and script keep the same interval, and every stream has its id
+	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second
 		text := s.setting("NOOP_INTERVAL", byDefault)
 		seconds, err := strconv.ParseFloat(text, 64)
@@ -190,10 +190,10 @@ func (s *session) completeSettings() error {
 		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
 		s.Settings = append(s.Settings, "NOOP_INTERVAL="+text, "PREFIX="+s.Plan.Prefix)
 	}
-	if s.Suite.Cluster { // the script says what is wrong with another size
+	if s.Suite.Target.Kind == suite.Cluster { // the script says what is wrong with another size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
 	}
-	if s.Suite.MutualTLS {
+	if s.Suite.Target.Kind == suite.MutualTLS {
 		folder, err := filepath.Abs(s.setting("CERTS", "certs"))
 		if err != nil {
 			return err
@@ -239,9 +239,9 @@ func (s *session) parsePart() error {
 		return errors.New("--runner needs --testid: by it the parts of one run know each other")
 	case s.Plan.BackendURL == "":
 		return errors.New("--runner needs BACKEND_URL: the service that all machines soak")
-	case n > 1 && s.Suite.OneMachine != "":
-		return fmt.Errorf("--runner is %q: %s runs on one machine, %s", s.Runner, s.Suite.Name, s.Suite.OneMachine)
-	case s.Suite.Cluster && s.ClusterURL == "":
+	case n > 1 && s.Suite.Runners.OneMachine != "":
+		return fmt.Errorf("--runner is %q: %s runs on one machine, %s", s.Runner, s.Suite.Name, s.Suite.Runners.OneMachine)
+	case s.Suite.Target.Kind == suite.Cluster && s.ClusterURL == "":
 		return errors.New("--runner needs CLUSTER_URL: the cluster that all machines test")
 	}
 	s.part, s.Plan.Runners = k, n

@@ -14,6 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -53,9 +54,9 @@ func newKubernetes(s *session) (*kubernetes, error) {
 		return nil, UsageError{errors.New("--script is the one in the image on Kubernetes: spec.script of the overlay")}
 	case plan.IsServiceFile(s.Plan.Service):
 		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file. Put it into load-tests/services, build the image anew, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
-	case s.Suite.NoCluster != "":
-		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.NoCluster)}
-	case s.Suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
+	case s.Suite.Runners.NoKubernetes != "":
+		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.Runners.NoKubernetes)}
+	case s.Suite.Target.Kind == suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
 		return nil, UsageError{fmt.Errorf("%s on Kubernetes needs BACKEND_URL and CLUSTER_URL: it starts neither there", s.Suite.Name)}
 	}
 	if err := cluster.CheckTestID(s.Plan.TestID); err != nil {
@@ -71,7 +72,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
-	if !d.Suite.Planned || d.Suite.Staged || d.isModule { // it is asked here what it needs, before pods are
+	if d.Suite.Declares() || d.isModule { // it is asked here what it needs, before pods are
 		if err := d.findScript(); err != nil {
 			return err
 		}
@@ -95,10 +96,10 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
 		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Env: r.env, Length: d.needs.Duration}
-		if d.Suite.Profiles != nil { // it has a script of its own beside that of the overlay, and the plan says all else
+		if d.Suite.Plan.Profiles != nil { // it has a script of its own beside that of the overlay, and the plan says all else
 			job.Script = d.Suite.Script
 		}
-		if !d.Suite.Planned {
+		if !d.Suite.Plan.Known {
 			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
 			maps.Copy(job.Env, d.inherited())
 		}

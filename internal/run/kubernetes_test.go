@@ -18,8 +18,8 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 		"--script is the one in the image":         func(s *session) { s.Script = "x.js" },
 		"Put it into load-tests/services":          func(s *session) { s.Plan.Service = "/home/a/mine.js" },
 		`TESTID is "A_b"`:                          func(s *session) { s.Plan.TestID = "A_b" },
-		"its certificates are files":               func(s *session) { s.Suite.NoCluster = "its certificates are files" },
-		"needs BACKEND_URL and CLUSTER_URL":        func(s *session) { s.Suite.Cluster = true },
+		"its certificates are files":               func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
+		"needs BACKEND_URL and CLUSTER_URL":        func(s *session) { s.Suite.Target.Kind = suite.Cluster },
 	} {
 		s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}})
 		s.Plan.TestID = "t"

@@ -29,7 +29,7 @@ func (s *session) show() error {
 	}
 	p := s.here()
 	view := &live.View{Watch: s.watch, About: live.About{
-		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: !s.Suite.Planned || s.Suite.Staged,
+		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
 		Total: s.length(), Machine: s.seen.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
 	}}
 	tick := time.NewTicker(time.Second)

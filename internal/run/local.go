@@ -15,6 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -43,7 +44,7 @@ func (d *local) check(ctx context.Context) error {
 	d.seen.Limits = preflight.Look()
 	var errs []error
 	var sentences, warnings []string
-	if d.Suite.Planned {
+	if d.Suite.Plan.Known {
 		sentences, warnings = preflight.Check(d.here(), d.seen.Limits, d.services())
 	} else {
 		sentences, warnings = d.users().Check(d.seen.Limits)
@@ -75,10 +76,10 @@ func (d *local) services() preflight.Services {
 // users are what this machine's runners of a script ask for.
 func (d *local) users() preflight.Users {
 	part := func(all int) int { return (all*d.here().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
-	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == "", Handshakes: d.Suite.MutualTLS}
-	u.Proxied = u.Here && !d.NoNginx && !d.Suite.MutualTLS
+	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
+	u.Proxied = u.Here && !d.NoNginx && d.Suite.Target.Kind != suite.MutualTLS
 	switch {
-	case u.Here && d.Suite.MutualTLS:
+	case u.Here && d.Suite.Target.Kind == suite.MutualTLS:
 		u.Sources = target.Sources(u.VUs / u.Runners)
 	case os.Getenv("K6_LOCAL_IPS") != "":
 		u.Sources = 0
@@ -133,7 +134,7 @@ func (d *local) targetConfig() target.LocalConfig {
 		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
 		Certificates: d.certificates, Cores: d.targetCores,
 	}
-	if d.Suite.Planned {
+	if d.Suite.Plan.Known {
 		config.Connections = d.Plan.PerBackend(d.Backends)
 	}
 	return config
@@ -151,7 +152,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	}
 	d.Plan.BackendURL = d.targets.URL()
 	d.seen.OneClock, d.seen.Nginx = d.own, d.targets.Nginx()
-	if !d.Suite.Cluster {
+	if d.Suite.Target.Kind != suite.Cluster {
 		return nil
 	}
 	config.Backends, config.Suffix, urls = d.clusterSize, "-cluster", nil

@@ -73,7 +73,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for r := range own.Records() {
 		sum.Count(r)
-		if silent := s.Suite.Planned && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Plan.Known && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
@@ -84,7 +84,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 		outcome = verdict.Invalid
 	}
 	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, own.Runner.State)
-	if s.Suite.Streams {
+	if s.Suite.Target.Streams {
 		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
 			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)
 	}

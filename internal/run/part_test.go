@@ -43,9 +43,9 @@ func TestInvalidPartsAreRefused(t *testing.T) {
 	s.Plan.BackendURL = ""
 	require.ErrorContains(t, s.parsePart(), "needs BACKEND_URL")
 	s = partOf("1/2")
-	s.Suite.OneMachine = "one runner has to know of all connections"
+	s.Suite.Runners.OneMachine = "one runner has to know of all connections"
 	require.ErrorContains(t, s.parsePart(), "one runner has to know of all connections")
-	s.Suite.OneMachine, s.Suite.Cluster = "", true
+	s.Suite.Runners.OneMachine, s.Suite.Target.Kind = "", suite.Cluster
 	require.ErrorContains(t, s.parsePart(), "needs CLUSTER_URL")
 }
 

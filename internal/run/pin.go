@@ -18,7 +18,7 @@ import (
 func (d *local) pin() {
 	asked := d.Pin == plan.PinAuto
 	switch {
-	case !asked && (d.Pin != "" || !d.Suite.Apart):
+	case !asked && (d.Pin != "" || !d.Suite.Target.OwnCores):
 		return
 	case !d.own && asked:
 		d.warn("PIN=auto: the target is not started here, so the runners have all cores")

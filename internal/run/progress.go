@@ -115,12 +115,12 @@ func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
 	switch p := s.here(); {
-	case s.Suite.Planned && !s.service.Counted():
+	case s.Suite.Plan.Known && !s.service.Counted():
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
-	case s.Suite.Planned:
+	case s.Suite.Plan.Known:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 			s.received(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
-	case s.Suite.Streams:
+	case s.Suite.Target.Streams:
 		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
 	default:
 		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests))
@@ -131,15 +131,15 @@ func (s *session) progress(group running, m *meter) string {
 	for _, bad := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Aside, cmp.Or(s.Suite.Aside, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
-		if bad.count > 0 && s.Suite.Planned {
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Aside, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
+		if bad.count > 0 && s.Suite.Plan.Known {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}
 	}
 	if sum.Published > 0 {
 		parts = append(parts, fmt.Sprintf("%d/%d confirmed", sum.Confirmed, sum.Published))
 	}
-	if lateness.Count() > 0 && s.Suite.Planned {
+	if lateness.Count() > 0 && s.Suite.Plan.Known {
 		parts = append(parts, fmt.Sprintf("late p99 %.1f ms", float64(lateness.Quantile(.99).Microseconds())/1000))
 	}
 	if b := m.backend(); b != "" {

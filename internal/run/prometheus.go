@@ -27,7 +27,7 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 	defer cancel()
 	s.askMachines(ctx, address, started)
 	own, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
-	if !s.Suite.Optional && slices.ContainsFunc(own, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
+	if !s.Suite.Sampling.Optional && slices.ContainsFunc(own, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
 		return
 	}
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())

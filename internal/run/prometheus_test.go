@@ -30,6 +30,6 @@ func TestPrometheusDoesNotReplaceSamplesThatCriteriaRestOn(t *testing.T) {
 		const own = `{"unix":1,"backend_rss_bytes":1}`
 		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(own+"\n"), 0o600))
 		s.askPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
-		require.Equal(t, kind.Optional, asked, kind.Name)
+		require.Equal(t, kind.Sampling.Optional, asked, kind.Name)
 	}
 }

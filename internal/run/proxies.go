@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // findProxies finds the proxies that runners here go through, which become a part of what is measured.
 func (s *session) findProxies() error {
-	if s.Suite.MutualTLS { // it measures handshakes with the server: they go directly
+	if s.Suite.Target.Kind == suite.MutualTLS { // it measures handshakes with the server: they go directly
 		return nil
 	}
 	for _, target := range append(s.Plan.BackendURLs(), s.ClusterURL) {

@@ -116,7 +116,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 
 // length is how long the runners are at work.
 func (s *session) length() time.Duration {
-	if s.Suite.Planned {
+	if s.Suite.Plan.Known {
 		return s.Plan.Hold()
 	}
 	return s.needs.Duration

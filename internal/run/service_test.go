@@ -150,14 +150,14 @@ func TestAPublishedSoakIsComplete(t *testing.T) {
 
 func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
 	for _, kind := range suite.All() {
-		if kind.Planned { // its plan is that of a soak, with any service
+		if kind.Plan.Known { // its plan is that of a soak, with any service
 			continue
 		}
 		for name, want := range map[string]string{"nchan": kind.Name + " holds streams of noop only", "noop": "", "": ""} {
 			t.Setenv("SERVICE", name)
 			c := Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}
 			err := newSession(c).complete(time.Now())
-			if want != "" && kind.Streams {
+			if want != "" && kind.Target.Streams {
 				require.ErrorContains(t, err, want)
 				continue
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -177,23 +178,23 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
-	case s.Suite.Staged: // it has settings beside the plan
+	case s.Suite.Plan.Known && s.Suite.Declares(): // it has settings beside the plan
 		_, err = s.ask(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if s.Suite.Planned {
+	if s.Suite.Plan.Known {
 		s.planNeeds()
 		return nil
 	}
-	if s.Suite.MutualTLS {
+	if s.Suite.Target.Kind == suite.MutualTLS {
 		if err := s.certificates.Check(); err != nil {
 			return err
 		}
 	}
 	at := nowhere
-	if s.Suite.MutualTLS {
+	if s.Suite.Target.Kind == suite.MutualTLS {
 		at = "https://127.0.0.1:1"
 	}
 	env := append([]string{"BACKEND_URL=" + at, "CLUSTER_URL=" + at, "RUNNERS=" + strconv.Itoa(s.Plan.Runners)}, s.Settings...)
@@ -225,7 +226,7 @@ func (s *session) environment(more map[string]string) map[string]string {
 		env[name] = value
 	}
 	maps.Copy(env, more)
-	if !s.Suite.Summary {
+	if s.Suite.Declares() {
 		env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"] = "disabled", "true"
 	}
 	return env
@@ -260,7 +261,7 @@ var errStopped = errors.New("stopped before the start: nothing was run")
 // keep stores what a verdict needs beside shards: the target's ledger, and what this session saw. Only who speaks our
 // protocol may keep a ledger.
 func (s *session) keep(ctx context.Context) error {
-	if s.Suite.Streams && s.service.Backend {
+	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
 	}
 	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {

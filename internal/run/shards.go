@@ -100,7 +100,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 // manifest lists the files that a verdict of this run needs. The ledger is one of them only if our own backend sends the
 // noops: another service may have none.
 func (s *session) manifest() results.Manifest {
-	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Streams && s.own, &s.seen)
+	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.own, &s.seen)
 }
 
 // collect fetches the shards of a whole run to its folder, if they are elsewhere. It tries several times, since the

@@ -25,8 +25,9 @@ var burst = Suite{
 		{"SEQUENCE", "requests one after the other, at the end"},
 		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
 	}, limitSettings...),
-	Runners: 1, // for one barrier: with more each has its own
-	Apart:   true,
+	Runners: Runners{Default: 1}, // each runner has a barrier of its own
+	Target:  Target{OwnCores: true},
+	Page:    Page{Doc: httpDoc},
 	Assess:  assessBurst,
 }
 

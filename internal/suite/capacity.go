@@ -23,9 +23,10 @@ var capacity = Suite{
 	}, streamSettings, []Setting{
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
 	}),
-	Streams: true, Runners: 1, Doc: "docs/suites.md",
-	OneMachine: "one runner has to know of all connections",
-	Assess:     assessCapacity,
+	Target:  Target{Streams: true},
+	Runners: oneRunner,
+	Page:    Page{Doc: "docs/suites.md"},
+	Assess:  assessCapacity,
 }
 
 func assessCapacity(r *Run) verdict.Assessment {

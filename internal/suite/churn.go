@@ -22,7 +22,8 @@ var churn = Suite{
 		{"MEAN_HOLD", "seconds that a stream is held, on average (exponential)"},
 		{"SECONDS", "length of the run"},
 	}, streamSettings, []Setting{{"SEED", "seed of the random hold times: the same seed draws the same ones"}}),
-	Streams: true, Runners: 2, Doc: "docs/suites.md",
+	Target: Target{Streams: true},
+	Page:   Page{Doc: "docs/suites.md"},
 	Assess: assessChurn,
 }
 

@@ -19,10 +19,9 @@ const (
 )
 
 var clusterSuite = Suite{
-	Name:    "cluster",
-	Short:   "hold one backend against several behind one address, at the same loads",
-	Script:  []string{"load-tests", "http", "cluster.js"},
-	Cluster: true,
+	Name:   "cluster",
+	Short:  "hold one backend against several behind one address, at the same loads",
+	Script: []string{"load-tests", "http", "cluster.js"},
 	Settings: append([]Setting{
 		{"LEVELS", "requests at a time, with commas between"},
 		{"ROUNDS", "rounds of all levels, in each of which both targets have their turn"},
@@ -30,7 +29,8 @@ var clusterSuite = Suite{
 		{"WARMUP_SECONDS", "seconds of the warm-up of each target, which is not counted"},
 		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
-	Apart:  true,
+	Target: Target{Kind: Cluster, OwnCores: true},
+	Page:   Page{Doc: httpDoc},
 	Assess: assessCompare,
 }
 

@@ -21,9 +21,10 @@ var fanout = Suite{
 	}, streamSettings, []Setting{
 		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
 	}),
-	Streams: true, Runners: 1, Doc: "docs/suites.md",
-	OneMachine: "one runner has to know of all connections",
-	Assess:     assessFanout,
+	Target:  Target{Streams: true},
+	Runners: oneRunner,
+	Page:    Page{Doc: "docs/suites.md"},
+	Assess:  assessFanout,
 }
 
 func assessFanout(r *Run) verdict.Assessment {

@@ -28,9 +28,10 @@ var handshake = Suite{
 		{"MIN_RATE", "minimum connections per second at each scale, 0 for any"},
 		{"MAX_MEAN_MS", "maximum mean time of a connection at each scale in ms, 0 for any"},
 	},
-	MutualTLS: true, Runners: 1, Doc: "docs/handshake.md",
-	NoCluster: "its certificates are files of this machine",
-	Assess:    assessHandshake,
+	Target:  Target{Kind: MutualTLS},
+	Runners: Runners{Default: 1, NoKubernetes: "its certificates are files of this machine"},
+	Page:    Page{Doc: "docs/handshake.md"},
+	Assess:  assessHandshake,
 }
 
 func assessHandshake(r *Run) verdict.Assessment {

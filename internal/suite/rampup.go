@@ -31,7 +31,8 @@ var rampup = Suite{
 		{"MAX_CONNECTIONS", "connections at a time at most; there are as many as requests/s, and more where MAX_P95_MS is over half a second"},
 		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
 	}, limitSettings...),
-	Apart:  true,
+	Target: Target{OwnCores: true},
+	Page:   Page{Doc: httpDoc},
 	Assess: assessRampup,
 	Next:   searchRampup,
 }

@@ -3,27 +3,22 @@ package suite
 import (
 	"slices"
 
-	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // resume is a soak whose streams are cut while messages go on: its plan says how often, and by what (plan/cuts.go).
 var resume = Suite{
-	Name:    "resume",
-	Short:   "cut event streams while messages go on, and account for every message of the time between",
-	Script:  []string{"load-tests", "sse", "resume.js"},
-	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/suites.md",
-	Profiles: map[string][]string{
+	Name:     "resume",
+	Short:    "cut event streams while messages go on, and account for every message of the time between",
+	Script:   []string{"load-tests", "sse", "resume.js"},
+	Target:   soak.Target,
+	Sampling: soak.Sampling,
+	Plan: Plan{Known: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
 		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},
-	},
-	Page:   pageWith("found", soak.Page),
+	}},
+	Page:   Page{Doc: "docs/suites.md", Sections: slices.Insert(slices.Clone(soak.Page.Sections), 2, "found")},
 	Assess: assessResume, Metrics: resumeMetrics,
-}
-
-// pageWith puts a section behind the first two of a page.
-func pageWith(section string, page []string) []string {
-	return slices.Insert(slices.Clone(page), 2, section)
 }
 
 func assessResume(r *Run) verdict.Assessment {

@@ -13,7 +13,7 @@ import (
 // What the profiles say makes a plan, in which each kind of cut has its share.
 func TestTheProfilesOfResumeArePlans(t *testing.T) {
 	t.Parallel()
-	for name, settings := range resume.Profiles {
+	for name, settings := range resume.Plan.Profiles {
 		p := plan.Default()
 		p.Reconnect, p.BackendURL = true, "http://h"
 		values := map[string]string{}
@@ -38,9 +38,9 @@ func TestTheProfilesOfResumeArePlans(t *testing.T) {
 // A page of resume is that of a soak, with what came of the cuts.
 func TestResumeShowsWhatCameOfTheCuts(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, len(soak.Page)+1, len(resume.Page))
-	require.Contains(t, resume.Page, "found")
-	require.NotContains(t, soak.Page, "found")
+	require.Equal(t, len(soak.Page.Sections)+1, len(resume.Page.Sections))
+	require.Contains(t, resume.Page.Sections, "found")
+	require.NotContains(t, soak.Page.Sections, "found")
 	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, AwayMS: verdict.Quantiles{P50: 1200}}}}}
 	require.Equal(t, verdict.Metric{Name: "away after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
 }

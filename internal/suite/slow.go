@@ -28,13 +28,14 @@ var slowReaders = Suite{
 		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for process N of this machine and its children, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
 		heldSetting,
 	},
-	Streams: true, Planned: true, Staged: true, Runners: 1, Doc: "docs/suites.md",
-	OneMachine: "one runner has to know of all connections",
-	Profiles: map[string][]string{
+	Target:  Target{Streams: true},
+	Runners: oneRunner,
+	Page:    Page{Doc: "docs/suites.md", Ended: "slow ones cut"},
+	Plan: Plan{Known: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
-	},
-	Assess: assessSlow, Aside: "slow ones cut",
+	}},
+	Assess: assessSlow,
 }
 
 func assessSlow(r *Run) verdict.Assessment {

@@ -10,13 +10,15 @@ import (
 // soak opens all streams and keeps them for the whole run. It is the run that one gets without naming a suite: its
 // plan.json has no field for the suite, and its script declares none.
 var soak = Suite{
-	Name:    "soak",
-	Short:   "hold every event stream for the whole time, and account for every noop of each",
-	Script:  []string{"load-tests", "sse", "connectionTest.js"},
-	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/math.md",
-	Page: []string{
+	Name:     "soak",
+	Short:    "hold every event stream for the whole time, and account for every noop of each",
+	Script:   []string{"load-tests", "sse", "connectionTest.js"},
+	Plan:     Plan{Known: true},
+	Target:   Target{Streams: true},
+	Sampling: Sampling{Every: resources.Every, Optional: true},
+	Page: Page{Doc: "docs/math.md", Sections: []string{
 		"criteria", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
-	},
+	}},
 	Assess: assessSoak, Metrics: soakMetrics,
 }
 

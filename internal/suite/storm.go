@@ -22,11 +22,12 @@ var storm = Suite{
 		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow (default: 1000)"},
 		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid (default: 1000)"},
 	},
-	Streams: true, Planned: true, Staged: true, Runners: 2, Doc: "docs/suites.md",
-	Profiles: map[string][]string{
+	Target: Target{Streams: true},
+	Page:   Page{Doc: "docs/suites.md"},
+	Plan: Plan{Known: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=5000", "SECONDS=80", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=200", "SECONDS=20", "NOOP_INTERVAL=1"},
-	},
+	}},
 	Assess: assessStorm,
 }
 

@@ -21,53 +21,75 @@ type Suite struct {
 	Short    string   // one line of help
 	Script   []string // path of the k6 script from the repository's root
 	Settings []Setting
-	// Planned says that the plan is known before the script is loaded: the settings are those of plan.Plan, which the
-	// script finds in its environment, and a merge compares them. Else the script has Settings, and states its plan.
-	Planned bool
-	// Profiles are, by name, what settings of a plan are where nobody says: NAME=value. Only a suite that is Planned has
-	// them; the script of another one has its own.
-	Profiles map[string][]string
-	// Staged says of one that is Planned that its script declares stages all the same.
-	Staged bool
-	// Cluster says that the script also wants CLUSTER_URL: three backends behind one address.
-	Cluster bool
-	// Streams says that the script holds event streams: the backend that soak starts sends noops at
-	// NOOP_INTERVAL, and its ledger is kept.
-	Streams bool
-	// MutualTLS says that the target speaks TLS, and wants a certificate of its clients.
-	MutualTLS bool
-	Runners   int    // by default; 0: 2
-	Doc       string // page that says how the figures are judged; "": docs/http-suites.md
-	// Summary says that k6 writes its own summary and checks the script's thresholds. For that it keeps every value of
-	// every trend: memory would grow with the requests.
-	Summary bool
-	// Direct says that soak starts the backend without nginx in front of it; --no-nginx=false takes that back.
-	Direct bool
-	// Apart says that a service which soak starts and the runners get cores of their own where PIN says nothing: the suite asks
-	// what the service can do, so what the runners take of its cores would be missing in the answer.
-	Apart   bool
-	Samples time.Duration // how often target and host are sampled; 0: every second
-	// OneMachine says in a sentence why the runners cannot be on several machines (--runner K/N), NoCluster why they
-	// cannot be on Kubernetes; "" where they can.
-	OneMachine string
-	NoCluster  string
-	// Aside is what the progress line says of streams that ended to which the script does something; "" where it does
-	// nothing to any that ends them for good.
-	Aside string
-	// Page has the sections of report.html in their order; nil: those of a script that declares what it does.
-	Page []string
-	// Optional says that no criterion rests on the samples of target and host: ones that cannot be read are a warning.
-	Optional bool
+	Plan     Plan
+	Target   Target
+	Runners  Runners
+	Sampling Sampling
+	Page     Page
 	Assess   func(*Run) verdict.Assessment
-	// Metrics are those to compare with other runs, beside the ones that Assess gives; nil: none.
+	// Metrics returns metrics to compare with other runs, in addition to those of Assess; nil: none.
 	Metrics func(*verdict.Verdict) []verdict.Metric
-	// Next is the environment of one more round, nil when there is enough; nil: one round does. Only a run whose runners
-	// are all on this machine asks for it: elsewhere the first round is all there is.
+	// Next returns the environment of another round, nil if there is enough evidence; a nil func: one round. Only a run
+	// with all runners on this machine has further rounds.
 	Next func(*Run) map[string]string
 }
 
-// declaredPage are the sections for what a script declared.
-var declaredPage = []string{"criteria", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data"}
+// A Plan states where the plan of a run comes from.
+type Plan struct {
+	// Known reports whether the settings of plan.Plan are the plan, so that it is known before the script is loaded, and
+	// a merge compares it. Otherwise the script states the plan.
+	Known bool
+	// Profiles holds other defaults (NAME=value) for the settings of plan.Plan, by profile.
+	Profiles map[string][]string
+}
+
+// A Target is the service that a suite needs.
+type Target struct {
+	Kind     TargetKind
+	Streams  bool // event streams: a local backend sends noops at NOOP_INTERVAL and keeps a ledger
+	OwnCores bool // a local service and the runners get separate cores, unless PIN is set
+}
+
+// A TargetKind is how the service is deployed if soak starts it.
+type TargetKind int
+
+// The kinds of targets.
+const (
+	Proxied   TargetKind = iota // a backend behind nginx
+	Direct                      // a backend, unless --no-nginx=false
+	Cluster                     // a backend, and CLUSTER_SIZE backends behind CLUSTER_URL
+	MutualTLS                   // a TLS server that requires client certificates
+)
+
+// Runners states how many runners a suite has, and where they cannot run.
+type Runners struct {
+	Default      int    // 0: 2
+	OneMachine   string // why they cannot be on several machines (--runner K/N)
+	NoKubernetes string // why they cannot be on Kubernetes
+}
+
+// oneRunner is for suites whose script coordinates all streams.
+var oneRunner = Runners{Default: 1, OneMachine: "one runner has to know of all connections"}
+
+// Sampling states how target and host are sampled.
+type Sampling struct {
+	Every    time.Duration // 0: one second
+	Optional bool          // no check needs the samples: unreadable ones are a warning
+}
+
+// A Page states what the documentation, the report and the progress line show.
+type Page struct {
+	Doc      string   // page that explains the figures
+	Sections []string // of report.html; nil: those of a script that declares its stages
+	Ended    string   // progress line: the streams that the script ended; "": dropped by the script
+}
+
+const httpDoc = "docs/http-suites.md"
+
+// declaredSections are the sections of report.html for a script that declares its stages.
+var declaredSections = []string{
+	"criteria", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data",
+}
 
 // A Setting is an environment variable that the script reads; its profile holds the default.
 type Setting struct{ Name, Help string }
@@ -86,14 +108,17 @@ func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
 	return verdict.Judge(e, a), nil
 }
 
-// Layout is how verdicts of the suite are written and shown.
+// Layout returns how verdicts of the suite are written and shown.
 func (s *Suite) Layout() verdict.Layout {
-	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: !s.Planned || s.Staged, Page: s.Page}
+	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: s.Declares(), Page: s.Page.Sections}
 	if l.Page == nil {
-		l.Page = declaredPage
+		l.Page = declaredSections
 	}
 	return l
 }
+
+// Declares reports whether the script declares stages. Only the suites without settings of their own do not.
+func (s *Suite) Declares() bool { return !s.Plan.Known || len(s.Settings) > 0 }
 
 // named are the suites of `soak run NAME`, sorted by name.
 var named = []Suite{burst, capacity, churn, clusterSuite, fanout, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
@@ -124,7 +149,7 @@ func (s *Suite) InPlan() string {
 
 // Check says in one sentence what is wrong with a plan of this suite, nil if nothing is.
 func (s *Suite) Check(p plan.Plan) error {
-	if s.Planned {
+	if s.Plan.Known {
 		return p.Check()
 	}
 	return p.CheckDeclared()

@@ -23,7 +23,8 @@ var throughput = Suite{
 		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
 		{"SLOWEST", "requests/s that any service reaches: a number of requests has the time that it takes at this rate"},
 	}, limitSettings...),
-	Apart:  true,
+	Target: Target{OwnCores: true},
+	Page:   Page{Doc: httpDoc},
 	Assess: assessThroughput,
 }
 

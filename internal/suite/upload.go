@@ -23,7 +23,8 @@ var upload = Suite{
 		{"TIMEOUT_SECONDS", "seconds that one upload may take at most"},
 		{"MIN_MB_PER_SECOND", "rate that both parts have to reach for a pass; 0: any"},
 	},
-	Apart:  true,
+	Target: Target{OwnCores: true},
+	Page:   Page{Doc: httpDoc},
 	Assess: assessUpload,
 }
 

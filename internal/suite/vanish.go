@@ -23,12 +23,13 @@ var vanish = Suite{
 		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
 		heldSetting,
 	},
-	Streams: true, Planned: true, Staged: true, Runners: 2, Direct: true, Doc: "docs/suites.md",
-	Profiles: map[string][]string{
+	Target: Target{Kind: Direct, Streams: true},
+	Page:   Page{Doc: "docs/suites.md", Ended: "vanished"},
+	Plan: Plan{Known: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=1000", "SECONDS=132", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=100", "SECONDS=41", "NOOP_INTERVAL=1"},
-	},
-	Assess: assessVanish, Aside: "vanished",
+	}},
+	Assess: assessVanish,
 }
 
 func assessVanish(r *Run) verdict.Assessment {
