@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,8 @@ import (
 // backendName is Deployment and Service of the backend that overlays may bring along.
 const backendName = "backend"
 
-// FreshBackend makes the backend of the overlay start anew for this run, with its interval, and
-// is its URL inside of the cluster; "" where the overlay has none.
+// FreshBackend restarts the backend of the overlay for this run, with the interval of the plan. It returns the backend's URL
+// inside the cluster, "" if the overlay has no backend.
 func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
 	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
 	if deployment == nil || service == nil {
@@ -51,6 +52,12 @@ func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
 	first, _ := ports[0].(map[string]any)
 	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]),
 		unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
+}
+
+// OmitBackend removes the backend of the overlay from the objects to apply. Applying it would restart the backend and so
+// disconnect the streams of another run.
+func (m *Manifests) OmitBackend() {
+	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })
 }
 
 func (m *Manifests) find(kind, name string) *unstructured.Unstructured {

@@ -35,7 +35,7 @@ func TestRunnersWriteToAPrometheus(t *testing.T) {
 	}
 }
 
-// Wherever a Prometheus is, the policies let the runners out to it.
+// The policies let runners reach a Prometheus at any address.
 func TestPoliciesLetRunnersOut(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "aws", "scale", "k3s"} {
@@ -43,7 +43,8 @@ func TestPoliciesLetRunnersOut(t *testing.T) {
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(buildOverlay(t, name).find("NetworkPolicy", "runner").Object, &policy))
 		require.Len(t, policy.Spec.Egress, 1)
 		assert.Empty(t, policy.Spec.Egress[0].Ports, "any port")
-		require.Len(t, policy.Spec.Egress[0].To, 1)
+		require.Len(t, policy.Spec.Egress[0].To, 2)
 		assert.Equal(t, "0.0.0.0/0", policy.Spec.Egress[0].To[0].IPBlock.CIDR)
+		assert.Equal(t, "::/0", policy.Spec.Egress[0].To[1].IPBlock.CIDR)
 	}
 }

@@ -146,6 +146,31 @@ func TestAFreshBackendKeepsThePlansInterval(t *testing.T) {
 	assert.Empty(t, url, "there the service is somewhere else")
 }
 
+func TestARunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	before := len(m.Setup)
+	m.OmitBackend()
+	assert.Nil(t, m.find("Deployment", "backend"))
+	assert.Nil(t, m.find("Service", "backend"))
+	assert.NotNil(t, m.find("Deployment", "bucket"), "the run still needs a bucket")
+	assert.Less(t, len(m.Setup), before)
+}
+
+// The operator's default liveness probe kills a runner that has no CPU for 30 s.
+func TestRunnersHaveLenientProbes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, m *Manifests) {
+		for probe, least := range map[string]int64{"livenessProbe": 600, "readinessProbe": 600} {
+			p, found, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
+			require.NoError(t, err)
+			require.True(t, found, probe)
+			assert.Contains(t, p, "tcpSocket", probe)
+			assert.GreaterOrEqual(t, p["periodSeconds"].(int64)*p["failureThreshold"].(int64), least, probe)
+		}
+	})
+}
+
 func TestATestIDNamesObjects(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"20261121-010203", "a", "a-2"} {

@@ -66,7 +66,8 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
-// chooseBackend is the service that was named, or a fresh backend of the overlay, which would cut off another run.
+// chooseBackend sets the URL of the target: the one of the plan, or that of a restarted backend of the overlay. A restart
+// disconnects the streams of any other run, so it is refused if there is one.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan
@@ -80,6 +81,9 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 		if d.own = d.Plan.BackendURL != ""; !d.own {
 			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend of its own to soak")}
 		}
+	}
+	if !d.own {
+		d.manifests.OmitBackend()
 	}
 	others, err := d.client.Others(ctx, d.namespace)
 	if err == nil && d.own && len(others) > 0 {
