@@ -55,7 +55,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 // ciFlags are those of every command that ends with a verdict.
 func ciFlags(f *pflag.FlagSet, to *ci.To) {
 	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
-	f.StringVar(&to.JUnit, "junit", "", "file to write the criteria to in JUnit's format (docs/ci.md)")
+	f.StringVar(&to.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
 
 // profileHelp is of the flag that every suite has.
@@ -71,7 +71,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
 		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
-			"It is a soak, with its settings, its evidence and its criteria. Defaults are those of the profile full.\n" +
+			"It is a soak, with its settings, its evidence and its checks. Defaults are those of the profile full.\n" +
 			kind.Page.Doc + " says what is owed, and how it is judged.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,

@@ -102,7 +102,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 		return err
 	}
 	text := noVerdict(v)
-	if len(v.Criteria) > 0 { // else nothing was judged
+	if len(v.Checks) > 0 { // else nothing was judged
 		text = summary(v)
 	}
 	t.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
@@ -140,15 +140,15 @@ func harmless(text string) string {
 // name is what the checks of a run go by: the kind of run.
 func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// broken are the criteria that decided the verdict, if it is not a pass. Where none did, one stands for all reasons.
-func broken(v *verdict.Verdict) (out []verdict.Criterion) {
-	for _, c := range v.Criteria {
+// broken are the checks that decided the verdict, if it is not a pass. Where none did, one stands for all reasons.
+func broken(v *verdict.Verdict) (out []verdict.Check) {
+	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
 			out = append(out, c)
 		}
 	}
 	if len(out) == 0 && v.Verdict != verdict.Pass { // nothing was judged
-		out = append(out, verdict.Criterion{Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict), Invalid: v.Verdict == verdict.Invalid, Reasons: v.Reasons})
+		out = append(out, verdict.Check{ID: verdict.CheckVerdict, Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict), Severity: verdict.InconclusiveIf(v.Verdict == verdict.Invalid), Reasons: v.Reasons})
 	}
 	return out
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// judged is a verdict with a criterion of each kind.
+// judged is a verdict with a check of each kind.
 func judged(outcome verdict.Outcome) *verdict.Verdict {
 	v := &verdict.Verdict{
 		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
 		Reasons: []string{"1200 connections held to the end"}, Warnings: []string{"the load generator was saturated"},
-		Criteria: []verdict.Criterion{
+		Checks: []verdict.Check{
 			{Name: "connections dropped", Limit: "0", Actual: "0", Pass: true, Why: "a client that was cut off"},
-			{Name: "the load generator kept up", Limit: "yes", Actual: "no", Advisory: true, Reasons: []string{"the load generator was saturated"}},
+			{Name: "the load generator kept up", Limit: "yes", Actual: "no", Severity: verdict.SeverityWarning, Reasons: []string{"the load generator was saturated"}},
 		},
 	}
 	v.Layout.Title = "Soak"
 	if outcome == verdict.Fail {
-		v.Criteria = append(v.Criteria, verdict.Criterion{Name: "noops missed", Limit: "0", Actual: "2", Why: "a message that never came", Reasons: []string{
+		v.Checks = append(v.Checks, verdict.Check{Name: "noops missed", Limit: "0", Actual: "2", Why: "a message that never came", Reasons: []string{
 			"soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC", "soak-17 missed noop 9",
 		}})
 	}
 	if outcome == verdict.Invalid {
-		v.Criteria = append(v.Criteria, verdict.Criterion{Name: "all runners finished", Limit: "2", Actual: "1", Invalid: true, Reasons: []string{"runner 2 left no shard"}})
+		v.Checks = append(v.Checks, verdict.Check{Name: "all runners finished", Limit: "2", Actual: "1", Severity: verdict.SeverityInconclusive, Reasons: []string{"runner 2 left no shard"}})
 	}
 	if outcome != verdict.Pass {
-		v.Reasons = v.Criteria[2].Reasons
+		v.Reasons = v.Checks[2].Reasons
 	}
 	return v
 }
@@ -127,7 +127,7 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 		summary, outputs := onGitHub(t)
 		v := judged(verdict.Fail)
 		v.TestID, v.Warnings = evil, []string{evil}
-		v.Criteria = []verdict.Criterion{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
+		v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
 		var out strings.Builder
 		teller := Begin(To{GitHub: true}, &out)
 		fmt.Fprintln(&out, evil)
@@ -151,8 +151,8 @@ func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest /
 	summary, _ := onGitHub(t)
 	v := judged(verdict.Fail)
 	v.Reasons = []string{"the service sent \x1b]0;title\x07 and \u202e"}
-	for i := range v.Criteria {
-		v.Criteria[i].Name += "\x1b\u202e"
+	for i := range v.Checks {
+		v.Checks[i].Name += "\x1b\u202e"
 	}
 	teller := Begin(To{GitHub: true}, io.Discard)
 	teller.Judged(v, "")
@@ -166,7 +166,7 @@ func TestGitHubShowsTenOfAKind(t *testing.T) {
 	t.Parallel()
 	v := judged(verdict.Fail)
 	for i := range 15 {
-		v.Criteria = append(v.Criteria, verdict.Criterion{Name: fmt.Sprint("criterion ", i)})
+		v.Checks = append(v.Checks, verdict.Check{Name: fmt.Sprint("check ", i)})
 		v.Warnings = append(v.Warnings, fmt.Sprint("warning ", i))
 	}
 	all := annotations(v)
@@ -246,7 +246,7 @@ func parse(t *testing.T, path string) testSuite {
 	return all.Suites[0]
 }
 
-func TestJUnitHasACaseForEachCriterion(t *testing.T) {
+func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
@@ -274,7 +274,7 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 	const evil = "]]></failure><script>&amp;\"'\x00\x1b[31m\xff\n\ufffe<!-- é"
 	v := judged(verdict.Fail)
 	v.TestID, v.Plan.BackendURL = evil, evil
-	v.Criteria = []verdict.Criterion{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
+	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	teller := Begin(To{JUnit: file}, io.Discard)
 	teller.Judged(v, "")
@@ -290,7 +290,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	summary, outputs := onGitHub(t)
 	v, checked := judged(verdict.Pass), false
 	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
-	v.Criteria = append(v.Criteria, verdict.Criterion{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
+	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	var out strings.Builder
 	teller := Begin(To{GitHub: true, JUnit: file}, &out)

@@ -11,7 +11,7 @@ import (
 // mostAnnotations is how many of each kind GitHub shows of a step.
 const mostAnnotations = 10
 
-// annotations are workflow commands: an error for each criterion that decided the verdict, with its findings, or a notice
+// annotations are workflow commands: an error for each check that decided the verdict, with its findings, or a notice
 // of what passed, and the warnings.
 func annotations(v *verdict.Verdict) (out []string) {
 	word := name(v) + " " + v.Word()

@@ -51,7 +51,7 @@ type (
 	}
 )
 
-// junit writes a test case for each criterion. One that fails the run is a failure, one that makes it invalid an error;
+// junit writes a test case for each check. One that fails the run is a failure, one that makes it invalid an error;
 // one that is only a warning has passed, and says so; one that was not judged is skipped.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
@@ -64,11 +64,11 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 	if v.StartedUnix > 0 {
 		s.Timestamp = time.UnixMicro(int64(1e6 * v.StartedUnix)).UTC().Format("2006-01-02T15:04:05")
 	}
-	for _, c := range v.Criteria {
+	for _, c := range v.Checks {
 		s.add(c)
 	}
 	if s.Failures+s.Errors == 0 {
-		for _, c := range broken(v) { // no criterion says why
+		for _, c := range broken(v) { // no check says why
 			s.add(c)
 		}
 	}
@@ -80,7 +80,7 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 	return errors.Join(e.Encode(testSuites{Suites: []testSuite{s}}), e.Close())
 }
 
-func (s *testSuite) add(c verdict.Criterion) {
+func (s *testSuite) add(c verdict.Check) {
 	one, says := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
 	s.Tests++
 	switch c.State() {
@@ -101,8 +101,8 @@ func (s *testSuite) add(c verdict.Criterion) {
 	s.Cases = append(s.Cases, one)
 }
 
-// why is what broke a criterion, and what that means.
-func why(c verdict.Criterion) string {
+// why is what broke a check, and what that means.
+func why(c verdict.Check) string {
 	sentences := c.Sentences()
 	if c.Why != "" {
 		sentences = append(slices.Clip(sentences), c.Why)

@@ -100,7 +100,7 @@ func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
 		{"without an answer for longer", 0, nil, 70 * tenth, 91 * tenth, Waiting},
 		{"ended as planned, refused within it", 2 * time.Second, []Instant{70 * tenth}, 0, 90 * tenth, Completed},
 		{"ended as planned, refused for longer", 2 * time.Second, []Instant{70 * tenth}, 0, 91 * tenth, Waiting},
-		{"ended as planned, not refused: another criterion has the limit", 2 * time.Second, nil, 0, 91 * tenth, Completed},
+		{"ended as planned, not refused: another check has the limit", 2 * time.Second, nil, 0, 91 * tenth, Completed},
 	} {
 		byBoth(t, c.name, func(t *testing.T, numbered bool) {
 			l := everySecond(&Config{MaxOutage: limit, Lifetime: c.lifetime}, numbered)

@@ -199,8 +199,8 @@ func TestSeries(t *testing.T) {
 func spoil(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL = text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
-	v.Criteria = []verdict.Criterion{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.Checks = []verdict.Check{{Name: text, Passes: 1}}
+	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
+	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
 	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{What: text}}}}

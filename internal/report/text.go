@@ -30,7 +30,7 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	out.printf("\n")
 	out.facts(facts(v))
 	out.printf("\n")
-	criteria(out, v.Criteria)
+	checks(out, v.Checks)
 	for i, r := range v.AllReasons() {
 		if i == 0 {
 			out.printf("\nAll reasons\n")
@@ -57,9 +57,9 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	return out.Flush()
 }
 
-// criteria sets the table of criteria; what does not fit its column goes on in the next line.
-func criteria(out printer, all []verdict.Criterion) {
-	name := len("criterion")
+// checks sets the table of checks; what does not fit its column goes on in the next line.
+func checks(out printer, all []verdict.Check) {
+	name := len("check")
 	for _, c := range all {
 		name = max(name, min(utf8.RuneCountInString(plain(c.Name)), nameWidth))
 	}
@@ -67,7 +67,7 @@ func criteria(out printer, all []verdict.Criterion) {
 		line := fmt.Sprintf("%-2s  %-*s  %-*s  %s", mark, name, cells[0], limitWidth, cells[1], cells[2])
 		out.printf("%s\n", strings.TrimRight(line, " "))
 	}
-	row("", "criterion", "limit", "actual")
+	row("", "check", "limit", "actual")
 	for _, c := range all {
 		first := plainMarks[Mark(c)]
 		names, limits, actuals := fold(c.Name, nameWidth, true), fold(c.Limit, limitWidth, true), fold(c.Actual, textWidth-name-limitWidth-8, true)
@@ -78,8 +78,8 @@ func criteria(out printer, all []verdict.Criterion) {
 	}
 }
 
-// Mark returns the mark of a criterion: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning, – not judged.
-func Mark(c verdict.Criterion) string { return marks[c.State()] }
+// Mark returns the mark of a check: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning, – not judged.
+func Mark(c verdict.Check) string { return marks[c.State()] }
 
 var marks = map[verdict.State]string{
 	verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",

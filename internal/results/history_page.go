@@ -145,7 +145,7 @@ func (h *History) banner() html.Banner {
 	return b
 }
 
-// marks are those of a run, as criteria have them.
+// marks are those of a run, as checks have them.
 var marks = map[string]string{string(verdict.Pass): "✓", connectionsOnly: "–", string(verdict.Fail): "✗", string(verdict.Invalid): "?", string(Unfinished): "…", string(Damaged): "!"}
 
 // runs are all runs, the newest first.

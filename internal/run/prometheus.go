@@ -16,7 +16,7 @@ import (
 const prometheusWithin = 15 * time.Second
 
 // askPrometheus puts what PROMETHEUS_URL knows of the run into the file of our own samples, which stay where it does not
-// answer or does not know the backend. They stay, too, where a criterion rests on them: Prometheus samples less often,
+// answer or does not know the backend. They stay, too, where a check rests on them: Prometheus samples less often,
 // counts no requests, and may watch another service than the one that was started here.
 func (s *session) askPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")

@@ -41,7 +41,7 @@ func (m *Merged) checkOverlap() {
 }
 
 // checkShared compares the time in which all runners ran with the plan. A runner that ended early counts as if it
-// had run for the planned time: a service that cuts its streams off fails, by other criteria.
+// had run for the planned time: a service that cuts its streams off fails, by other checks.
 func (m *Merged) checkShared(last *Runner) {
 	planned := m.Plan.Hold()
 	first, shared := last, time.Duration(math.MaxInt64)

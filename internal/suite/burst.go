@@ -57,11 +57,11 @@ func assessBurst(r *Run) verdict.Assessment {
 	tried := limits.Try(levels)
 	breaking, sum := FindBreaking(tried), total(all)
 	a := verdict.Assessment{
-		Facts:    append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
-		Criteria: []verdict.Criterion{rightAnswers(sum, all), healthCriterion(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
-		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health)},
-		Metrics:  []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:   []string{breaking.Summary(atOnce) + "; the service was well after each"},
+		Facts:   append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
+		Checks:  []verdict.Check{rightAnswers(sum, all), healthCheck(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
+		Tables:  []verdict.Table{burstTable(r, limits, bursts, levels, health)},
+		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
+		Passed:  []string{breaking.Summary(atOnce) + "; the service was well after each"},
 	}
 	shown := append(bursts, of(all, kindSequence)...)
 	r.report(&a, all, shown, sum, breaking.recommendations(atOnce))
@@ -71,10 +71,10 @@ func assessBurst(r *Run) verdict.Assessment {
 	return a
 }
 
-// healthCriterion fails where a service does not answer when a burst is over.
-func healthCriterion(all []StageResult) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "well after each burst", Limit: "always", Why: "a burst may be refused in part, but the service has to survive it",
+// healthCheck fails where a service does not answer when a burst is over.
+func healthCheck(all []StageResult) verdict.Check {
+	c := verdict.Check{
+		ID: CheckHealth, Name: "well after each burst", Limit: "always", Why: "a burst may be refused in part, but the service has to survive it",
 	}
 	checks, unwell := of(all, kindHealth), 0
 	for _, st := range checks {

@@ -48,9 +48,9 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Passed:  []string{b.Summary(streamsUnit)},
 		Tables:  []verdict.Table{stepTable(steps), b.recommendations(streamsUnit), stepResources(r, steps)},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
-		Criteria: slices.Concat(
-			[]verdict.Criterion{everyStream(m), first, b.enough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), climbExplained(m, b, steps)},
-			streams.AtAnyLoad(), []verdict.Criterion{keptUp("at every step", " "+streamsUnit, tried)}),
+		Checks: slices.Concat(
+			[]verdict.Check{everyStream(m), first, b.enough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), climbExplained(m, b, steps)},
+			streams.AtAnyLoad(), []verdict.Check{keptUp("at every step", " "+streamsUnit, tried)}),
 	}
 }
 
@@ -69,9 +69,9 @@ func (r *Run) begun() *shard.Merged {
 }
 
 // endedWhenAsked fails a service that goes on with a sustained stream when it is asked to end it.
-func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
+func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
+	c := verdict.Check{
+		ID: CheckEnded, Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
 	}
 	if b.Sustained == 0 {
 		return c.NotJudged("no step was sustained")
@@ -90,11 +90,11 @@ func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdi
 }
 
 // climbExplained makes a run invalid whose climb ended before the ceiling, though no step was bad.
-func climbExplained(m *shard.Merged, b Breaking, steps []step) verdict.Criterion {
+func climbExplained(m *shard.Merged, b Breaking, steps []step) verdict.Check {
 	stages := stagesOf(m)
-	return verdict.Criterion{
-		Name: "the climb ended for a reason", Limit: "a breaking point, or the ceiling", Actual: fmt.Sprintf("%d of %d steps", len(steps), len(stages)),
-		Pass: b.Failed > 0 || len(steps) == len(stages), Invalid: true, Why: "what was not tried is not known to break",
+	return verdict.Check{
+		ID: CheckClimb, Name: "the climb ended for a reason", Limit: "a breaking point, or the ceiling", Actual: fmt.Sprintf("%d of %d steps", len(steps), len(stages)),
+		Pass: b.Failed > 0 || len(steps) == len(stages), Severity: verdict.SeverityInconclusive, Why: "what was not tried is not known to break",
 	}
 }
 

@@ -35,15 +35,15 @@ func assessChurn(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{
 			{Name: "lifetimes", Value: fmt.Sprintf("%s connections, %s at a time, %v s each on average", format.Thousands(planned), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
 		}, streamFacts(streams, m)...),
-		Passed:   []string{fmt.Sprintf("%s connections came and went, %s of %s noops received", format.Thousands(planned), format.Thousands(streams.Messages.Received), format.Thousands(streams.Messages.Expected))},
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, streams.Faults(), streams.Agreement()),
-		Tables:   []verdict.Table{lifetimeTable(m, streams)},
+		Passed: []string{fmt.Sprintf("%s connections came and went, %s of %s noops received", format.Thousands(planned), format.Thousands(streams.Messages.Received), format.Thousands(streams.Messages.Expected))},
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, streams.Faults(), streams.Agreement()),
+		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
 			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: streams.LatenessMS.P99},
 		},
 	}
 	if leak, table, ok := leaks(r, m, planned); ok {
-		a.Criteria, a.Tables = append(a.Criteria, leak), append(a.Tables, table)
+		a.Checks, a.Tables = append(a.Checks, leak), append(a.Tables, table)
 		a.Passed[0] += ", nothing leaked"
 	}
 	if seconds := r.number("SECONDS"); seconds > 0 {
@@ -90,13 +90,13 @@ const (
 
 // leaks compares what the backend uses late in the run with what it uses early, both while all streams are open. It is
 // not ok if the backend does not report its usage.
-func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Criterion, t verdict.Table, ok bool) {
+func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	early, some := most(r.Samples, m, .2, .4)
 	late, more := most(r.Samples, m, .6, .9)
 	if !some || !more {
 		return c, t, false
 	}
-	c = verdict.Criterion{Name: "nothing leaks", Limit: "no growth", Why: "what is left of each connection adds up until the service falls over"}
+	c = verdict.Check{ID: CheckLeaks, Name: "nothing leaks", Limit: "no growth", Why: "what is left of each connection adds up until the service falls over"}
 	grew := func(what string, from, to, more int) {
 		if to > from+more {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", what, from, to, more))

@@ -154,7 +154,7 @@ func assessCompare(r *Run) verdict.Assessment {
 			{Name: "winner", Value: peaks.Sentence()},
 			{Name: "deploy", Value: choice + ": " + why},
 		},
-		Criteria: append([]verdict.Criterion{
+		Checks: append([]verdict.Check{
 			rightAnswers(sum, every), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
 		}, r.accounted(every)...),
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
@@ -184,17 +184,17 @@ func atPeak(s Side) string {
 
 // everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
 // which it was.
-func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
+func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	named := slices.Sorted(maps.Keys(q.Servers))
-	c := verdict.Criterion{
-		Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
+	c := verdict.Check{
+		ID: CheckServers, Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
 		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
 	}
 	switch {
 	case len(named) < size && len(named) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, few(named))}
 	case len(named) > size:
-		c.Invalid = true
+		c.Severity = verdict.SeverityInconclusive
 		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), few(named), size)}
 	}
 	for _, st := range levels {

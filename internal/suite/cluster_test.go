@@ -177,7 +177,7 @@ func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "Level by level").Rows[0][6], "not known")
 	require.Equal(t, "not known", table(v, "Single").Rows[0][6])
-	for _, c := range v.Criteria {
+	for _, c := range v.Checks {
 		if c.Name == "the generator was not the limit" {
 			require.Equal(t, "not known at 2 of 2", c.Actual)
 			require.False(t, c.Pass)

@@ -31,7 +31,7 @@ func assessFanout(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
 	a := verdict.Assessment{
 		Streams: streams, Facts: streamFacts(streams, m),
-		Criteria: append(append([]verdict.Criterion{everyStream(m)}, deliveries(m)...), slices.Concat(streams.Faults(), streams.Agreement())...),
+		Checks: append(append([]verdict.Check{everyStream(m)}, deliveries(m)...), slices.Concat(streams.Faults(), streams.Agreement())...),
 	}
 	t := verdict.Table{
 		Title: "Broadcasts",
@@ -69,7 +69,7 @@ func assessFanout(r *Run) verdict.Assessment {
 
 // deliveries ask that each broadcast came to each subscriber, once, and nothing else did: one who got
 // it twice does not stand for one who never did.
-func deliveries(m *shard.Merged) []verdict.Criterion {
+func deliveries(m *shard.Merged) []verdict.Check {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {
 			sum += metric.Sum
@@ -77,9 +77,9 @@ func deliveries(m *shard.Merged) []verdict.Criterion {
 		return sum
 	}
 	due, arrived, overdue, short := total("fanout_due"), total("fanout_arrived"), total("fanout_overdue"), total("fanout_short")
-	all := verdict.Criterion{
-		Name: "broadcasts are everywhere", Limit: count(due), Actual: count(arrived), Pass: due > 0 && arrived == due && short == 0,
-		Invalid: due == 0, Why: "a message to all has to reach all",
+	all := verdict.Check{
+		ID: CheckDelivered, Name: "broadcasts are everywhere", Limit: count(due), Actual: count(arrived), Pass: due > 0 && arrived == due && short == 0,
+		Severity: verdict.InconclusiveIf(due == 0), Why: "a message to all has to reach all",
 	}
 	if short > 0 {
 		all.Reasons = append(all.Reasons, fmt.Sprintf("of %s broadcasts the server itself says that it did not put them on every stream", count(short)))
@@ -87,9 +87,9 @@ func deliveries(m *shard.Merged) []verdict.Criterion {
 	if arrived != due {
 		all.Reasons = append(all.Reasons, fmt.Sprintf("%s of %s deliveries arrived in time, %s came later", count(arrived), count(due), count(overdue)))
 	}
-	none := func(name, what, why, counter string) verdict.Criterion {
+	none := func(id verdict.CheckID, name, what, why, counter string) verdict.Check {
 		n := total(counter)
-		c := verdict.Criterion{Name: name, Limit: "0", Actual: count(n), Pass: n == 0, Why: why}
+		c := verdict.Check{ID: id, Name: name, Limit: "0", Actual: count(n), Pass: n == 0, Why: why}
 		if n > 0 {
 			c.Reasons = []string{count(n) + " " + what}
 		} else if arrived == 0 {
@@ -97,12 +97,12 @@ func deliveries(m *shard.Merged) []verdict.Criterion {
 		}
 		return c
 	}
-	timed := none("deliveries without a send time", "deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ", "how long they took is not known", "fanout_untimed")
-	timed.Invalid = true
-	return []verdict.Criterion{
+	timed := none(CheckTimed, "deliveries without a send time", "deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ", "how long they took is not known", "fanout_untimed")
+	timed.Severity = verdict.SeverityInconclusive
+	return []verdict.Check{
 		all,
-		none("broadcasts doubled", "deliveries were of a broadcast that the subscriber already had", "a message that came twice", "fanout_twice"),
-		none("strange broadcasts", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else", "a message whose content was changed", "fanout_strange"),
+		none(CheckDeliveredOnce, "broadcasts doubled", "deliveries were of a broadcast that the subscriber already had", "a message that came twice", "fanout_twice"),
+		none(CheckIntact, "strange broadcasts", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else", "a message whose content was changed", "fanout_strange"),
 		timed,
 	}
 }

@@ -46,15 +46,15 @@ func assessHandshake(r *Run) verdict.Assessment {
 		},
 		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
 	}
-	a.Criteria = append([]verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
+	a.Checks = append([]verdict.Check{allMade(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
-		a.Criteria = append(a.Criteria, heldToTheEnd(m))
-		a.Criteria = append(a.Criteria, heldAtATime(m, stages[0])...)
+		a.Checks = append(a.Checks, heldToTheEnd(m))
+		a.Checks = append(a.Checks, heldAtATime(m, stages[0])...)
 		held := r.heldMemory(m, stages[0])
 		memory, a.Metrics = held.table(), held.metrics()
 	}
-	a.Criteria = append(a.Criteria, flat...)
+	a.Checks = append(a.Checks, flat...)
 	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages), bytesTable(m, stages)}
 	if len(sum.Codes) > 0 {
 		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", inWords))
@@ -69,11 +69,11 @@ func assessHandshake(r *Run) verdict.Assessment {
 	return a
 }
 
-// fastEnough returns the criteria for the rate and the mean time at each scale, if they have limits. If the generator was
+// fastEnough returns the checks for the rate and the mean time at each scale, if they have limits. If the generator was
 // saturated, they make the run invalid instead of a fail.
-func (r *Run) fastEnough(stages []StageResult) (out []verdict.Criterion) {
-	compare := func(name, limit, why string, value func(StageResult) string, kept func(StageResult) bool) {
-		c := verdict.Criterion{Name: name, Limit: limit, Actual: "kept at each scale", Pass: true, Why: why}
+func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
+	compare := func(id verdict.CheckID, name, limit, why string, value func(StageResult) string, kept func(StageResult) bool) {
+		c := verdict.Check{ID: id, Name: name, Limit: limit, Actual: "kept at each scale", Pass: true, Why: why}
 		saturated := false
 		for _, st := range stages {
 			if kept(st) {
@@ -92,11 +92,11 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Criterion) {
 		out = append(out, c)
 	}
 	if least := r.number("MIN_RATE"); least > 0 {
-		compare("connections per second", "at least "+count(least), "a reconnect storm lasts as long as its handshakes",
+		compare(CheckRate, "connections per second", "at least "+count(least), "a reconnect storm lasts as long as its handshakes",
 			func(st StageResult) string { return count(st.PerSecond()) + "/s" }, func(st StageResult) bool { return st.PerSecond() >= least })
 	}
 	if most := r.number("MAX_MEAN_MS"); most > 0 {
-		compare("mean time of a connection", "at most "+ms(most), "users wait that long to connect",
+		compare(CheckMean, "mean time of a connection", "at most "+ms(most), "users wait that long to connect",
 			func(st StageResult) string { return ms(st.Mean()) }, func(st StageResult) bool { return st.OK.Count() > 0 && st.Mean() <= most })
 	}
 	return out
@@ -112,22 +112,22 @@ func rate(r *Run, sum Total) string {
 }
 
 // allMade makes a run invalid that did not come to its end: MAX_SECONDS was over, say.
-func allMade(stages []StageResult) verdict.Criterion {
+func allMade(stages []StageResult) verdict.Check {
 	var planned, made int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
 		made += st.Total()
 	}
-	return verdict.Criterion{
-		Name: "connections tried", Limit: format.Thousands(planned), Actual: format.Thousands(made), Pass: made == planned && planned > 0, Invalid: true,
+	return verdict.Check{
+		ID: CheckTried, Name: "connections tried", Limit: format.Thousands(planned), Actual: format.Thousands(made), Pass: made == planned && planned > 0, Severity: verdict.SeverityInconclusive,
 		Why: "a scale that was cut short proves nothing",
 	}
 }
 
-func failedShare(r *Run, stages []StageResult) verdict.Criterion {
+func failedShare(r *Run, stages []StageResult) verdict.Check {
 	limit := r.number("MAX_FAILED_PERCENT") / 100
-	c := verdict.Criterion{
-		Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
+	c := verdict.Check{
+		ID: CheckFailed, Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
 	}
 	if len(stages) == 0 {
 		return c.NotJudged("no connection was tried")
@@ -149,9 +149,9 @@ var strangers = []string{"without a certificate", "with a foreign certificate", 
 
 // strangersRefused reads what the script checks before and throughout the load. It checks only what the server told:
 // an answer lets a stranger in, an alert or a refusing status does not.
-func strangersRefused(m *shard.Merged) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "strangers are refused", Limit: "each attempt, before and during the load", Pass: true,
+func strangersRefused(m *shard.Merged) verdict.Check {
+	c := verdict.Check{
+		ID: CheckStrangers, Name: "strangers are refused", Limit: "each attempt, before and during the load", Pass: true,
 		Why: "the server must accept no untrusted certificate",
 	}
 	var attempts int64
@@ -161,14 +161,14 @@ func strangersRefused(m *shard.Merged) verdict.Criterion {
 		answered, ends := stranger(m, how)
 		switch {
 		case fails > 0 && answered:
-			c.Pass, c.Invalid, c.Actual = false, false, "let in"
+			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
 			c.Reasons = append(c.Reasons, fmt.Sprintf("a client %s got an answer: %s of %s attempts", how, format.Thousands(fails), format.Thousands(passes+fails)))
 			return c // one accepted stranger decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
-			c.Pass, c.Invalid, c.Actual = false, true, "not told"
+			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not told"
 			c.Reasons = append(c.Reasons, fmt.Sprintf("nobody knows whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
 		case passes == 0:
-			c.Pass, c.Invalid, c.Actual = false, true, "not tried"
+			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not tried"
 		}
 	}
 	if c.Pass {
@@ -195,17 +195,17 @@ func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
 	return answered, ends
 }
 
-func heldToTheEnd(m *shard.Merged) verdict.Criterion {
+func heldToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := checked(m, "held to the end")
-	return verdict.Criterion{
-		Name: "connections held to the end", Limit: format.Thousands(passes + fails), Actual: format.Thousands(passes), Pass: fails == 0 && passes > 0,
+	return verdict.Check{
+		ID: verdict.CheckHeld, Name: "connections held to the end", Limit: format.Thousands(passes + fails), Actual: format.Thousands(passes), Pass: fails == 0 && passes > 0,
 		Why: "each is asked again and again, and has to answer on the same connection",
 	}
 }
 
 // heldAtATime makes a run invalid in which the first worker let its connections go before the last one had opened all of its own:
 // so many were never open at a time.
-func heldAtATime(m *shard.Merged, st StageResult) []verdict.Criterion {
+func heldAtATime(m *shard.Merged, st StageResult) []verdict.Check {
 	let := sumsByStage(m, "handshake_released")[st.Name]
 	if let.Count == 0 || st.OK.Count() == 0 {
 		return nil
@@ -217,8 +217,8 @@ func heldAtATime(m *shard.Merged, st StageResult) []verdict.Criterion {
 		}
 	}
 	all := time.Duration(let.FirstUS-last) * time.Microsecond
-	c := verdict.Criterion{
-		Name: "all held at a time", Limit: "for a while", Actual: format.Duration(all), Pass: all > 0, Invalid: true,
+	c := verdict.Check{
+		ID: CheckHeldAtOnce, Name: "all held at a time", Limit: "for a while", Actual: format.Duration(all), Pass: all > 0, Severity: verdict.SeverityInconclusive,
 		Why: "connections that are gone before the others come load nobody",
 	}
 	if !c.Pass {
@@ -226,7 +226,7 @@ func heldAtATime(m *shard.Merged, st StageResult) []verdict.Criterion {
 		c.Reasons = []string{fmt.Sprintf("the first connections were let go %s before the last one was open, so they were never all held at a time: raise HOLD_SECONDS by that much, or ask for less",
 			format.Duration(-all))}
 	}
-	return []verdict.Criterion{c}
+	return []verdict.Check{c}
 }
 
 func checked(m *shard.Merged, name string) (passes, fails int64) {

@@ -19,7 +19,7 @@ const (
 
 // memoryByScale is what runner and backend took at each scale. Memory is flat when the last scale
 // takes hardly more than the first, though it has many times the connections.
-func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Criterion) {
+func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
 	t = verdict.Table{Title: "Memory by scale", Note: "the most during each scale", Columns: []string{"connections", "runners", "backend"}}
 	var runners, backend []uint64
 	for _, st := range stages {
@@ -39,8 +39,8 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 			continue // it does not show it, or the scale was shorter than a sample
 		}
 		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
-		flat = append(flat, verdict.Criterion{
-			Name: p.name, Limit: "at most " + format.Bytes(limit), Actual: format.Bytes(p.rss[last]), Pass: p.rss[last] <= limit,
+		flat = append(flat, verdict.Check{
+			ID: CheckMemory, Name: p.name, Limit: "at most " + format.Bytes(limit), Actual: format.Bytes(p.rss[last]), Pass: p.rss[last] <= limit,
 			Why: "what is kept of each connection adds up",
 		})
 	}

@@ -42,8 +42,8 @@ func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	return verdict.StreamsOf(&held, r.Server, r.OneHost)
 }
 
-// faultsOf are the criteria for held streams, whose limit of late ones is a setting of its own.
-func faultsOf(held *verdict.Streams) []verdict.Criterion {
+// faultsOf are the checks for held streams, whose limit of late ones is a setting of its own.
+func faultsOf(held *verdict.Streams) []verdict.Check {
 	all := held.Faults()
 	for _, c := range all {
 		for i, text := range c.Reasons {
@@ -64,15 +64,15 @@ func noCounter(gauge, of string) string {
 }
 
 // lost says that a stream was lost and came back: no client cut it, and no service ended it on purpose. Where one does that, other
-// criteria know which streams it cut too early; a proxy may do it without an end that is in order.
+// checks know which streams it cut too early; a proxy may do it without an end that is in order.
 func (r *Run) lost(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
 // kept says that none of the held streams was lost, also where clients come back: they were to notice nothing.
-func (r *Run) kept(held *verdict.Streams) verdict.Criterion {
-	c := verdict.Criterion{Name: "held streams lost", Limit: "0", Why: "who did nothing must not pay for the others"}
+func (r *Run) kept(held *verdict.Streams) verdict.Check {
+	c := verdict.Check{ID: CheckBystanders, Name: "held streams lost", Limit: "0", Why: "who did nothing must not pay for the others"}
 	if held.Connections.Opened == 0 {
 		return c.NotJudged("no stream was opened")
 	}
@@ -93,8 +93,8 @@ func (r *Run) kept(held *verdict.Streams) verdict.Criterion {
 
 // allOf takes a pass back where not all the clients were treated as planned: nothing was tested then. rest ends
 // the sentence "only 3 of 5 …".
-func allOf(name string, treated, planned int, why, rest string) verdict.Criterion {
-	c := verdict.Criterion{Name: name, Limit: format.Thousands(planned), Actual: format.Thousands(treated), Pass: treated == planned && planned > 0, Why: why}
+func allOf(id verdict.CheckID, name string, treated, planned int, why, rest string) verdict.Check {
+	c := verdict.Check{ID: id, Name: name, Limit: format.Thousands(planned), Actual: format.Thousands(treated), Pass: treated == planned && planned > 0, Why: why}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("only %s of %s %s", c.Actual, c.Limit, rest)}
 	}

@@ -192,13 +192,13 @@ func (b Breaking) facts(unit, burst string) []verdict.Fact {
 }
 
 // firstGood asks that the lowest load is sustained: without that there is nothing to compare with.
-func firstGood(name string, rising []Tried) verdict.Criterion {
-	c := verdict.Criterion{Name: name, Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point"}
+func firstGood(name string, rising []Tried) verdict.Check {
+	c := verdict.Check{ID: CheckLowest, Name: name, Limit: "good", Actual: "there was none", Severity: verdict.SeverityInconclusive, Why: "what breaks at once has no breaking point"}
 	if len(rising) == 0 {
 		return c
 	}
 	first := rising[0]
-	c.Actual, c.Pass, c.Invalid = string(first.Status), first.Status == Good, first.Status == ByGenerator
+	c.Actual, c.Pass, c.Severity = string(first.Status), first.Status == Good, verdict.InconclusiveIf(first.Status == ByGenerator)
 	switch first.Status {
 	case Bad:
 		c.Reasons = []string{"the lowest load was not sustained: " + first.Why}
@@ -209,10 +209,11 @@ func firstGood(name string, rising []Tried) verdict.Criterion {
 }
 
 // enough compares what was sustained with the least that a setting asks for.
-func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
+func (b Breaking) enough(r *Run, setting, name string) verdict.Check {
 	least := r.number(setting)
-	c := verdict.Criterion{
-		Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Invalid: b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed, Why: "what is planned with has to be sustained",
+	c := verdict.Check{
+		ID: CheckSustained, Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Severity: verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed),
+		Why: "what is planned with has to be sustained",
 	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)
@@ -220,16 +221,16 @@ func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 	if b.Status == NoMore {
 		c.Actual += " at first"
 		if least > 0 && c.Pass {
-			c.Pass, c.Invalid = false, least < b.Sustained // which nobody has tried again
+			c.Pass, c.Severity = false, verdict.InconclusiveIf(least < b.Sustained) // which nobody has tried again
 		}
 	}
 	return c
 }
 
 // keptUp is advisory: loads at which the load generator was saturated are not held against the service.
-func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Advisory: true, Why: "a saturated load generator must not be read as a slow server",
+func keptUp(limit, unit string, tried []Tried) verdict.Check {
+	c := verdict.Check{
+		ID: verdict.CheckGenerator, Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Severity: verdict.SeverityWarning, Why: "a saturated load generator must not be read as a slow server",
 	}
 	var at []string
 	for _, v := range tried {

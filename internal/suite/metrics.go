@@ -17,7 +17,7 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	out := []verdict.Metric{fault("failed verdict", uint64(failed))}
 	kind, err := Of(v.Plan)
 	// A suite may hold no streams, or load them to their breaking point.
-	if err == nil && kind.Plan.Known || slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == v.Service.Noun()+"s missed" }) {
+	if err == nil && kind.Plan.Known || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Messages.Each() {
 			if n.Fault && v.Service.Counted() {

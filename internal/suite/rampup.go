@@ -100,11 +100,11 @@ func assessRampup(r *Run) verdict.Assessment {
 		bytes += st.Bytes
 	}
 	a := verdict.Assessment{
-		Facts:    append([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}}, breaking.facts(perSecond, "in bursts")...),
-		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"), keptUp("at every load", "", tried)},
-		Tables:   []verdict.Table{stageTable(limits, stages, levels)},
-		Metrics:  []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:   []string{breaking.Summary(perSecond)},
+		Facts:   append([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}}, breaking.facts(perSecond, "in bursts")...),
+		Checks:  []verdict.Check{rightAnswers(sum, all), firstGood("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"), keptUp("at every load", "", tried)},
+		Tables:  []verdict.Table{stageTable(limits, stages, levels)},
+		Metrics: []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
+		Passed:  []string{breaking.Summary(perSecond)},
 	}
 	if breaking.Status == NoMore {
 		a.Passed = []string{"breaking point " + breaking.Sentence(perSecond)}

@@ -25,17 +25,17 @@ func unrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// rightAnswers returns the criterion that fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up.
-// q holds the requests that the other criteria count.
-func rightAnswers(q Total, all []StageResult) verdict.Criterion {
+// rightAnswers returns the check that fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up.
+// q holds the requests that the other checks count.
+func rightAnswers(q Total, all []StageResult) verdict.Check {
 	sum := total(all)
 	wrong, more := sum.wrongAnswers(), unrequested(all)
-	c := verdict.Criterion{
-		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong+more == 0 && q.Total() > 0,
+	c := verdict.Check{
+		ID: CheckCorrect, Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong+more == 0 && q.Total() > 0,
 		Why: "clients act on wrong answers, and read unrequested bytes as the answer to their next request",
 	}
 	if q.Total() == 0 {
-		c.Actual, c.Invalid = "no request was made", true
+		c.Actual, c.Severity = "no request was made", verdict.SeverityInconclusive
 		return c
 	}
 	if sum.OK.Count() == 0 && wrong+more == 0 {
@@ -55,28 +55,28 @@ func rightAnswers(q Total, all []StageResult) verdict.Criterion {
 
 // accounted compares the count of the backends, where they are ours and started for this run, with
 // the runners'. What failed may or may not have reached them.
-func (r *Run) accounted(stages []StageResult) []verdict.Criterion {
+func (r *Run) accounted(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
 	served := clamp.Int64(r.Samples[len(r.Samples)-1].Served)
 	all := total(stages)
 	least := all.Total() - all.Failed.Count()
-	c := verdict.Criterion{
-		Name: "the server's own count", Limit: format.Thousands(all.Total()), Actual: format.Thousands(served), Pass: served >= least && served <= all.Total(),
-		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
+	c := verdict.Check{
+		ID: verdict.CheckOwnCount, Name: "the server's own count", Limit: format.Thousands(all.Total()), Actual: format.Thousands(served), Pass: served >= least && served <= all.Total(),
+		Severity: verdict.SeverityInconclusive, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
 	}
 	if !c.Pass && len(r.Failures)+len(r.Gone) > 0 { // which fail the run, and outrank a count that they disturbed
-		c.Advisory, c.Invalid = true, false
+		c.Severity = verdict.SeverityWarning
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends that still ran at the end, the runners account for %s: what a process counted is lost when it dies",
 			format.Thousands(served), format.Thousands(all.Total()))}
-		return []verdict.Criterion{c}
+		return []verdict.Check{c}
 	}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
 			format.Thousands(served), format.Thousands(all.Total()), format.Thousands(all.Failed.Count()))}
 	}
-	return []verdict.Criterion{c}
+	return []verdict.Check{c}
 }
 
 // report adds what every suite of requests says of the stages that it shows: how long answers took, what went wrong, and
@@ -88,7 +88,7 @@ func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total,
 	}
 	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
 	a.Facts = append(a.Facts, refusals(shown)...)
-	a.Criteria = append(a.Criteria, r.accounted(all)...)
+	a.Checks = append(a.Checks, r.accounted(all)...)
 	a.Tables = slices.Concat(a.Tables, endpointTables(shown), append([]verdict.Table{t}, firstByteTable(shown)...), failures(shown, sum), more, r.resourceTables(all, shown))
 }
 

@@ -44,8 +44,8 @@ func assessSlow(r *Run) verdict.Assessment {
 	s := r.slowed(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, faultsOf(held), held.Agreement(),
-			[]verdict.Criterion{r.kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, faultsOf(held), held.Agreement(),
+			[]verdict.Check{r.kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
 			{Name: "of these", Value: s.fate()},
@@ -180,15 +180,15 @@ func (s *slowness) fate() string {
 	return strings.Join(out, "; ")
 }
 
-func (s *slowness) all() verdict.Criterion {
-	return allOf("clients are slow", s.begun, s.planned, "who reads fills no buffer",
+func (s *slowness) all() verdict.Check {
+	return allOf(CheckSlow, "clients are slow", s.begun, s.planned, "who reads fills no buffer",
 		"clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
 
 // volume is a fault where the service took some messages and others not: one that takes none has no broadcasts.
-func (s *slowness) volume() verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "messages taken by the service", Limit: format.Thousands(s.taken + s.untaken), Actual: format.Thousands(s.taken), Pass: s.taken > 0 && s.untaken == 0,
+func (s *slowness) volume() verdict.Check {
+	c := verdict.Check{
+		ID: verdict.CheckConfirmed, Name: "messages taken by the service", Limit: format.Thousands(s.taken + s.untaken), Actual: format.Thousands(s.taken), Pass: s.taken > 0 && s.untaken == 0,
 		Why: "who publishes must not wait for who does not read",
 	}
 	switch {
@@ -206,9 +206,9 @@ func (s *slowness) volume() verdict.Criterion {
 }
 
 // wereFilled takes a pass back where nothing was tested.
-func (s *slowness) wereFilled(r *Run) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "slow streams that fell behind", Limit: format.Thousands(s.begun), Actual: format.Thousands(s.filled), Pass: s.filled == s.begun,
+func (s *slowness) wereFilled(r *Run) verdict.Check {
+	c := verdict.Check{
+		ID: CheckFilled, Name: "slow streams that fell behind", Limit: format.Thousands(s.begun), Actual: format.Thousands(s.filled), Pass: s.filled == s.begun,
 		Why: "buffers of the kernels hide that nobody reads",
 	}
 	if !c.Pass {
@@ -219,27 +219,27 @@ func (s *slowness) wereFilled(r *Run) verdict.Criterion {
 }
 
 // delivered is of broadcasts: where the run publishes, "messages missed" says the same.
-func (s *slowness) delivered() []verdict.Criterion {
+func (s *slowness) delivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
 	}
-	c := verdict.Criterion{
-		Name: "large messages on the other streams", Limit: format.Thousands(s.due), Actual: format.Thousands(s.arrived), Pass: s.arrived >= s.due,
+	c := verdict.Check{
+		ID: CheckDelivered, Name: "large messages on the other streams", Limit: format.Thousands(s.due), Actual: format.Thousands(s.arrived), Pass: s.arrived >= s.due,
 		Why: "who reads must not pay for who does not",
 	}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s of %s large messages did not come to streams that were read", format.Thousands(s.due-s.arrived), format.Thousands(s.due))}
 	}
-	once := verdict.Criterion{Name: "large messages again or out of order", Limit: "0", Actual: format.Thousands(s.again), Pass: s.again == 0, Why: "a message that came twice"}
+	once := verdict.Check{ID: CheckDeliveredOnce, Name: "large messages again or out of order", Limit: "0", Actual: format.Thousands(s.again), Pass: s.again == 0, Why: "a message that came twice"}
 	if !once.Pass {
 		once.Reasons = []string{fmt.Sprintf("%s to streams that were read once more, or behind a later one", format.Plural(s.again, "large message came", "large messages came"))}
 	}
-	return []verdict.Criterion{c, once}
+	return []verdict.Check{c, once}
 }
 
 // policy judges what the service does with slow streams, where a setting says what it should do.
-func (s *slowness) policy(r *Run) []verdict.Criterion {
-	c := verdict.Criterion{Name: "slow streams cut", Actual: format.Thousands(s.cuts())}
+func (s *slowness) policy(r *Run) []verdict.Check {
+	c := verdict.Check{ID: CheckSlowClosed, Name: "slow streams cut", Actual: format.Thousands(s.cuts())}
 	switch r.number("CUT_SLOW") {
 	case 1:
 		c.Limit, c.Pass, c.Why = "all "+format.Thousands(s.begun), s.cuts() == s.begun, "a client that never reads must not be kept for ever"
@@ -253,7 +253,7 @@ func (s *slowness) policy(r *Run) []verdict.Criterion {
 	if c.Pass {
 		c.Reasons = nil
 	}
-	return []verdict.Criterion{c}
+	return []verdict.Check{c}
 }
 
 // why says how slow streams ended.

@@ -65,27 +65,27 @@ func (m *memory) String() string {
 }
 
 // growth judges the memory, where a setting limits it.
-func (s *slowness) growth(r *Run) []verdict.Criterion {
+func (s *slowness) growth(r *Run) []verdict.Check {
 	limit := r.number("MAX_GROWTH")
 	if limit < 0 {
 		return nil
 	}
-	c := verdict.Criterion{
-		Name: "memory grew by", Limit: fmt.Sprintf("at most %.0f MiB", limit), Actual: fmt.Sprintf("%.1f MiB", s.memory.peak), Pass: s.memory.known && s.memory.peak <= limit,
+	c := verdict.Check{
+		ID: CheckMemory, Name: "memory grew by", Limit: fmt.Sprintf("at most %.0f MiB", limit), Actual: fmt.Sprintf("%.1f MiB", s.memory.peak), Pass: s.memory.known && s.memory.peak <= limit,
 		Why: "a few clients that do not read must not bring the service down",
 	}
 	switch {
 	case s.memory.counter:
 		c.Actual, c.Reasons = "not known", []string{noCounter(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
-		return []verdict.Criterion{c.InDoubt()}
+		return []verdict.Check{c.InDoubt()}
 	case !s.memory.known:
 		c.Actual = "not known"
 		c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
-		return []verdict.Criterion{c.InDoubt()}
+		return []verdict.Check{c.InDoubt()}
 	case !c.Pass:
 		c.Reasons = []string{fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB", s.memory.peak, limit, s.memory.after)}
 	}
-	return []verdict.Criterion{c}
+	return []verdict.Check{c}
 }
 
 // table has a reading of each stretch, the last one always.

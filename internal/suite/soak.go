@@ -17,7 +17,7 @@ var soak = Suite{
 	Target:   Target{Streams: true},
 	Sampling: Sampling{Every: resources.Every, Optional: true},
 	Page: Page{Doc: "docs/math.md", Sections: []string{
-		"criteria", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
+		"checks", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	}},
 	Assess: assessSoak, Metrics: soakMetrics,
 }
@@ -26,8 +26,8 @@ func assessSoak(r *Run) verdict.Assessment {
 	s := r.streams()
 	return verdict.Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.Passed(),
-		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []verdict.Criterion{s.KeptUp()}, s.Agreement()),
-		Doubts:   []verdict.Criterion{s.Unnoticed()}, Tables: endTables(s.Ends),
+		Checks: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []verdict.Check{s.KeptUp()}, s.Agreement()),
+		Doubts: []verdict.Check{s.Unnoticed()}, Tables: endTables(s.Ends),
 	}
 }
 

@@ -36,47 +36,45 @@ func assessStorm(r *Run) verdict.Assessment {
 	held, storms := r.held(m, r.isHeld), r.storms(streams)
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
-		Tables:   []verdict.Table{stormTable(storms), r.queueTable(), r.cpuTable("storm", "runners", "")},
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
+		Tables: []verdict.Table{stormTable(storms), r.queueTable(), r.cpuTable("storm", "runners", "")},
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
-		a.Criteria = append(a.Criteria, s.stormed(), s.dialed(r), s.returned(), s.unrefused(), s.quick(r))
+		a.Checks = append(a.Checks, s.stormed(), s.dialed(r), s.returned(), s.unrefused(), s.quick(r))
 		a.Passed = append(a.Passed, fmt.Sprintf("%s: all %s streams came back within %s", s.Title, format.Thousands(s.dropped), s.after(1)))
 		a.Tables[2].Rows = append(a.Tables[2].Rows, s.machine.row(s.Title))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
 	}
 	if len(storms) > 0 {
-		a.Criteria = append(a.Criteria, storms[len(storms)-1].enough(r))
+		a.Checks = append(a.Checks, storms[len(storms)-1].enough(r))
 	}
 	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Messages.Late), m.Service.Noun())}), streamFacts(streams, m)...)
 	return a
 }
 
-// ofHeld are the criteria that the streams have to meet that were held: what they missed, and what was late.
-func ofHeld(held *verdict.Streams) (out []verdict.Criterion) {
+// ofHeld are the checks that the streams have to meet that were held: what they missed, and what was late.
+func ofHeld(held *verdict.Streams) (out []verdict.Check) {
 	for _, c := range faultsOf(held) {
-		if strings.HasSuffix(c.Name, missed) || strings.HasSuffix(c.Name, " late") {
-			c.Name, c.Why = "held streams: "+c.Name, "who did not leave must not notice that others come back"
+		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
+			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "who did not leave must not notice that others come back"
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-const missed = "s missed" // what the name of the criterion ends in
-
-// ofAll are the criteria for all streams. What those missed that were dropped is no fault where nobody can go on behind a
+// ofAll are the checks for all streams. What those missed that were dropped is no fault where nobody can go on behind a
 // message, because they have no numbers.
-func ofAll(streams *verdict.Streams) []verdict.Criterion {
+func ofAll(streams *verdict.Streams) []verdict.Check {
 	all := streams.Faults()
 	numbered := false // that one is missing is certain
 	for c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0
 	}
 	for i := range all {
-		if c := &all[i]; strings.HasSuffix(c.Name, missed) && !c.Pass && !numbered {
-			c.Advisory = true
+		if c := &all[i]; c.ID == verdict.CheckMissed && !c.Pass && !numbered {
+			c.Severity = verdict.SeverityWarning
 			c.Reasons = []string{fmt.Sprintf("%s were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", c.Actual)}
 		}
 	}
@@ -84,8 +82,8 @@ func ofAll(streams *verdict.Streams) []verdict.Criterion {
 }
 
 // stormed takes a pass back where not all streams were dropped, and together: that was no storm.
-func (s *stormStage) stormed() verdict.Criterion {
-	c := allOf(s.Title+": dropped at once", s.dropped, s.Requests, "a storm that did not blow proves nothing", "streams were dropped, the others were not open")
+func (s *stormStage) stormed() verdict.Check {
+	c := allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, "a storm that did not blow proves nothing", "streams were dropped, the others were not open")
 	for i, text := range c.Reasons {
 		c.Reasons[i] = s.Title + ": " + text
 	}
@@ -93,10 +91,10 @@ func (s *stormStage) stormed() verdict.Criterion {
 }
 
 // dialed takes a pass back where the load generator was too slow for a storm.
-func (s *stormStage) dialed(r *Run) verdict.Criterion {
+func (s *stormStage) dialed(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
-	c := verdict.Criterion{
-		Name: s.Title + ": the generator's own delay", Limit: "99 % within " + format.Duration(limit), Actual: "not known",
+	c := verdict.Check{
+		ID: CheckDialed, Name: s.Title + ": the generator's own delay", Limit: "99 % within " + format.Duration(limit), Actual: "not known",
 		Why: "connects that the generator holds back are no storm",
 	}
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.at) == 0 {
@@ -112,7 +110,7 @@ func (s *stormStage) dialed(r *Run) verdict.Criterion {
 	return c.InDoubt()
 }
 
-func (s *stormStage) returned() verdict.Criterion {
+func (s *stormStage) returned() verdict.Check {
 	within := time.Duration(s.Seconds * float64(time.Second))
 	late := 0
 	for _, at := range s.back {
@@ -121,8 +119,8 @@ func (s *stormStage) returned() verdict.Criterion {
 		}
 	}
 	gone := max(s.dropped-len(s.back), 0) + late
-	c := verdict.Criterion{
-		Name: s.Title + ": all are back", Limit: "within " + format.Duration(within), Actual: "within " + s.after(1), Pass: gone == 0 && s.beside == 0, Why: "after the storm everybody is served again",
+	c := verdict.Check{
+		ID: CheckReturned, Name: s.Title + ": all are back", Limit: "within " + format.Duration(within), Actual: "within " + s.after(1), Pass: gone == 0 && s.beside == 0, Why: "after the storm everybody is served again",
 	}
 	if gone > 0 {
 		c.Actual = format.Thousands(gone) + " are not"
@@ -136,9 +134,9 @@ func (s *stormStage) returned() verdict.Criterion {
 }
 
 // unrefused is advisory: to turn some away and take them later is a way through a storm.
-func (s *stormStage) unrefused() verdict.Criterion {
+func (s *stormStage) unrefused() verdict.Check {
 	n := s.refusals()
-	c := verdict.Criterion{Name: s.Title + ": attempts refused", Limit: "0", Actual: format.Thousands(n), Pass: n == 0, Advisory: true, Why: "who is refused comes again, and later"}
+	c := verdict.Check{ID: CheckUnrefused, Name: s.Title + ": attempts refused", Limit: "0", Actual: format.Thousands(n), Pass: n == 0, Severity: verdict.SeverityWarning, Why: "who is refused comes again, and later"}
 	if n > 0 {
 		c.Reasons = []string{s.Title + ": " + s.beforeRefusal()}
 	}
@@ -146,9 +144,9 @@ func (s *stormStage) unrefused() verdict.Criterion {
 }
 
 // quick is advisory, as what is slow depends on who waits.
-func (s *stormStage) quick(r *Run) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: s.Title + ": connects over " + ms(s.slowMS), Limit: "0", Actual: format.Thousands(s.slow), Pass: s.slow == 0, Advisory: true, Why: "a user waits for them",
+func (s *stormStage) quick(r *Run) verdict.Check {
+	c := verdict.Check{
+		ID: CheckQuick, Name: s.Title + ": connects over " + ms(s.slowMS), Limit: "0", Actual: format.Thousands(s.slow), Pass: s.slow == 0, Severity: verdict.SeverityWarning, Why: "a user waits for them",
 	}
 	if s.slow > 0 {
 		text := fmt.Sprintf("%s: %s of %s connects took over %s, the longest %s", s.Title, format.Thousands(s.slow), format.Thousands(s.connect.Count), ms(s.slowMS), ms(s.connect.Max))
@@ -161,10 +159,10 @@ func (s *stormStage) quick(r *Run) verdict.Criterion {
 }
 
 // enough compares the rate of the storm in which nobody waits with the least that a setting asks for.
-func (s *stormStage) enough(r *Run) verdict.Criterion {
+func (s *stormStage) enough(r *Run) verdict.Check {
 	least := r.number("MIN_RATE")
-	c := verdict.Criterion{
-		Name: "connects per second", Limit: "any", Actual: s.rateText(), Pass: s.rate() >= least, Why: "a slow service prolongs the outage of its clients",
+	c := verdict.Check{
+		ID: CheckRate, Name: "connects per second", Limit: "any", Actual: s.rateText(), Pass: s.rate() >= least, Why: "a slow service prolongs the outage of its clients",
 	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)

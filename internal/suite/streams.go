@@ -25,13 +25,13 @@ var streamSettings = []Setting{
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
 // everyStream makes a run invalid in which a planned stream was not observed.
-func everyStream(m *shard.Merged) verdict.Criterion {
+func everyStream(m *shard.Merged) verdict.Check {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {
 		problems = append(problems, "the script planned no stream")
 	}
-	c := verdict.Criterion{
-		Name: "every planned stream observed", Limit: count(float64(m.Plan.Connections)), Actual: "all", Pass: len(problems) == 0, Invalid: true,
+	c := verdict.Check{
+		ID: verdict.CheckObserved, Name: "every planned stream observed", Limit: count(float64(m.Plan.Connections)), Actual: "all", Pass: len(problems) == 0, Severity: verdict.SeverityInconclusive,
 		Why: "what was not observed proves nothing",
 	}
 	for _, problem := range problems {

@@ -88,7 +88,7 @@ const httpDoc = "docs/http-suites.md"
 
 // declaredSections are the sections of report.html for a script that declares its stages.
 var declaredSections = []string{
-	"criteria", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data",
+	"checks", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data",
 }
 
 // A Setting is an environment variable that the script reads; its profile holds the default.

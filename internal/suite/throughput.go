@@ -71,9 +71,9 @@ func assessThroughput(r *Run) verdict.Assessment {
 	counted := append(slices.Clone(volumes), levels...)
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
-		Facts:    []verdict.Fact{sum.fact()},
-		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(levels))), notTheGenerator(counted)},
-		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
+		Facts:  []verdict.Fact{sum.fact()},
+		Checks: []verdict.Check{rightAnswers(sum, all), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(levels))), notTheGenerator(counted)},
+		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))})
@@ -106,9 +106,9 @@ func (st *StageResult) limited() bool {
 }
 
 // notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.
-func notTheGenerator(stages []StageResult) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "the generator was not the limit", Limit: "at no load", Actual: "at none", Pass: true, Advisory: true,
+func notTheGenerator(stages []StageResult) verdict.Check {
+	c := verdict.Check{
+		ID: verdict.CheckGenerator, Name: "the generator was not the limit", Limit: "at no load", Actual: "at none", Pass: true, Severity: verdict.SeverityWarning,
 		Why: "a throughput that the generator limits is a lower bound of the service's",
 	}
 	var limited, unknown int

@@ -64,8 +64,8 @@ func assessUpload(r *Run) verdict.Assessment {
 		Title: "Uploads", Note: "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
 		Columns: []string{"stage", "uploads", "whole", "failed", "MB", "seconds", "MB/s"},
 	}
-	lost := verdict.Criterion{Name: "every upload arrived whole", Limit: "all", Why: "the server's hash of what came is the hash of what was sent"}
-	fast := verdict.Criterion{Name: "MB/s", Limit: "any", Pass: true, Why: "how long people wait for their uploads"}
+	lost := verdict.Check{ID: CheckCorrect, Name: "every upload arrived whole", Limit: "all", Why: "the server's hash of what came is the hash of what was sent"}
+	fast := verdict.Check{ID: CheckRate, Name: "MB/s", Limit: "any", Pass: true, Why: "how long people wait for their uploads"}
 	if least := r.number("MIN_MB_PER_SECOND"); least > 0 {
 		fast.Limit = fmt.Sprintf("at least %.1f", least)
 	}
@@ -95,7 +95,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		lost.Pass = false
 		lost.Reasons = append(lost.Reasons, fmt.Sprintf("the server sent unrequested bytes after its answer in %s", format.Plural(int(n), "case", "cases")))
 	}
-	a.Criteria, a.Tables = []verdict.Criterion{lost, fast}, []verdict.Table{t}
+	a.Checks, a.Tables = []verdict.Check{lost, fast}, []verdict.Table{t}
 	r.report(&a, every, every, sum)
 	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}
 	return a

@@ -38,7 +38,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	w := r.watched(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, faultsOf(held), held.Agreement(), []verdict.Criterion{r.kept(held), w.allVanished(), w.counts(), w.noticed()}),
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, faultsOf(held), held.Agreement(), []verdict.Check{r.kept(held), w.allVanished(), w.counts(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
@@ -195,9 +195,9 @@ func (w *watched) rose() bool {
 }
 
 // counts takes a pass back where nobody knows whether the gauge counts the streams.
-func (w *watched) counts() verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "the gauge counts the streams", Limit: "one more for each", Actual: fmt.Sprintf("%s, %s with all streams", count(w.base), count(w.before)), Pass: w.isGauge(),
+func (w *watched) counts() verdict.Check {
+	c := verdict.Check{
+		ID: CheckGauge, Name: "the gauge counts the streams", Limit: "one more for each", Actual: fmt.Sprintf("%s, %s with all streams", count(w.base), count(w.before)), Pass: w.isGauge(),
 		Why: "a gauge of something else says nothing of streams",
 	}
 	switch {
@@ -222,15 +222,15 @@ func (w *watched) counts() verdict.Criterion {
 	return c.InDoubt()
 }
 
-func (w *watched) allVanished() verdict.Criterion {
-	return allOf("clients vanished", w.vanished, w.planned, "who did not vanish is not to be missed",
+func (w *watched) allVanished() verdict.Check {
+	return allOf(CheckVanished, "clients vanished", w.vanished, w.planned, "who did not vanish is not to be missed",
 		"clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
 }
 
-func (w *watched) noticed() verdict.Criterion {
+func (w *watched) noticed() verdict.Check {
 	_, ok := w.in(1)
-	c := verdict.Criterion{
-		Name: "noticed that they vanished", Limit: "all within " + format.Duration(w.limit), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
+	c := verdict.Check{
+		ID: CheckNoticed, Name: "noticed that they vanished", Limit: "all within " + format.Duration(w.limit), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
 	}
 	switch {
 	case ok:

@@ -73,7 +73,7 @@ func (a *Action) Over() float64 {
 
 // acted asks that each action succeeded: a run whose deploy failed did not test a deploy. It takes a pass back, and
 // excuses no fault of the service.
-func (e *Evidence) acted() []Criterion {
+func (e *Evidence) acted() []Check {
 	if len(e.Actions) == 0 {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (e *Evidence) acted() []Criterion {
 			failed = append(failed, e.Actions[i].sentence())
 		}
 	}
-	return []Criterion{Criterion{
-		Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
+	return []Check{Check{
+		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
 		Why: "an action that failed did not do to the service what the run was to test", Reasons: failed,
 	}.InDoubt()}
 }

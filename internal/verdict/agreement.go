@@ -10,7 +10,7 @@ import (
 )
 
 // Agreement compares our counts with two others: the server's ledger, and the script's own checks.
-func (s *Streams) Agreement() (out []Criterion) {
+func (s *Streams) Agreement() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
 		limit, actual := "agrees", first(unexplained, "agrees")
@@ -18,8 +18,8 @@ func (s *Streams) Agreement() (out []Criterion) {
 			limit = "agrees, but for faults found"
 			actual = "differs on " + format.Plural(s.disagree.total(), "stream", "streams") + ", where faults were found"
 		}
-		out = append(out, Criterion{
-			Name: "the server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
+		out = append(out, Check{
+			ID: CheckOwnCount, Name: "the server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
 			Reasons: unexplained,
 		}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
@@ -32,8 +32,8 @@ func (s *Streams) Agreement() (out []Criterion) {
 		}
 	}
 	failed = append(failed, missingChecks(s.m)...)
-	return append(out, Criterion{
-		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
+	return append(out, Check{
+		ID: CheckScript, Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count", weight: byClock,
 		faults:  faults{unheld, unchecked(s.m)},
 		loaded:  true, // a script that looks for the breaking point makes no checks

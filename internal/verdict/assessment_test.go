@@ -20,9 +20,9 @@ func suiteMerged() *shard.Merged {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	good := Criterion{Name: "a", Pass: true}
-	bad := Criterion{Name: "b", Actual: "2", Limit: "1", Reasons: []string{"why"}}
-	advice := Criterion{Name: "c", Advisory: true, Reasons: []string{"take care"}}
+	good := Check{Name: "a", Pass: true}
+	bad := Check{Name: "b", Actual: "2", Limit: "1", Reasons: []string{"why"}}
+	advice := Check{Name: "c", Severity: SeverityWarning, Reasons: []string{"take care"}}
 	for _, c := range []struct {
 		name    string
 		edit    func(m *shard.Merged, f *Evidence, a *Assessment)
@@ -30,15 +30,15 @@ func TestJudge(t *testing.T) {
 		reasons []string
 	}{
 		{"all well", nil, Pass, []string{"all was well"}},
-		{"a criterion", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Criteria = append(a.Criteria, bad) }, Fail, []string{"why"}},
-		{"advice", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Criteria = append(a.Criteria, advice) }, Pass, []string{"all was well"}},
-		{"not whole, and a criterion", func(m *shard.Merged, _ *Evidence, a *Assessment) {
+		{"a check", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, bad) }, Fail, []string{"why"}},
+		{"advice", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, advice) }, Pass, []string{"all was well"}},
+		{"not whole, and a check", func(m *shard.Merged, _ *Evidence, a *Assessment) {
 			m.Problems = []string{"runner 2 left no shard"}
-			a.Criteria = append(a.Criteria, bad)
+			a.Checks = append(a.Checks, bad)
 		}, Invalid, []string{"runner 2 left no shard", "why"}},
 		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []Failure{{Text: "it died"}} }, Fail, []string{"it died"}},
 	} {
-		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Criteria: []Criterion{good}, Passed: []string{"all was well"}}
+		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Checks: []Check{good}, Passed: []string{"all was well"}}
 		if c.edit != nil {
 			c.edit(m, &f, &a)
 		}

@@ -16,15 +16,15 @@ const mostBack = .999
 
 // backWithin limits for how long streams that were lost are away: all but one in a thousand, each by its own ledger and from
 // the moment at which it was lost. MAX_OUTAGE limits every single one, and its first connect.
-func (s *Streams) backWithin() Criterion {
+func (s *Streams) backWithin() Check {
 	var away []time.Duration
 	for c := range s.Records() {
 		from, to := s.away(c)
 		away = append(away, to-from)
 	}
 	slices.Sort(away)
-	c := Criterion{
-		Name: fmt.Sprintf("%g %% of the streams back", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
+	c := Check{
+		ID: CheckBack, Name: fmt.Sprintf("%g %% of the streams back", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
 		Why: "after a deploy everybody is served again",
 	}
 	if s.Connections.Opened == 0 {

@@ -148,7 +148,7 @@ func (s *Streams) openEnds() bool {
 
 // Unnoticed limits how many messages may have gone missing unnoticed: none by default, any number if they are counted by
 // interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
-func (s *Streams) Unnoticed() Criterion {
+func (s *Streams) Unnoticed() Check {
 	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
 	if most < 0 {
@@ -164,8 +164,8 @@ func (s *Streams) Unnoticed() Criterion {
 		most = 0
 	}
 	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
-	c := Criterion{
-		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
+	c := Check{
+		ID: CheckUndetectable, Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.InDoubt()

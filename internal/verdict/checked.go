@@ -43,13 +43,13 @@ func (v *Verdict) NextStep() string {
 		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
 }
 
-// Checked returns the criterion that at least one message was checked. It is not judged if the description has
+// Checked returns the check that at least one message was checked. It is not judged if the description has
 // message: 'unchecked', unless the plan has REQUIRE_MESSAGES. If it is not met, a pass becomes invalid; a fail stays.
-func (s *Streams) Checked() Criterion {
+func (s *Streams) Checked() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checked()
-	c := Criterion{
-		Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
+	c := Check{
+		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
 		Why: "a run that checks no message finds no loss",
 	}
 	switch {

@@ -28,7 +28,7 @@ func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
 
 func stateOf(t *testing.T, v *Verdict, name string) State {
 	t.Helper()
-	c := criterion(t, v, name)
+	c := check(t, v, name)
 	return c.State()
 }
 
@@ -121,8 +121,8 @@ func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	}
 }
 
-// A criterion that had nothing to judge is not met.
-func TestCriteriaWithoutEvidenceAreNotJudged(t *testing.T) {
+// A check that had nothing to judge is not met.
+func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	t.Parallel()
 	refused, server := clean()
 	refused.Plan.Reconnect = true
@@ -153,7 +153,7 @@ func TestCriteriaWithoutEvidenceAreNotJudged(t *testing.T) {
 		v := judgeSoak(c.m, c.ledger, Evidence{})
 		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
 		var decided []string
-		for _, one := range v.Criteria {
+		for _, one := range v.Checks {
 			if one.State() != NotJudged {
 				decided = append(decided, one.Name)
 				continue
@@ -173,7 +173,7 @@ func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 		r := &m.Connections.Edit(i).Record
 		r.State, r.Reason, r.Held, r.Open = ledger.Dropped, "reset", 0, 0
 	}
-	c := criterion(t, judgeSoak(m, nil, Evidence{}), "time that streams were open")
+	c := check(t, judgeSoak(m, nil, Evidence{}), "time that streams were open")
 	require.Equal(t, Met, c.State())
 	require.Equal(t, "1 of 3 connections, each at least 50 %; the others did not stay open to the end", c.Actual)
 }

@@ -21,17 +21,17 @@ func (c *Counts) Compressed() string {
 
 // unpacked is advisory, and there only where streams came compressed: messages that were due one by one came so. A stall of the
 // load generator makes one burst of many messages, so most of them have to be in bursts.
-func (s *Streams) unpacked() (out []Criterion) {
+func (s *Streams) unpacked() (out []Check) {
 	for _, c := range s.Codings {
 		held := s.heldUp(&c)
-		criterion := Criterion{
-			Name: fmt.Sprintf("%ss in %s come one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
-			Pass: held == "", Advisory: true, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
+		check := Check{
+			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s come one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
+			Pass: held == "", Severity: SeverityWarning, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
 		}
 		if held != "" {
-			criterion.Actual, criterion.Reasons = inBursts(&c), []string{held}
+			check.Actual, check.Reasons = inBursts(&c), []string{held}
 		}
-		out = append(out, criterion)
+		out = append(out, check)
 	}
 	return out
 }
@@ -57,7 +57,7 @@ func (s *Streams) heldUp(c *shard.Coding) string {
 	return ""
 }
 
-// compressedFirst puts before the reasons of a criterion that messages came late, or not, because of compression.
+// compressedFirst puts before the reasons of a check that messages came late, or not, because of compression.
 func (s *Streams) compressedFirst(reasons []string) []string {
 	for _, c := range s.Codings {
 		if held := s.heldUp(&c); held != "" {

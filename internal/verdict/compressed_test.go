@@ -32,7 +32,7 @@ func TestCompressionThatHoldsMessagesUp(t *testing.T) {
 		m.Codings = []shard.Coding{tt.coding}
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, name)
-		require.Equal(t, tt.failed, failedCriteria(v), name)
+		require.Equal(t, tt.failed, failedChecks(v), name)
 		require.Equal(t, tt.warning, v.Warnings, name)
 		require.Equal(t, "gzip on 3 streams", v.Compressed())
 	}
@@ -69,7 +69,7 @@ func TestBurstsOfOthersAreTheirs(t *testing.T) {
 	m, _ := clean()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
-	require.NotContains(t, failedCriteria(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
+	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }
 
 // A proxy may hold back the headers with the rest: then nothing says that there is compression, but that it was asked for.

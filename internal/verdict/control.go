@@ -179,9 +179,9 @@ func (s *Streams) undecidedStalled() bool {
 	return false
 }
 
-// orControl puts a criterion in doubt that rests on the clock alone, where all that broke it may have been delayed: the
+// orControl puts a check in doubt that rests on the clock alone, where all that broke it may have been delayed: the
 // control group was late meanwhile.
-func (s *Streams) orControl(c Criterion, kinds ...ledger.Kind) Criterion {
+func (s *Streams) orControl(c Check, kinds ...ledger.Kind) Check {
 	if !c.Pass && c.weight == byClock && s.whileControlLate(kinds) {
 		c = c.InDoubt()
 		c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s, all while the control group was late too, by up to %s: the fault may be %s",

@@ -356,7 +356,7 @@ func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
 			}
 			v := p.judge(t)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.False(t, criterion(t, v, "streams open for longer than their lifetime").Pass)
+			require.False(t, check(t, v, "streams open for longer than their lifetime").Pass)
 		})
 	}
 }

@@ -88,11 +88,11 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	}
 }
 
-// covered returns the criterion that at least leastChecked of the messages were checked on each client.
-func (s *Streams) covered() Criterion {
+// covered returns the check that at least leastChecked of the messages were checked on each client.
+func (s *Streams) covered() Check {
 	c := &s.coverage
-	out := Criterion{
-		Name: "share of messages checked", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
+	out := Check{
+		ID: CheckCoverage, Name: "share of messages checked", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
 		Actual: "none", Pass: c.clients == 0, Why: "a message that is not checked can be lost unnoticed",
 	}
 	if c.lowestID != "" {

@@ -227,9 +227,9 @@ func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
 	return fmt.Sprintf("%s was cut at %s UTC (%s) behind %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.Behind)
 }
 
-// Cut are the criteria for the cuts that the run made of its own streams: they were made, each stream came back, and
+// Cut are the checks for the cuts that the run made of its own streams: they were made, each stream came back, and
 // nothing was missing or doubled. There are none where the plan has no cuts.
-func (s *Streams) Cut() []Criterion {
+func (s *Streams) Cut() []Check {
 	if !s.m.Plan.Cuts() {
 		return nil
 	}
@@ -244,23 +244,23 @@ func (s *Streams) Cut() []Criterion {
 	if planned == 0 {
 		short = append(short, "no cut was planned")
 	}
-	tried := Criterion{
-		Name: "streams that resumed after a cut", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
+	tried := Check{
+		ID: CheckResumed, Name: "streams that resumed after a cut", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
 		Pass: len(s.cuts.untried) == 0, Why: "a resume that never happened proves nothing", Reasons: s.cuts.untried,
 	}
-	whole := Criterion{
-		Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
+	whole := Check{
+		ID: CheckWhole, Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
 		Pass: len(s.cuts.broken) == 0, Why: "a client that comes back gets what it missed, and that once",
 	}
 	if !whole.Pass {
 		whole.Reasons = append([]string{s.brokenCuts(made)}, s.cuts.broken...)
 	}
-	cut := Criterion{
-		Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
+	cut := Check{
+		ID: CheckCuts, Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
 		Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
 	}
 	const none = "no stream was cut"
-	return []Criterion{cut.InDoubt(), tried.InDoubt().notJudgedIf(made == 0, none), whole.notJudgedIf(made == 0, none)}
+	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(made == 0, none), whole.notJudgedIf(made == 0, none)}
 }
 
 // brokenCuts says of all cuts together what was wrong.

@@ -67,7 +67,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	for name, counts := range map[string][2]string{
 		"streams cut as planned": {"1", "1"}, "streams that resumed after a cut": {"1", "1"}, "cuts that cost a client a message, or brought one twice": {"0", "0"},
 	} {
-		got := criterion(t, v, name)
+		got := check(t, v, name)
 		require.Equal(t, counts, [2]string{got.Limit, got.Actual}, name)
 	}
 }

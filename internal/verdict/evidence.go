@@ -31,8 +31,8 @@ type Evidence struct {
 // An Assessment is what a suite concludes from the evidence.
 type Assessment struct {
 	Layout
-	Criteria []Criterion
-	Doubts   []Criterion // criteria that come last: they only take a pass back
+	Checks   []Check
+	Doubts   []Check // checks that come last: they only take a pass back
 	Facts    []Fact
 	Tables   []Table
 	Metrics  []Metric

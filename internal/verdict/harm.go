@@ -24,7 +24,7 @@ const (
 	faultKinds
 )
 
-// faults are how many of a kind have to be explained before a criterion that is not met proves nothing.
+// faults are how many of a kind have to be explained before a check that is not met proves nothing.
 type faults struct {
 	kind fault
 	n    uint64
@@ -206,11 +206,11 @@ func covers(all []window, from, to time.Time, effect machine.Effect) *window {
 	return nil
 }
 
-// excuse makes a doubt of each criterion whose faults all are explained.
-func (h *harm) excuse(all []Criterion) {
+// excuse makes a doubt of each check whose faults all are explained.
+func (h *harm) excuse(all []Check) {
 	for i := range all {
 		c := &all[i]
-		if c.Pass || c.Advisory || c.Unjudged || c.faults.kind == none || c.faults.n == 0 || h.explained[c.faults.kind] < c.faults.n {
+		if c.Pass || c.Severity == SeverityWarning || c.Unjudged || c.faults.kind == none || c.faults.n == 0 || h.explained[c.faults.kind] < c.faults.n {
 			continue
 		}
 		*c = c.InDoubt()

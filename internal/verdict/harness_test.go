@@ -29,13 +29,13 @@ func mustFitSchema(v *Verdict) *Verdict {
 	return v
 }
 
-// judgeSoak judges streams that were to be open for the whole run, by all criteria that there are for such. The verdict fits
+// judgeSoak judges streams that were to be open for the whole run, by all checks that there are for such. The verdict fits
 // the schema.
 func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)
 	return mustFitSchema(Judge(&e, Assessment{
-		Streams: s, Warnings: s.Warnings, Passed: s.Passed(), Doubts: []Criterion{s.Unnoticed()},
-		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []Criterion{s.KeptUp()}, s.Agreement()),
+		Streams: s, Warnings: s.Warnings, Passed: s.Passed(), Doubts: []Check{s.Unnoticed()},
+		Checks: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []Check{s.KeptUp()}, s.Agreement()),
 	}))
 }

@@ -93,8 +93,8 @@ func (s *Streams) openTime() {
 }
 
 // HeldThroughout compares the time that streams were open with the plan. Connections that were refused,
-// dropped or not ended are reported by other criteria.
-func (s *Streams) HeldThroughout() []Criterion {
+// dropped or not ended are reported by other checks.
+func (s *Streams) HeldThroughout() []Check {
 	planned := s.m.Plan.Hold()
 	least := time.Duration(leastOpen * float64(planned))
 	judged := 0
@@ -109,8 +109,8 @@ func (s *Streams) HeldThroughout() []Criterion {
 		}
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
-	open := short.judged(Criterion{
-		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
+	open := short.judged(Check{
+		ID: CheckOpenTime, Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
 		Why: "nothing is known of the time without a stream",
 	})
 	switch {
@@ -123,9 +123,9 @@ func (s *Streams) HeldThroughout() []Criterion {
 			format.Thousands(judged), format.Count(s.Connections.Planned, "connection"), 100*leastOpen)
 	}
 	if !s.m.Plan.Reconnect {
-		return []Criterion{open}
+		return []Check{open}
 	}
-	c := Criterion{Name: "longest outage of a stream", Limit: "any", Actual: "none", Why: "how long a client had to do without"}
+	c := Check{ID: CheckOutage, Name: "longest outage of a stream", Limit: "any", Actual: "none", Why: "how long a client had to do without"}
 	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}
@@ -141,7 +141,7 @@ func (s *Streams) HeldThroughout() []Criterion {
 			return took - limit, s.outageSentence(c)
 		})
 	}
-	return []Criterion{open, long.judged(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.backWithin()}
+	return []Check{open, long.judged(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.backWithin()}
 }
 
 // Passed is what a pass has shown, in sentences.
@@ -192,8 +192,8 @@ type overrun struct {
 	stalled   bool // delays of the generator could explain every one
 }
 
-// judged is the criterion that no connection exceeds the limit.
-func (o overrun) judged(c Criterion) Criterion {
+// judged is the check that no connection exceeds the limit.
+func (o overrun) judged(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, proven
 	return c.inDoubtIf(o.stalled)
 }

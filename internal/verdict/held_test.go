@@ -34,11 +34,11 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 		r.Outages = []ledger.Outage{r.Longest}
 	}
 	cases := []struct {
-		name     string
-		edit     func(m *shard.Merged)
-		want     Outcome
-		criteria []string
-		reasons  []string
+		name    string
+		edit    func(m *shard.Merged)
+		want    Outcome
+		checks  []string
+		reasons []string
 	}{
 		{"refused for a while, and then let in", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
@@ -98,7 +98,7 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			c.edit(m)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Equal(t, c.criteria, failedCriteria(v))
+			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v, judgeSoak(m, nil, Evidence{}), "a verdict can be made again at any time")
 		})
@@ -157,7 +157,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 		refused(m, reason)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
-		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedCriteria(v), reason)
+		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedChecks(v), reason)
 		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "what it sent to another client is not in the sum")
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])

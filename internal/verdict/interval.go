@@ -51,10 +51,10 @@ func off(planned time.Duration, c *shard.Connection) bool {
 
 // keptInterval makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
 // only faults that do not depend on the interval still fail it. If only some streams are off, the service is at fault.
-func (s *Streams) keptInterval() Criterion {
+func (s *Streams) keptInterval() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
-	c := Criterion{
-		Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
+	c := Check{
+		ID: CheckInterval, Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
 		Why: "every count rests on the planned interval", loaded: true,
 	}
 	if s.measured == 0 {
@@ -66,7 +66,7 @@ func (s *Streams) keptInterval() Criterion {
 	}
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
-		c.Invalid, c.weight = true, noInterval
+		c.Severity, c.weight = SeverityInconclusive, noInterval
 		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Kept, i.Planned)}
 		return c
 	}
@@ -92,12 +92,12 @@ func (s *Streams) unevenShare() float64 {
 
 func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
 
-// evenGaps returns a criterion that makes the run invalid if messages are further off their schedule than counting by interval
+// evenGaps returns a check that makes the run invalid if messages are further off their schedule than counting by interval
 // assumes, and that count found a fault: the fault may be false. Faults that do not depend on the interval still fail the run.
-func (s *Streams) evenGaps() Criterion {
+func (s *Streams) evenGaps() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
-	c := Criterion{
-		Name: fmt.Sprintf("gaps between two %ss off the schedule", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
+	c := Check{
+		ID: CheckSchedule, Name: fmt.Sprintf("gaps between two %ss off the schedule", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
 		Pass: !s.isUneven(),
 	}
@@ -108,7 +108,7 @@ func (s *Streams) evenGaps() Criterion {
 	case 2*s.Interval.Off > s.measured:
 		return c.NotJudged(c.Actual + ", as the service keeps another interval")
 	default:
-		c.Invalid, c.weight = true, noInterval
+		c.Severity, c.weight = SeverityInconclusive, noInterval
 		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
 	}
 	return c.notJudgedIf(n.Received == 0, s.noneArrived())

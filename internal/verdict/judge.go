@@ -12,7 +12,7 @@ import (
 )
 
 // Judge makes the verdict of a run of any kind from its evidence and what its suite concludes from that. It writes to
-// neither. To the criteria of the suite it adds those of every run: all is observed, and the target stays up.
+// neither. To the checks of the suite it adds those of every run: all is observed, and the target stays up.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{
@@ -39,7 +39,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.OpenTime, v.Generator.Saturated = s.OpenTime, !s.KeptUp().Pass
 	}
 	v.Failures = e.Failures
-	all := slices.Concat(e.causes(), []Criterion{complete(e, a)}, a.Criteria)
+	all := slices.Concat(e.causes(), []Check{complete(e, a)}, a.Checks)
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams), append(all, e.acted()...)
 	}
@@ -57,21 +57,21 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// causes returns the criteria for the target's processes. They come first, because they may explain the faults of the streams.
-func (e *Evidence) causes() (out []Criterion) {
+// causes returns the checks for the target's processes. They come first, because they may explain the faults of the streams.
+func (e *Evidence) causes() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, reconnect := "no restart", e.Rounds[0].Plan.Reconnect
 		if reconnect {
 			limit = "any: clients reconnect"
 		}
-		out = append(out, Criterion{
-			Name: "the target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
+		out = append(out, Check{
+			ID: CheckUp, Name: "the target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
 			Why: "a restart disconnects every client", Reasons: texts(e.Failures),
 		})
 	}
 	if len(e.Gone) > 0 {
-		out = append(out, Criterion{
-			Name: "the target answers at the end", Limit: "an answer", Actual: e.Gone[0],
+		out = append(out, Check{
+			ID: CheckAnswers, Name: "the target answers at the end", Limit: "an answer", Actual: e.Gone[0],
 			Why:     "a service that is gone when the streams have ended does not come through the next hour either",
 			Reasons: e.Gone,
 		})
@@ -80,15 +80,15 @@ func (e *Evidence) causes() (out []Criterion) {
 }
 
 // complete asks that all was observed that was planned.
-func complete(e *Evidence, a Assessment) Criterion {
+func complete(e *Evidence, a Assessment) Check {
 	problems := slices.Concat(e.Rounds[0].Problems, e.Problems)
 	what := "every runner and connection"
 	if a.Declared {
 		what = "every runner"
 	}
-	return Criterion{
-		Name: "complete account", Limit: what, Actual: first(problems, "complete"),
-		Pass: len(problems) == 0, Invalid: true, Why: "what was not observed proves nothing",
+	return Check{
+		ID: CheckComplete, Name: "complete account", Limit: what, Actual: first(problems, "complete"),
+		Pass: len(problems) == 0, Severity: SeverityInconclusive, Why: "what was not observed proves nothing",
 		Reasons: problems,
 	}
 }
@@ -110,7 +110,7 @@ func (v *Verdict) runners(m *shard.Merged) {
 		v.EndedUnix = max(v.EndedUnix, ended)
 	}
 	for _, c := range m.Checks {
-		v.Checks = append(v.Checks, Check(c))
+		v.ScriptChecks = append(v.ScriptChecks, ScriptCheck(c))
 	}
 }
 

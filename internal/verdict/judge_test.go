@@ -49,8 +49,8 @@ func clean() (*shard.Merged, ServerLedger) {
 	return m, server
 }
 
-func failedCriteria(v *Verdict) (out []string) {
-	for _, c := range v.Criteria {
+func failedChecks(v *Verdict) (out []string) {
+	for _, c := range v.Checks {
 		if s := c.State(); s != Met && s != NotJudged {
 			out = append(out, c.Name)
 		}
@@ -69,7 +69,7 @@ func TestACleanRunPasses(t *testing.T) {
 		require.Equal(t, Pass, v.Verdict)
 		require.Equal(t, 0, v.Verdict.ExitCode())
 		require.Equal(t, []string{"3 connections held to the end, 717 of 717 noops received"}, v.Reasons)
-		require.Empty(t, failedCriteria(v))
+		require.Empty(t, failedChecks(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 		require.Equal(t, Messages{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Messages)
 		require.Equal(t, withLedger, v.Server.Known)
@@ -99,7 +99,7 @@ func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
 		r.Held, r.Open, r.Received, r.Last = 200*time.Second, open, 6, 6
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
 		v := judgeSoak(m, server, Evidence{})
-		for _, c := range v.Criteria {
+		for _, c := range v.Checks {
 			if c.Name == "count against floor(held / interval)" {
 				require.Equal(t, want == Pass, c.Pass, open)
 			}
@@ -107,14 +107,14 @@ func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
 	}
 }
 
-func TestEachCriterionAlone(t *testing.T) {
+func TestEachCheckAlone(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
-		name     string
-		edit     func(m *shard.Merged, s ServerLedger, f *Evidence)
-		want     Outcome
-		criteria []string
-		reasons  []string
+		name    string
+		edit    func(m *shard.Merged, s ServerLedger, f *Evidence)
+		want    Outcome
+		checks  []string
+		reasons []string
 	}{
 		{"a shard is missing", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Problems = []string{"runner 2 of 2 left no shard"}
@@ -279,7 +279,7 @@ func TestEachCriterionAlone(t *testing.T) {
 			c.edit(m, server, &facts)
 			v := judgeSoak(m, server, facts)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Equal(t, c.criteria, failedCriteria(v))
+			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
 			again := judgeSoak(m, server, facts)
@@ -305,8 +305,8 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m, server := clean()
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
-	i := slices.IndexFunc(v.Criteria, func(c Criterion) bool { return c.Name == "the target stayed up" })
-	require.Equal(t, "backend 1 died (and 2 more)", v.Criteria[i].Actual)
+	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "the target stayed up" })
+	require.Equal(t, "backend 1 died (and 2 more)", v.Checks[i].Actual)
 }
 
 func TestNothingReceivedProvesNothing(t *testing.T) {
@@ -344,7 +344,7 @@ func TestManyFindingsOfOneKindDoNotHideAnother(t *testing.T) {
 	require.Equal(t, "reordered", v.Findings[maxFindings].Kind)
 	require.Equal(t, []string{"d-0 received noop 7 twice, 500 times, at 22:14:50.000 UTC", "d-2 received noop 7 out of order, at 22:14:50.000 UTC"}, v.Reasons)
 	require.Equal(t, []KindCount{{"duplicated", 500}, {"reordered", 1}}, v.Kinds)
-	require.Equal(t, []string{"noops duplicated", "noops reordered"}, failedCriteria(v))
+	require.Equal(t, []string{"noops duplicated", "noops reordered"}, failedChecks(v))
 }
 
 func TestLatencyIsSinceTheTimestampOnOneClockOnly(t *testing.T) {

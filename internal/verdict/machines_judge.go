@@ -21,8 +21,8 @@ const (
 	mostTracked = .9
 )
 
-// machines adds what was seen of the machines to the verdict, and what it does to the criteria.
-func (v *Verdict) machines(e *Evidence, s *Streams, all []Criterion) []Criterion {
+// machines adds what was seen of the machines to the verdict, and what it does to the checks.
+func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
 	h := harmOf(v.Machines, s)
 	h.excuse(all)
@@ -48,10 +48,10 @@ func (e *Evidence) ended() (unix int) {
 
 // droppedByAWS is there where AWS dropped packets of the machine. What its runners' streams suffered at that time is in
 // doubt, and so is the run, unless a fault weighs more that this does not explain.
-func (m *Machine) droppedByAWS(s *suffered) (c Criterion, ok bool) {
+func (m *Machine) droppedByAWS(s *suffered) (c Check, ok bool) {
 	var packets float64
-	c = Criterion{
-		Name: "AWS dropped no packets of " + m.String(), Limit: "0", Advisory: !s.silences(),
+	c = Check{
+		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
 		Why: "what the network of a runner's machine held up is not the service's",
 	}.inDoubtIf(s.silences())
 	if m.Target {

@@ -160,7 +160,7 @@ func TestAQuietMachineChangesNothing(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{OneHost: true})
 	require.Equal(t, Pass, v.Verdict)
 	require.Empty(t, v.Warnings)
-	require.Empty(t, failedCriteria(v))
+	require.Empty(t, failedChecks(v))
 	require.Len(t, v.Machines, 2)
 	m, server = clean() // whose runners counted nothing
 	v = judgeSoak(m, server, Evidence{})

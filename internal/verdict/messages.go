@@ -143,14 +143,14 @@ func (s *Streams) nothingCame() bool {
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
-// Published are the criteria for what was published: all of it, on time, and confirmed.
-func (s *Streams) Published() (out []Criterion) {
+// Published are the checks for what was published: all of it, on time, and confirmed.
+func (s *Streams) Published() (out []Check) {
 	p := s.Messages.Published
 	if p == nil {
 		return nil
 	}
-	confirmed := Criterion{
-		Name: "messages published and confirmed", Limit: fmt.Sprint(p.Planned), Actual: fmt.Sprint(p.Confirmed), Pass: p.Confirmed == p.Planned,
+	confirmed := Check{
+		ID: CheckConfirmed, Name: "messages published and confirmed", Limit: fmt.Sprint(p.Planned), Actual: fmt.Sprint(p.Confirmed), Pass: p.Confirmed == p.Planned,
 		Why: "what the service does not take nobody can receive",
 	}
 	for _, one := range s.m.Publishers() {
@@ -161,15 +161,15 @@ func (s *Streams) Published() (out []Criterion) {
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
 		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
 	}
-	behind := Criterion{
-		Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
+	behind := Check{
+		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
 		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "a publisher that falls behind makes another load than was planned",
 		Reasons: []string{p.behind()},
 	}
 	// The service may close an idle connection at any time, and only itself knows whether it had the message.
 	confirmed = confirmed.inDoubtIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
-	return []Criterion{confirmed, behind.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
+	return []Check{confirmed, behind.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
 // A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
@@ -216,9 +216,9 @@ func failed(p *shard.Published, f shard.Failure) string {
 	return text
 }
 
-// Silent is the criterion for how long a stream may bring nothing at all, where the description says how far apart
+// Silent is the check for how long a stream may bring nothing at all, where the description says how far apart
 // heartbeats are at most.
-func (s *Streams) Silent() []Criterion {
+func (s *Streams) Silent() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
 	}
@@ -235,29 +235,29 @@ func (s *Streams) Silent() []Criterion {
 		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC on, and a heartbeat is due every %s (heartbeat.every)",
 			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(every))
 	})
-	return []Criterion{silent.judged(Criterion{
-		Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "a proxy or a client gives up a stream that brings nothing",
+	return []Check{silent.judged(Check{
+		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "a proxy or a client gives up a stream that brings nothing",
 	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
 }
 
-// Kept are the criteria for what the description says of streams: none ends before its time, and no gap is announced.
-func (s *Streams) Kept() (out []Criterion) {
+// Kept are the checks for what the description says of streams: none ends before its time, and no gap is announced.
+func (s *Streams) Kept() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		cut := s.cut
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
-			out = append(out, Criterion{
-				Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
+			out = append(out, Check{
+				ID: CheckLifetime, Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
 				Reasons: s.Sentences(ledger.KindCut),
 			}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 		}
-		out = append(out, Criterion{
-			Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
+		out = append(out, Check{
+			ID: CheckOverdue, Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
 			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
 		}.inDoubtIf(s.overdueByGenerator()).notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
 	if n := s.Messages.Strayed; n > 0 {
-		out = append(out, Criterion{
-			Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "a client got what it did not ask for",
+		out = append(out, Check{
+			ID: CheckStrayed, Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "a client got what it did not ask for",
 			Reasons: s.Sentences(ledger.KindStrayed),
 		})
 	}
@@ -266,26 +266,26 @@ func (s *Streams) Kept() (out []Criterion) {
 		if s.m.Plan.AllowGaps {
 			limit = s.cuts.announced
 		}
-		out = append(out, Criterion{
-			Name: "gaps that the service announced", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "the service says itself that messages are missing",
+		out = append(out, Check{
+			ID: CheckAnnounced, Name: "gaps that the service announced", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "the service says itself that messages are missing",
 			Reasons: s.Sentences(ledger.KindAnnounced),
 		})
 	}
 	return append(out, s.withoutID()...)
 }
 
-// withoutID returns the criteria for clients that could not resume, although the description says that streams resume. The
+// withoutID returns the checks for clients that could not resume, although the description says that streams resume. The
 // service had reset their ids, or had sent none.
-func (s *Streams) withoutID() (out []Criterion) {
+func (s *Streams) withoutID() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {
-		out = append(out, Criterion{
-			Name: "reconnects whose id the service had reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
+		out = append(out, Check{
+			ID: CheckIDReset, Name: "reconnects whose id the service had reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
 		})
 	}
 	if n := s.Total(ledger.KindNoID); n > 0 {
 		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
-		none := Criterion{Name: "reconnects without an id", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: append(s.Sentences(ledger.KindNoID), remedy)}
+		none := Check{ID: CheckNoID, Name: "reconnects without an id", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: append(s.Sentences(ledger.KindNoID), remedy)}
 		out = append(out, none.InDoubt())
 	}
 	return out

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// A weight is how much a criterion that is not met weighs: the heaviest one decides the verdict.
+// A weight is how much a check that is not met weighs: the heaviest one decides the verdict.
 type weight int
 
 const (
-	nothing    weight = iota // the criterion is met or advisory; in Criterion.weight: the default, proven or incomplete
+	nothing    weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
 	doubt                    // invalid: turns a pass into invalid, never a fail
 	byClock                  // fail: rests on the planned interval alone
 	noInterval               // invalid: the planned interval is not the service's, so what rests on it means nothing
@@ -20,10 +21,10 @@ const (
 	incomplete               // invalid: not all was observed
 )
 
-// A State is the result of a criterion.
+// A State is the result of a check.
 type State string
 
-// The states of a criterion. Met and NotJudged never change the outcome, nor does Warned.
+// The states of a check. Met and NotJudged never change the outcome, nor does Warned.
 const (
 	Met       State = "met"
 	Broken    State = "broken"  // fails the run
@@ -32,55 +33,63 @@ const (
 	NotJudged State = "not judged"
 )
 
-// State returns the result of the criterion.
-func (c *Criterion) State() State {
+// State returns the result of the check.
+func (c *Check) State() State {
 	switch {
 	case c.Unjudged:
 		return NotJudged
 	case c.Pass:
 		return Met
-	case c.Advisory:
+	case c.Severity == SeverityWarning:
 		return Warned
-	case c.Invalid:
+	case c.Severity == SeverityInconclusive:
 		return Undecided
 	}
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(why) if there was nothing to compare with the limit, unless the criterion is broken.
-func (c Criterion) notJudgedIf(nothing bool, why string) Criterion {
+// notJudgedIf returns NotJudged(why) if there was nothing to compare with the limit, unless the check is broken.
+func (c Check) notJudgedIf(nothing bool, why string) Check {
 	if !nothing || !c.Pass {
 		return c
 	}
 	return c.NotJudged(why)
 }
 
-// NotJudged returns a copy of the criterion that is not judged; why names what was missing.
-func (c Criterion) NotJudged(why string) Criterion {
+// NotJudged returns a copy of the check that is not judged; why names what was missing.
+func (c Check) NotJudged(why string) Check {
 	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+why, nil
 	return c
 }
 
-func (c *Criterion) weighs() weight {
+func (c *Check) weighs() weight {
 	switch {
-	case c.Pass || c.Advisory || c.Unjudged:
+	case c.Pass || c.Severity == SeverityWarning || c.Unjudged:
 		return nothing
 	case c.weight != nothing:
 		return c.weight
-	case c.Invalid:
+	case c.Severity == SeverityInconclusive:
 		return incomplete
 	}
 	return proven
 }
 
-// InDoubt returns a copy of the criterion that, if it is not met, turns a pass into invalid, and leaves a fail a fail.
-func (c Criterion) InDoubt() Criterion {
-	c.Invalid, c.weight = true, doubt
+// InconclusiveIf returns the severity of a check that proves nothing under a condition, and otherwise fails the run.
+func InconclusiveIf(condition bool) Severity {
+	if condition {
+		return SeverityInconclusive
+	}
+	return SeverityFail
+}
+
+// InDoubt returns a copy of the check that, if it is not met, turns a pass into invalid, and leaves a fail a fail.
+func (c Check) InDoubt() Check {
+	c.Severity, c.weight = SeverityInconclusive, doubt
 	return c
 }
 
 // inDoubtIf returns InDoubt if something other than the service may explain the measured value.
-func (c Criterion) inDoubtIf(explained bool) Criterion {
+func (c Check) inDoubtIf(explained bool) Check {
 	if explained {
 		return c.InDoubt()
 	}
@@ -95,9 +104,9 @@ func restsOn(proof bool) weight {
 	return byClock
 }
 
-// decide sets the verdict by the heaviest criterion that is not met, and collects the reasons. The reasons of lighter
-// invalid criteria become warnings.
-func (v *Verdict) decide(all []Criterion) {
+// decide sets the verdict by the heaviest check that is not met, and collects the reasons. The reasons of lighter
+// invalid checks become warnings.
+func (v *Verdict) decide(all []Check) {
 	heaviest := nothing
 	for i := range all {
 		heaviest = max(heaviest, all[i].weighs())
@@ -110,10 +119,11 @@ func (v *Verdict) decide(all []Criterion) {
 	case doubt, noInterval, incomplete:
 		v.Verdict = Invalid
 	}
-	var broken [][]string // the sentences of each criterion
+	var broken [][]string // the sentences of each check
 	for _, c := range all {
-		if w := c.weighs(); c.Invalid && w < heaviest && (w == doubt || v.Verdict == Fail) {
-			c.Advisory = true
+		c.Severity = cmp.Or(c.Severity, SeverityFail)
+		if w := c.weighs(); c.Severity == SeverityInconclusive && w < heaviest && (w == doubt || v.Verdict == Fail) {
+			c.Severity = SeverityWarning
 		}
 		switch c.State() {
 		case Met, NotJudged:
@@ -122,7 +132,7 @@ func (v *Verdict) decide(all []Criterion) {
 		case Broken, Undecided:
 			broken = append(broken, c.Sentences())
 		}
-		v.Criteria = append(v.Criteria, c)
+		v.Checks = append(v.Checks, c)
 	}
 	v.Reasons, v.headline = append(v.Reasons, slices.Concat(broken...)...), headline(broken)
 }
@@ -130,8 +140,8 @@ func (v *Verdict) decide(all []Criterion) {
 // mostHeadline is the maximum number of reasons in a headline.
 const mostHeadline = 5
 
-// headline chooses mostHeadline sentences: the first of each criterion, then the second of each, and so on. It returns them
-// in the order of the criteria.
+// headline chooses mostHeadline sentences: the first of each check, then the second of each, and so on. It returns them
+// in the order of the checks.
 func headline(broken [][]string) (out []string) {
 	lines, left := make([]int, len(broken)), mostHeadline
 	for again := true; again && left > 0; {
@@ -150,7 +160,7 @@ func headline(broken [][]string) (out []string) {
 	return out
 }
 
-// Headline returns at most mostHeadline of the reasons, some of each criterion, causes first. A further line counts the rest.
+// Headline returns at most mostHeadline of the reasons, some of each check, causes first. A further line counts the rest.
 func (v *Verdict) Headline() []string {
 	if len(v.Reasons) <= mostHeadline {
 		return v.Reasons
@@ -193,8 +203,8 @@ func (v *Verdict) totals() string {
 	return strings.Join(out, ", ")
 }
 
-// Sentences returns the reasons why a criterion is not met, at most the first ten.
-func (c *Criterion) Sentences() []string {
+// Sentences returns the reasons why a check is not met, at most the first ten.
+func (c *Check) Sentences() []string {
 	const most = 10
 	switch n := len(c.Reasons); {
 	case n == 0:

@@ -250,16 +250,16 @@ const unpublished = "it was never published"
 // notExpected states why messages that were confirmed and did not arrive were not expected.
 var notExpected = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
 
-// Owed returns the criteria for the expected messages: none was received before it was published, and most could be checked.
-func (s *Streams) Owed() []Criterion {
+// Owed returns the checks for the expected messages: none was received before it was published, and most could be checked.
+func (s *Streams) Owed() []Check {
 	if s.Messages.Published == nil {
 		return nil
 	}
-	early := Criterion{
-		Name: "messages before they were published", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
+	early := Check{
+		ID: CheckEarly, Name: "messages before they were published", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
 		Why: "messages of an earlier run can hide losses", Reasons: s.early,
 	}
-	return []Criterion{
+	return []Check{
 		early.InDoubt().notJudgedIf(!s.arrived(), s.noneArrived()),
 		s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
 	}

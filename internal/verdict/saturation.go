@@ -51,7 +51,7 @@ func generator(m *shard.Merged) (g Generator) {
 
 // KeptUp is advisory. A client that reads late loses nothing, so counts hold; but it cannot
 // say how late a noop was.
-func (s *Streams) KeptUp() Criterion {
+func (s *Streams) KeptUp() Check {
 	u := useOf(s.m)
 	var broken []string
 	limit := fmt.Sprintf("stall under %d ms", s.m.Plan.LateMS/2)
@@ -81,10 +81,10 @@ func (s *Streams) KeptUp() Criterion {
 	if len(broken) > 0 {
 		actual = strings.Join(broken, ", and ")
 	}
-	return Criterion{
-		Name:   "the generator kept up",
+	return Check{
+		ID: CheckGenerator, Name: "the generator kept up",
 		Limit:  fmt.Sprintf("%s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
-		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a saturated load generator must not be read as a late server",
+		Actual: actual, Pass: len(broken) == 0, Severity: SeverityWarning, Why: "a saturated load generator must not be read as a late server",
 		Reasons: []string{"the load generator was saturated" + so + ": the runners " + actual},
 	}
 }

@@ -59,20 +59,20 @@ func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
 	m, server := clean()
 	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
 	v := judgeSoak(m, server, Evidence{})
-	c := criterion(t, v, "the generator kept up")
+	c := check(t, v, "the generator kept up")
 	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
 	require.Contains(t, c.Actual, "waited for a core for 1800.0 s, 25 % of their time, and computed for ")
 	require.NotContains(t, c.Actual, "stalled")
 	require.Contains(t, v.Warnings[0], c.Actual)
 }
 
-func criterion(t *testing.T, v *Verdict, name string) Criterion {
+func check(t *testing.T, v *Verdict, name string) Check {
 	t.Helper()
-	for _, c := range v.Criteria {
+	for _, c := range v.Checks {
 		if c.Name == name {
 			return c
 		}
 	}
-	require.Fail(t, "no such criterion", name)
-	return Criterion{}
+	require.Fail(t, "no such check", name)
+	return Check{}
 }

@@ -53,6 +53,8 @@ func schemaOfVerdict(t *testing.T) map[string]any {
 	properties := root["properties"].(map[string]any)
 	properties["schema"] = map[string]any{"const": Schema, "description": "version of the format; a reader refuses any other"}
 	properties["verdict"] = map[string]any{"enum": []Outcome{Pass, Fail, Invalid}}
+	check := w.definitions["verdict.Check"].(map[string]any)["properties"].(map[string]any)
+	check["severity"] = map[string]any{"enum": []Severity{SeverityFail, SeverityInconclusive, SeverityWarning}, "description": "the effect of a check that is not met"}
 	properties["plan"] = map[string]any{"anyOf": []any{properties["plan"], w.schema(reflect.TypeFor[declaredPlan]())}}
 	counts := []string{"connections", "messages", "evidence", "lateness_ms", "connect_ms", "server"}
 	root["required"] = slices.DeleteFunc(root["required"].([]string), func(name string) bool { return slices.Contains(counts, name) })

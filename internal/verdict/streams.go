@@ -40,7 +40,7 @@ type Counts struct {
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
 
-// Streams are the counts of the event streams of a run, and the criteria that rest on them. A suite takes the criteria
+// Streams are the counts of the event streams of a run, and the checks that rest on them. A suite takes the checks
 // that fit how it opens and ends its streams.
 type Streams struct {
 	Counts
@@ -283,8 +283,8 @@ func (s *Streams) publishedHere() bool {
 	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }
 
-// AtAnyLoad are the criteria that a service has to meet at any load. A suite that looks for the breaking
+// AtAnyLoad are the checks that a service has to meet at any load. A suite that looks for the breaking
 // point judges the others step by step.
-func (s *Streams) AtAnyLoad() []Criterion {
-	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Criterion) bool { return c.loaded })
+func (s *Streams) AtAnyLoad() []Check {
+	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loaded })
 }

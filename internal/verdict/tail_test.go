@@ -130,7 +130,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 		"the script made no check at all",
 	}, v.Reasons)
 	require.Equal(t, v.Reasons, v.Headline())
-	require.Equal(t, "the target stayed up", v.Criteria[0].Name)
+	require.Equal(t, "the target stayed up", v.Checks[0].Name)
 	require.Equal(t, []KindCount{{"dropped", 60}}, v.Kinds)
 	require.Len(t, v.Incidents, 1)
 	require.Equal(t, 60, v.Incidents[0].Connections)
@@ -180,7 +180,7 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
 
-// A headline has five reasons at most, some of each criterion, and exact totals behind them.
+// A headline has five reasons at most, some of each check, and exact totals behind them.
 func TestAHeadlineIsShort(t *testing.T) {
 	t.Parallel()
 	m, server := clean()

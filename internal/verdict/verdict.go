@@ -52,28 +52,28 @@ type Verdict struct {
 	// MessagesChecked reports whether any message was checked; nil for a run without event streams.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
-	Expect    int         `json:"expect,omitempty"`
-	Reasons   []string    `json:"reasons"`
-	Plan      plan.Plan   `json:"plan"`
-	Suite     *Suite      `json:"suite,omitempty"` // what the script declared, where Layout says so
-	Facts     []Fact      `json:"facts,omitempty"`
-	Tables    []Table     `json:"tables,omitempty"`
-	Metrics   []Metric    `json:"figures,omitempty"`
-	Counts                // of the event streams
-	Generator Generator   `json:"generator"`
-	Resources Resources   `json:"resources"`
-	Criteria  []Criterion `json:"criteria"`
-	Actions   []Action    `json:"actions,omitempty"` // of --at, in their order
-	Failures  []Failure   `json:"target_failures,omitempty"`
+	Expect    int       `json:"expect,omitempty"`
+	Reasons   []string  `json:"reasons"`
+	Plan      plan.Plan `json:"plan"`
+	Suite     *Suite    `json:"suite,omitempty"` // what the script declared, where Layout says so
+	Facts     []Fact    `json:"facts,omitempty"`
+	Tables    []Table   `json:"tables,omitempty"`
+	Metrics   []Metric  `json:"figures,omitempty"`
+	Counts              // of the event streams
+	Generator Generator `json:"generator"`
+	Resources Resources `json:"resources"`
+	Checks    []Check   `json:"checks"`
+	Actions   []Action  `json:"actions,omitempty"` // of --at, in their order
+	Failures  []Failure `json:"target_failures,omitempty"`
 	Found
-	Checks      []Check   `json:"checks"`
-	Runners     []Runner  `json:"runners"`
-	Machines    []Machine `json:"machines,omitempty"`
-	StartedUnix float64   `json:"started_unix_s"`
-	EndedUnix   float64   `json:"ended_unix_s"`
-	Warnings    []string  `json:"warnings,omitempty"`
-	Ran         *Ran      `json:"ran,omitempty"`
-	OpenTime              // of streams that were to be open for the whole run
+	ScriptChecks []ScriptCheck `json:"script_checks"`
+	Runners      []Runner      `json:"runners"`
+	Machines     []Machine     `json:"machines,omitempty"`
+	StartedUnix  float64       `json:"started_unix_s"`
+	EndedUnix    float64       `json:"ended_unix_s"`
+	Warnings     []string      `json:"warnings,omitempty"`
+	Ran          *Ran          `json:"ran,omitempty"`
+	OpenTime                   // of streams that were to be open for the whole run
 
 	Layout   Layout   `json:"-"`
 	streams  *Streams // see Records
@@ -166,26 +166,35 @@ type Resources struct {
 	resources.SystemSummary
 }
 
-// A Criterion is one thing a run must fulfil. Report and exit code read the same list.
-type Criterion struct {
-	Name    string `json:"name"`
-	Limit   string `json:"limit"`
-	Actual  string `json:"actual"`
-	Pass    bool   `json:"pass"`
-	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
-	// Advisory: when not met, it is a warning and does not change the outcome. With Invalid: it gave way
-	// to a criterion that weighs more.
-	Advisory bool `json:"advisory,omitempty"`
-	// Unjudged: the run had nothing to compare with the limit. The criterion is neither met nor broken, and does not change
+// A Check is a condition that a run must meet.
+type Check struct {
+	// ID names the condition in every run. Checks of several subjects, such as storms, share one.
+	ID       CheckID  `json:"id"`
+	Name     string   `json:"name"`
+	Limit    string   `json:"limit"`
+	Actual   string   `json:"actual"`
+	Pass     bool     `json:"pass"`
+	Severity Severity `json:"severity"`
+	// Unjudged: the run had nothing to compare with the limit. The check is neither met nor broken, and does not change
 	// the outcome.
 	Unjudged bool   `json:"not_judged,omitempty"`
 	Why      string `json:"why"` // impact on users and operators of the service
 
-	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it
+	Reasons []string `json:"-"` // sentences that state what broke the check
 	weight  weight   // see decide
 	loaded  bool     // a good service may fail it under more load
 	faults  faults   // that a machine may explain
 }
+
+// A Severity is the effect of a check that is not met.
+type Severity string
+
+// The severities. The zero value means SeverityFail until the verdict is decided.
+const (
+	SeverityFail         Severity = "fail"
+	SeverityInconclusive Severity = "inconclusive" // the run proves nothing
+	SeverityWarning      Severity = "warning"      // does not change the outcome
+)
 
 // A Finding is one fault of one connection, in a sentence.
 type Finding struct {
@@ -195,8 +204,8 @@ type Finding struct {
 	Text string  `json:"text"`
 }
 
-// Check is a k6 check over all runners.
-type Check struct {
+// A ScriptCheck is a check of the k6 script over all runners.
+type ScriptCheck struct {
 	Name   string `json:"name"`
 	Passes int64  `json:"passes"`
 	Fails  int64  `json:"fails"`

@@ -25,7 +25,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
 }
 
-// Once the page had a red tile saying that the server's count differs, beside a green criterion with the text of a red one.
+// Once the page had a red tile saying that the server's count differs, beside a green check with the text of a red one.
 func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
@@ -37,7 +37,7 @@ func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	require.Equal(t, Fail, v.Verdict)
 	require.False(t, v.Server.Agrees)
 	require.True(t, v.Server.Confirms)
-	count := criterion(t, v, "the server's own count")
+	count := check(t, v, "the server's own count")
 	require.True(t, count.Pass)
 	require.Equal(t, "agrees, but for faults found", count.Limit)
 	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
@@ -45,5 +45,5 @@ func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	m, server = clean()
 	v = judgeSoak(m, server, Evidence{})
 	require.False(t, v.Server.Confirms)
-	require.Equal(t, "agrees", criterion(t, v, "the server's own count").Actual)
+	require.Equal(t, "agrees", check(t, v, "the server's own count").Actual)
 }

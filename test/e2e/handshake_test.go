@@ -96,7 +96,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	memory := section(v, "Memory of held connections").Rows
 	require.Equal(t, []string{"runners, together", "backend"}, []string{memory[0][0], memory[1][0]})
 	require.NotEmpty(t, section(v, "Memory over time").Rows)
-	for _, c := range v.Checks {
+	for _, c := range v.ScriptChecks {
 		if c.Name == "held to the end" {
 			require.EqualValues(t, 50, c.Passes)
 		}

@@ -58,11 +58,11 @@ func merge(t *testing.T, place, out string, env []string) (code int, text string
 
 // certain is what of a verdict does not depend on how fast the machine was.
 func certain(v *verdict.Verdict) map[string]any {
-	criteria := map[string]bool{}
-	for _, c := range v.Criteria {
-		criteria[c.Name] = c.Pass || c.Advisory
+	checks := map[string]bool{}
+	for _, c := range v.Checks {
+		checks[string(c.ID)] = c.Pass || c.Severity == verdict.SeverityWarning
 	}
-	delete(criteria, "interval between two noops") // a measured time; a busy machine moves it
+	delete(checks, string(verdict.CheckInterval)) // a measured time; a busy machine moves it
 	runners := []string{}
 	for _, r := range v.Runners {
 		runners = append(runners, fmt.Sprint(r.Index, r.Segment, r.State, r.Connections, r.Received > 0, r.Missed))
@@ -70,7 +70,7 @@ func certain(v *verdict.Verdict) map[string]any {
 	return map[string]any{
 		"verdict": v.Verdict, "connections": v.Connections, "floor": v.Messages.Floor, "missed": v.Messages.Missed,
 		"faults": v.Messages.Duplicated + v.Messages.Reordered + v.Messages.Corrupted, "server": []bool{v.Server.Known, v.Server.Agrees},
-		"criteria": criteria, "checks": v.Checks, "runners": runners,
+		"checks": checks, "script_checks": v.ScriptChecks, "runners": runners,
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSoak(t *testing.T) {
 	require.Positive(t, v.ConnectMS.P50)
 	require.NotNil(t, v.LatencyMS)
 	require.Equal(t, "send", v.LatencyMS.Above)
-	for _, c := range v.Checks {
+	for _, c := range v.ScriptChecks {
 		require.EqualValues(t, 100, c.Passes, c.Name)
 	}
 

@@ -62,7 +62,7 @@ func TestRow(t *testing.T) {
 	run := filepath.Join(dir, "runs", "mine")
 	require.NoError(t, os.MkdirAll(run, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{
-		"verdict": "fail", "reasons": ["one", "two"], "criteria": [{"name": "opened", "pass": true},
+		"verdict": "fail", "reasons": ["one", "two"], "checks": [{"name": "opened", "pass": true},
 			{"name": "messages missed", "limit": "0", "actual": "10"}], "started_unix_s": 1000, "ended_unix_s": 1100,
 		"connections": {"opened": 10}, "latency_ms": {"p50": 1.25, "p99": 20, "max": 1234.5}, "connect_ms": {"p99": 7},
 		"messages": {"received": 950, "expected": 960, "missed": 10, "duplicated": 2, "repeated": 1, "reordered": 3,

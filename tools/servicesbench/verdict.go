@@ -22,7 +22,7 @@ func readVerdict(run string) (v *verdict.Verdict, err error) {
 	return v, nil
 }
 
-// unmet returns the first of the reasons, of which there may be thousands that say the same of other streams, and the criteria that
+// unmet returns the first of the reasons, of which there may be thousands that say the same of other streams, and the checks that
 // were not met.
 func unmet(v *verdict.Verdict) (out []string) {
 	if v.Verdict == verdict.Pass {
@@ -31,7 +31,7 @@ func unmet(v *verdict.Verdict) (out []string) {
 	if len(v.Reasons) > 0 {
 		out = append(out, v.Reasons[0])
 	}
-	for _, c := range v.Criteria {
+	for _, c := range v.Checks {
 		if !c.Pass && !c.Unjudged {
 			out = append(out, fmt.Sprintf("%s: %s (limit: %s)", c.Name, c.Actual, c.Limit))
 		}

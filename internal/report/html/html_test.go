@@ -51,9 +51,9 @@ func TestPageOfASoakShowsItsCounts(t *testing.T) {
 		return dd.Text()
 	})[:3])
 
-	require.Equal(t, []string{"0", "1", "a message that never came"}, row(t, doc, "criteria", "✗ noops missed"))
-	require.Equal(t, []string{"0", "0", "a message that came twice"}, row(t, doc, "criteria", "✓ noops duplicated"))
-	require.Equal(t, []string{"99", "1"}, row(t, doc, "criteria", "Get status was 200"))
+	require.Equal(t, []string{"0", "1", "a message that never came"}, row(t, doc, "checks", "✗ noops missed"))
+	require.Equal(t, []string{"0", "0", "a message that came twice"}, row(t, doc, "checks", "✓ noops duplicated"))
+	require.Equal(t, []string{"99", "1"}, row(t, doc, "checks", "Get status was 200"))
 
 	require.Equal(t, []string{"host-a", "finished", "50", "11,950", "11,950", "0", "0", "0", "0", "0", "11,950"}, row(t, doc, "account", "1"))
 	require.Equal(t, []string{"host-a", "finished", "50", "11,711", "11,710", "1", "0", "0", "0", "0", "11,711"}, row(t, doc, "account", "2"))
@@ -123,8 +123,8 @@ func spoil(r *Run, text string) {
 	v := r.Verdict
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
-	v.Criteria = []verdict.Criterion{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.Checks = []verdict.Check{{Name: text, Passes: 1}}
+	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
+	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
 	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
 	for i := range v.Runners {
 		v.Runners[i].Host, v.Runners[i].State, v.Runners[i].K6Version = text, text, text
@@ -198,7 +198,7 @@ func TestPageOfARunWithoutData(t *testing.T) {
 		_, doc := render(t, &Run{Merged: m, Verdict: judged(t, m)})
 		require.Equal(t, "INVALID", doc.Find(".banner .word").Text(), name)
 		require.True(t, doc.Find(".banner").HasClass("doubt"), name)
-		require.NotZero(t, doc.Find("#criteria tr").Length(), name)
+		require.NotZero(t, doc.Find("#checks tr").Length(), name)
 		require.Zero(t, doc.Find("figure").Length(), name)
 	}
 }

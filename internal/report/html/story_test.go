@@ -51,7 +51,7 @@ func TestOnlyARunThatDidNotPassHasAStory(t *testing.T) {
 	require.Equal(t, "timelines", newSubject(run).page().Sections[0].ID)
 	run = madeUp(100, 600)
 	run.Verdict.Incidents = nil
-	require.Equal(t, "criteria", newSubject(run).page().Sections[0].ID)
+	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
 }
 
 func TestAStoryThatIsTooLongSaysSo(t *testing.T) {

@@ -29,7 +29,7 @@ func newSubject(r *Run) *subject {
 
 // sections are those of a page by the names that suites have for them (verdict.Layout).
 var sections = map[string]func(*subject) Section{
-	"criteria": (*subject).criteria, "actions": (*subject).actions, "machines": (*subject).machines, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
+	"checks": (*subject).checks, "actions": (*subject).actions, "machines": (*subject).machines, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
 	// what was planned, and what was counted
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,

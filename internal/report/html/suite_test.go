@@ -29,12 +29,12 @@ func suiteRun() *Run {
 	m.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "b", shard.TagCode: shard.CodeOK}, Trend: answers}}
 	r.Merged, r.Baseline = m, Baseline{}
 	r.Verdict = verdict.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}}, verdict.Assessment{
-		Layout:   kind.Layout(),
-		Criteria: []verdict.Criterion{{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}},
-		Facts:    []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
-		Metrics:  []verdict.Metric{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "peak", Unit: "requests/s", Value: 50_794.4}, {Name: "p95", Unit: "ms", Value: 1500}},
-		Tables:   []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
-		Passed:   []string{"20 requests/s were sustained"},
+		Layout:  kind.Layout(),
+		Checks:  []verdict.Check{{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}},
+		Facts:   []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
+		Metrics: []verdict.Metric{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "peak", Unit: "requests/s", Value: 50_794.4}, {Name: "p95", Unit: "ms", Value: 1500}},
+		Tables:  []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
+		Passed:  []string{"20 requests/s were sustained"},
 	})
 	return r
 }
@@ -73,7 +73,7 @@ func TestPageOfASuite(t *testing.T) {
 	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
 	require.Equal(t, "50,794requests/s", doc.Find(".tiles dd").Eq(1).Text())
 	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
-	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "criteria", "✓ answers are right"))
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ answers are right"))
 	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
 	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
 	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))

@@ -27,7 +27,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	require.Contains(t, doc.Find(".banner li").Text(), "messages were not checked")
 	require.Equal(t, 1, doc.Find(".tiles .good").Length(), "connections held")
 	require.Contains(t, doc.Find(".tiles .doubt").Text(), "not checked60 events that were not checked")
-	require.Contains(t, row(t, doc, "criteria", "– messages checked")[1], "not judged")
+	require.Contains(t, row(t, doc, "checks", "– messages checked")[1], "not judged")
 }
 
 // A tile of a run in which nothing was expected is not green.

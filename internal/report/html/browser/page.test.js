@@ -99,8 +99,8 @@ for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html',
 
 test('a run that failed tells first what happened, one that passed shows its course', async () => {
   const sections = (/** @type {Page} */ page) => page.locator('section').evaluateAll((all) => all.map((one) => one.id));
-  await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'criteria']));
-  await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'criteria']));
+  await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'checks']));
+  await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'checks']));
 });
 
 test('on a phone the legend of a chart is no list of cards', () =>

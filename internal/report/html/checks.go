@@ -6,12 +6,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/report"
 )
 
-// tones are the colours of the marks of criteria.
+// tones are the colours of the marks of checks.
 var tones = map[string]Tone{"✓": Good, "✗": Bad, "?": Doubt, "!": Doubt}
 
-func (s *subject) criteria() Section {
-	t := Table{Columns: columns("criterion", "limit", "actual", "what it means")}
-	for _, c := range s.v.Criteria {
+func (s *subject) checks() Section {
+	t := Table{Columns: columns("check", "limit", "actual", "what it means")}
+	for _, c := range s.v.Checks {
 		mark := report.Mark(c)
 		actual := Cell{Text: c.Actual, Tone: tones[mark]}
 		if c.Pass {
@@ -19,10 +19,10 @@ func (s *subject) criteria() Section {
 		}
 		t.Rows = append(t.Rows, Row{{Text: c.Name, Tone: tones[mark], Mark: mark}, {Text: c.Limit}, actual, {Text: c.Why}})
 	}
-	out := Section{ID: "criteria", Title: "Criteria", Tables: []Table{t}}
-	if len(s.v.Checks) > 0 {
-		checks := Table{Caption: "Checks of the script", Columns: columns("check", "#passes", "#fails")}
-		for _, c := range s.v.Checks {
+	out := Section{ID: "checks", Title: "Checks", Tables: []Table{t}}
+	if len(s.v.ScriptChecks) > 0 {
+		checks := Table{Caption: "Checks of the script", Columns: columns("script check", "#passes", "#fails")}
+		for _, c := range s.v.ScriptChecks {
 			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(clamp.Uint64(c.Fails))}})
 		}
 		out.Tables = append(out.Tables, checks)

@@ -8,20 +8,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults are the criteria for streams and their noops: every planned stream opened and was held to its end, and every
+// Faults are the checks for streams and their noops: every planned stream opened and was held to its end, and every
 // noop came once, in order, intact and in time.
-func (s *Streams) Faults() (out []Criterion) {
+func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
-	add := func(c Criterion, reasons []string) {
+	add := func(c Check, reasons []string) {
 		c.Reasons = reasons
 		out = append(out, c)
 	}
-	add(Criterion{
-		Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
+	add(Check{
+		ID: CheckOpened, Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
 		Why: "every client gets in", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
-	held := Criterion{
-		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
+	held := Check{
+		ID: CheckHeld, Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
 		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
 	}
@@ -38,6 +38,7 @@ func (s *Streams) Faults() (out []Criterion) {
 	noun := s.m.Service.Noun()
 	noops := noun + "s "
 	for _, f := range []struct {
+		id        CheckID
 		name, why string
 		count     uint64
 		proof     bool
@@ -45,23 +46,23 @@ func (s *Streams) Faults() (out []Criterion) {
 		kinds     []ledger.Kind
 		explained fault
 	}{
-		{noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
-		{noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
-		{noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
-		{noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
+		{CheckMissed, noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
+		{CheckDuplicated, noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
+		{CheckReordered, noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
+		{CheckCorrupted, noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
 	} {
-		c := Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
-		if slices.Contains(f.kinds, ledger.KindLost) {
+		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
+		if c.ID == CheckMissed {
 			c = s.orControl(c, f.kinds...)
 			c = c.notJudgedIf(n.Expected == 0, "no "+noun+" was expected")
 		}
 		if s.unreadable() {
 			c = c.NotJudged("no message has a number at message.seq")
-		} else if !slices.Contains(f.kinds, ledger.KindLost) {
+		} else if c.ID != CheckMissed {
 			c = c.notJudgedIf(!s.arrived(), s.noneArrived())
 		}
 		reasons := append(c.Reasons, s.Sentences(f.kinds...)...)
-		if c.Name == noops+"missed" {
+		if c.ID == CheckMissed {
 			reasons = s.compressedFirst(reasons)
 		}
 		add(c, reasons)
@@ -76,14 +77,14 @@ func (s *Streams) Faults() (out []Criterion) {
 // arrived reports whether any message arrived, intact or not.
 func (s *Streams) arrived() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
 
-// noneArrived returns why criteria for messages that arrived are not judged.
+// noneArrived returns why checks for messages that arrived are not judged.
 func (s *Streams) noneArrived() string { return "no " + s.m.Service.Noun() + " was received" }
 
-// noneOpened states why criteria for streams are not judged.
+// noneOpened states why checks for streams are not judged.
 const noneOpened = "no stream was opened"
 
 // late limits how many messages came late, where anybody knows.
-func (s *Streams) late() Criterion {
+func (s *Streams) late() Check {
 	p, n, noops := s.m.Plan, s.Messages, s.m.Service.Noun()+"s "
 	late := "any"
 	if p.MaxLate >= 0 {
@@ -94,8 +95,8 @@ func (s *Streams) late() Criterion {
 	if text := s.Control.besides(s.m.Service.Noun()); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}
-	c := Criterion{
-		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
+	c := Check{
+		ID: CheckLate, Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
 		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
@@ -124,9 +125,9 @@ func (s *Streams) unheld() []string {
 }
 
 // floor holds the counts against a product, a second opinion that needs no numbers.
-func (s *Streams) floor() Criterion {
-	return Criterion{
-		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
+func (s *Streams) floor() Check {
+	return Check{
+		ID: CheckFloor, Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
 		Pass: len(s.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
 		Reasons: s.short,
 	}.notJudgedIf(s.floors == 0, "no stream stayed open until its end was requested")

@@ -1,0 +1,52 @@
+package verdict
+
+// A CheckID names a check in verdict.json. It does not change with the name that people read.
+type CheckID string
+
+// The checks of every run.
+const (
+	CheckComplete   CheckID = "run.complete"     // every runner and planned stream was observed
+	CheckActions    CheckID = "run.actions"      // the commands of --at succeeded
+	CheckUp         CheckID = "target.up"        // no process of the target crashed
+	CheckAnswers    CheckID = "target.answers"   // the target answered at the end
+	CheckPackets    CheckID = "machines.packets" // AWS dropped no packets of a machine
+	CheckVerdict    CheckID = "run.verdict"      // stands for all checks of a run that was not judged
+	CheckGenerator  CheckID = "generator.kept-up"
+	CheckOwnCount   CheckID = "server.count"  // the server's own count agrees
+	CheckScript     CheckID = "script.checks" // the checks of the k6 script
+	CheckObserved   CheckID = "streams.observed"
+	CheckOpened     CheckID = "streams.opened"
+	CheckHeld       CheckID = "streams.held"
+	CheckOpenTime   CheckID = "streams.open-time"
+	CheckOutage     CheckID = "streams.outage"
+	CheckBack       CheckID = "streams.back" // reconnects within BACK_WITHIN
+	CheckSilence    CheckID = "streams.silence"
+	CheckLifetime   CheckID = "streams.lifetime" // none was closed before end.lifetime
+	CheckOverdue    CheckID = "streams.overdue"  // none was open for longer
+	CheckCompressed CheckID = "streams.compressed"
+	CheckCuts       CheckID = "cuts.made"
+	CheckResumed    CheckID = "cuts.resumed"
+	CheckWhole      CheckID = "cuts.whole"
+	CheckIDReset    CheckID = "resume.id-reset"
+	CheckNoID       CheckID = "resume.no-id"
+)
+
+// The checks of messages.
+const (
+	CheckMissed       CheckID = "messages.missed"
+	CheckDuplicated   CheckID = "messages.duplicated"
+	CheckReordered    CheckID = "messages.reordered"
+	CheckCorrupted    CheckID = "messages.corrupted"
+	CheckLate         CheckID = "messages.late"
+	CheckFloor        CheckID = "messages.floor" // at least open time ÷ interval
+	CheckInterval     CheckID = "messages.interval"
+	CheckSchedule     CheckID = "messages.schedule" // gaps are multiples of the interval
+	CheckConfirmed    CheckID = "messages.confirmed"
+	CheckOnTime       CheckID = "messages.published-on-time"
+	CheckEarly        CheckID = "messages.early" // none arrived before it was published
+	CheckCoverage     CheckID = "messages.coverage"
+	CheckStrayed      CheckID = "messages.strayed"
+	CheckAnnounced    CheckID = "messages.announced-gaps"
+	CheckChecked      CheckID = "messages.checked"
+	CheckUndetectable CheckID = "messages.undetectable"
+)
