@@ -56,7 +56,7 @@ internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) pac
 
 # The same commit and the same Go make the same bytes, wherever. PLATFORMS=linux/amd64,darwin/arm64 makes some only.
 .PHONY: release
-release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/install.md)
+release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/getting-started.md)
 	@$(GO) build -C tools -o ../bin/ ./release
 	@$(LAST) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 

@@ -73,7 +73,7 @@ var looked = []string{"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_U
 // ownPrograms are those of this repository.
 func ownPrograms(own bool) []preflight.Program {
 	return []preflight.Program{
-		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Mend: "make build, or the archive of a release (docs/install.md)"},
+		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Mend: "make build, or the archive of a release (docs/getting-started.md)"},
 		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: own, Mend: "make build, or name a service by BACKEND_URL"},
 	}
 }

@@ -155,7 +155,7 @@ func (s *stack) startAlertmanager(webhook string) {
 	s.answers("http://" + s.alerts + "/-/ready")
 }
 
-// soak starts connectionTest.js on all runners, as docs/dashboards.md says. The result waits for
+// soak starts connectionTest.js on all runners, as docs/stack.md says. The result waits for
 // their ends, with the exit code that each should have.
 func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package release takes what a user downloads, and does with it what docs/install.md says.
+// Package release takes what a user downloads, and does with it what docs/getting-started.md says.
 package release
 
 import (
@@ -73,7 +73,7 @@ func TestAnArchiveSoaksFromAnEmptyFolder(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 64, exit.ExitCode(), "what somebody changed there is not replaced")
 
-	for _, name := range []string{"LICENSE", "NOTICE", "LICENSES-OF-OTHERS", "README.md", "install.md", "completions/soak.bash", "man/man1/soak-run.1"} {
+	for _, name := range []string{"LICENSE", "NOTICE", "LICENSES-OF-OTHERS", "README.md", "getting-started.md", "completions/soak.bash", "man/man1/soak-run.1"} {
 		info, err := os.Stat(filepath.Join(folder, base, name))
 		require.NoError(t, err)
 		require.NotZero(t, info.Size(), name)

@@ -4,7 +4,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 // What several panels ask for. The client's side is what k6 writes remotely, summed over all
 // runners of the run: each of them must carry a tag of its own, or their counters overwrite
-// each other (docs/dashboards.md).
+// each other (docs/stack.md).
 const (
 	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
 	clientOpen  = `sum(testid:k6_streams:held{testid="$testid"})`

@@ -85,7 +85,7 @@ func (r *release) common(work string) ([]file, error) {
 	files := []file{
 		{name: "README.md", from: filepath.Join(r.root, "README.md")},
 		{name: "CHANGELOG.md", from: filepath.Join(r.root, "CHANGELOG.md")},
-		{name: "install.md", from: filepath.Join(r.root, "docs", "install.md")},
+		{name: "getting-started.md", from: filepath.Join(r.root, "docs", "getting-started.md")},
 	}
 	for shell, name := range map[string]string{"bash": "soak.bash", "zsh": "_soak", "fish": "soak.fish", "powershell": "soak.ps1"} {
 		text, err := exec.Command(soak, "completion", shell).Output()

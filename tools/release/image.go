@@ -62,7 +62,7 @@ func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
 		"version": r.version, "revision": r.commit, "created": r.time.Format(time.RFC3339), "licenses": licence,
-		"url": home, "source": home, "documentation": home + "/blob/main/docs/install.md",
+		"url": home, "source": home, "documentation": home + "/blob/main/docs/getting-started.md",
 	}
 	out := map[string]string{}
 	for key, value := range all {
