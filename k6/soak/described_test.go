@@ -185,11 +185,14 @@ func TestAResetIDNamesItsEvent(t *testing.T) {
 func TestRequestsOfADescription(t *testing.T) {
 	t.Parallel()
 	rt, _ := ofService(t, descriptionJS)
-	require.JSONEq(t, `{"url":"http://h/rooms/d-topic-1","method":"POST","body":"{\"room\":\"d-topic-1\"}","headers":{"Authorization":"Bearer secret","Content-Type":"application/json"},"resume":{"query":"since"}}`,
-		js(t, rt, `JSON.stringify(described.connect(1, "d-1"))`))
+	service := serviceOf(t, rt)
+	own, err := service.ownRequest(1, "d-1")
+	require.NoError(t, err)
+	require.Equal(t, sse.Request{
+		URL: "http://h/rooms/d-topic-1", Method: "POST", Body: `{"room":"d-topic-1"}`,
+		Header: http.Header{"Authorization": {"Bearer secret"}, "Content-Type": {"application/json"}},
+	}, requestBy(&service.Connect, own.values))
 	require.Equal(t, "mine true true 0 5 client 0", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy, described.lifetime].join(" ")`))
-	_, err := rt.VU.Runtime().RunString(`described.end(1, "d-1")`)
-	require.ErrorContains(t, err, "ends no stream by a request")
 }
 
 // k6 alone finds out only later how many streams there are: that is no reason to refuse topics.
@@ -227,7 +230,8 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	require.Equal(t, ledger.Counts{Heartbeats: 1, Unchecked: 2}, got.Counts)
 	require.Empty(t, got.Findings)
 	require.Equal(t, 18*time.Second, got.MaxSilence)
-	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
+	sums := o.ledger.Sums()
+	require.True(t, o.faultless(&sums))
 }
 
 // The longest silence is measured on every service but noop, whose gaps between messages are measured anyway.
@@ -262,7 +266,8 @@ func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	o.Opened(r.start.Add(time.Second))
 	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
 	o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
-	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
+	sums := o.ledger.Sums()
+	require.True(t, o.faultless(&sums))
 }
 
 // The second request has what the first event says, and messages are owed from its answer on.
@@ -270,9 +275,11 @@ func TestASecondRequest(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},
 		message: {seq: "json:$.seq", run: "json:$.run"}, publish: {url: "{base}/{topic}", body: '{"run":"{run}","seq":{seq}}'}})`)
-	js(t, rt, `var then = described.connect(3, "d-3").then; var l = new Ledger("d-1")`)
-	requester, ok := rt.VU.Runtime().Get("then").Export().(sse.SecondRequester)
-	require.True(t, ok)
+	js(t, rt, `var l = new Ledger("d-1")`)
+	service := serviceOf(t, rt)
+	own, err := service.ownRequest(3, "d-3")
+	require.NoError(t, err)
+	requester := &secondRequest{service: service.Service, values: own.values}
 	got, err := requester.SecondRequest(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
 	require.NoError(t, err)
 	require.Nil(t, got)
@@ -321,7 +328,7 @@ func TestFunctionsOfADescriptionReturnText(t *testing.T) {
 		`5`:                    "it returned 5: it must return a text",
 	} {
 		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
-		_, err := rt.VU.Runtime().RunString(`described.connect(0, "d-0")`)
+		_, err := serviceOf(t, rt).ownRequest(0, "d-0")
 		require.ErrorContains(t, err, "token() of the service any: "+want)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"go.k6.io/k6/v2/lib/netext/httpext"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // serverHeader is where a service says which of several servers has answered.
@@ -16,11 +18,14 @@ const serverHeader = "X-Server"
 
 // answered records what became of a request that ends a stream, one way or the other. One that was broken off because the run is being
 // interrupted tells nothing of the service.
-func (e *ender) answered(asked *httpext.ParsedHTTPRequest, answer *httpext.Response, took time.Duration) {
+func (e *ender) answered(asked *sse.Request, answer *httpext.Response, took time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
-	server := asked.URL.GetURL().Host
+	server := ""
+	if u, err := url.Parse(asked.URL); err == nil {
+		server = u.Host
+	}
 	if answer != nil {
 		server = cmp.Or(answer.Headers[http.CanonicalHeaderKey(serverHeader)], server)
 	}

@@ -3,7 +3,6 @@ package soak
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -75,8 +74,8 @@ func (e *ender) run(streams []*held) {
 }
 
 // end requests the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. So is
-// a client that is disconnected, and reconnects or had a phase: the service has no stream to end. Where the service takes no such request the client ends
-// the stream.
+// a client that is disconnected, and reconnects or had a phase: the service has no stream to end. If the service accepts no such
+// request, the client ends the stream.
 func (e *ender) end(s *held) {
 	if e.h.ctx.Err() != nil {
 		return // the streams are being interrupted
@@ -84,7 +83,7 @@ func (e *ender) end(s *held) {
 	open := s.ledger().CloseRequested(s.observer.now()) // first: a stream that ends between the two is not to count as dropped
 	s.stream.EndsByServer()                             // from here on endTimeout decides
 	switch {
-	case !open && (e.h.Reconnect || len(e.h.Phases) > 0) && s.ledger().Sums().Streams > 0:
+	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
 		s.stream.Close()
 	case !e.byRequest() || s.ledger().Sums().Streams == 0:
@@ -112,23 +111,24 @@ func (e *ender) byRequest() bool {
 // send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
 func (e *ender) send(s *held) (status int) {
 	r, err := e.request(s)
-	var parsed *httpext.ParsedHTTPRequest
-	if err == nil {
-		parsed, err = e.parsed(&r)
-	}
 	if err == nil {
 		var answer *httpext.Response
 		begun := time.Now()
-		answer, err = httpext.MakeRequest(e.h.ctx, e.h.state, parsed)
-		e.answered(parsed, answer, time.Since(begun))
+		answer, err = e.h.send(&r, e.tags, endAnswer, httpext.ResponseTypeNone)
+		e.answered(&r, answer, time.Since(begun))
 		if err == nil {
 			return answer.Status
 		}
 	}
-	if e.h.ctx.Err() == nil {
-		e.h.state.Logger.WithField("error", err).Warn("Request Failed")
-	}
+	e.h.warn(err)
 	return 0
+}
+
+// warn logs why a request failed, unless the iteration is being interrupted.
+func (h *holding) warn(err error) {
+	if h.ctx.Err() == nil {
+		h.state.Logger.WithField("error", err).Warn("Request Failed")
+	}
 }
 
 // request makes it: on the event loop, where the description has functions.
@@ -152,34 +152,29 @@ func (e *ender) request(s *held) (r sse.Request, err error) {
 	}
 }
 
-// parsed is a request as k6/http has it, with the defaults of that, except that no redirect is followed: it is the answer, as
-// it is for the publisher.
-func (e *ender) parsed(r *sse.Request) (*httpext.ParsedHTTPRequest, error) {
+// send sends a request as k6/http does, with its metrics, except that no redirect is followed: it is the answer, as it is for
+// the publisher.
+func (h *holding) send(r *sse.Request, tags metrics.TagsAndMeta, within time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what is wrong with which URL
+		return nil, err //nolint:wrapcheck // it names the URL
 	}
-	state := e.h.state
-	req := &http.Request{Method: r.Method, URL: u.GetURL(), Header: make(http.Header)}
-	req.Header.Set("User-Agent", state.Options.UserAgent.String)
-	for name, values := range r.Header {
-		if strings.EqualFold(name, "Host") {
-			req.Host = values[0]
-		}
-		req.Header.Set(name, values[0])
+	req := &http.Request{Method: r.Method, URL: u.GetURL(), Host: r.Header.Get("Host"), Header: r.Header}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", h.state.Options.UserAgent.String)
 	}
-	out := &httpext.ParsedHTTPRequest{
-		URL: &u, Req: req, Timeout: endAnswer, Throw: state.Options.Throw.Bool, ResponseType: httpext.ResponseTypeNone,
-		Redirects: null.IntFrom(0), ActiveJar: state.CookieJar, Cookies: map[string]*httpext.HTTPRequestCookie{},
-		ResponseCallback: func(status int) bool { return status >= 200 && status <= 399 }, TagsAndMeta: e.tags.Clone(),
+	parsed := &httpext.ParsedHTTPRequest{
+		URL: &u, Req: req, Timeout: within, ResponseType: body, Redirects: null.IntFrom(0), ActiveJar: h.state.CookieJar,
+		Cookies: map[string]*httpext.HTTPRequestCookie{}, ResponseCallback: func(status int) bool { return status >= 200 && status <= 399 },
+		TagsAndMeta: tags.Clone(),
 	}
 	if r.Body != "" {
-		out.Body = bytes.NewBufferString(r.Body)
+		parsed.Body = bytes.NewBufferString(r.Body)
 	}
-	if out.ActiveJar != nil {
-		httpext.SetRequestCookies(req, out.ActiveJar, out.Cookies)
+	if h.state.CookieJar != nil {
+		httpext.SetRequestCookies(req, h.state.CookieJar, parsed.Cookies)
 	}
-	return out, nil
+	return httpext.MakeRequest(h.ctx, h.state, parsed) //nolint:wrapcheck // it names the cause
 }
 
 // finish makes the checks of a stream that has ended, and whose end was asked for.
@@ -188,7 +183,7 @@ func (s *held) finish() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	if !h.Unchecked {
+	if !h.Unchecked && (!s.isPhased() || h.drops()) {
 		e.check(s)
 	}
 	h.mu.Lock()
@@ -197,7 +192,8 @@ func (s *held) finish() {
 	h.settle()
 }
 
-// check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every service resumes.
+// check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every service resumes. A
+// stream with a lifetime may be shorter than an interval.
 func (e *ender) check(s *held) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
@@ -216,7 +212,7 @@ func (e *ender) check(s *held) {
 	if e.byRequest() {
 		check("Delete status was 200", e.ended(s, sums.State))
 	}
-	check("Received all messages", h.drops() || s.observer.faultless(&sums))
+	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.Sound() || s.observer.faultless(&sums))
 }
 
 // notSent is the status of an end that needed no request: the client was disconnected.
@@ -229,5 +225,5 @@ func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accept
 // reconnect, it may have ended a moment before.
 func (e *ender) ended(s *held, state ledger.State) bool {
 	gone := s.status == http.StatusNotFound || s.status == http.StatusGone
-	return s.status == notSent || e.accepts(int(s.status)) || e.h.Reconnect && gone && state == ledger.Completed
+	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && gone && state == ledger.Completed
 }

@@ -2,6 +2,8 @@ package soak
 
 import (
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -11,15 +13,16 @@ import (
 
 // held is one stream of a holding. There are thousands: what it sends is made anew at each attempt, unless JS has a part in it.
 type held struct {
-	of       *holding
-	stream   *sse.Stream
-	observer *observer
-	own      *ownRequest // nil: its number tells all
-	timer    *time.Timer // closes it where it does not end in time
-	n        int32
-	status   int16 // of the request that ends it, 0 before it was answered, or notSent
-	asked    bool  // its end was asked for; guarded by the holding's mu, as over
-	over     bool
+	of        *holding
+	stream    *sse.Stream
+	observer  *observer
+	own       *ownRequest // nil: its number tells all
+	timer     *time.Timer // closes it where it does not end in time
+	treatment *treatment  // nil: no phase acts on it, and it has no lifetime
+	n         int32
+	status    int16 // of the request that ends it, 0 before it was answered, or notSent
+	asked     bool  // its end was asked for; guarded by the holding's mu, as over
+	over      bool
 }
 
 var _ sse.Keeper = (*held)(nil)
@@ -31,18 +34,53 @@ type ownRequest struct {
 	credentials *credentials
 }
 
-// add makes the stream of a number. On the event loop.
-func (h *holding) add(n int) error {
+// A treatment is what a phase or a lifetime has to know of a stream.
+type treatment struct {
+	headers  chan struct{} // closed when the stream opens for the first time
+	over     chan struct{} // closed when it has ended for good
+	phased   bool          // a phase acts on it
+	back     *comeback     // nil: it was not dropped, or has reconnected; guarded by the holding's returns
+	closedAt atomic.Int64  // Unix time of the last end of a stream, in ns
+}
+
+// add makes the streams of some numbers. On the event loop.
+func (h *holding) add(numbers []int) error {
+	streams := make([]*held, 0, len(numbers))
+	for _, n := range numbers {
+		s, err := h.newHeld(n, len(h.streams)+len(streams))
+		if err != nil {
+			return err
+		}
+		streams = append(streams, s)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams = append(h.streams, streams...)
+	h.open += len(streams)
+	h.unfinished += len(streams)
+	return nil
+}
+
+// newHeld makes the stream of a number, the indexth of the holding. On the event loop.
+func (h *holding) newHeld(n, index int) (*held, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	seen := h.m.observe(l, len(h.Phases) > 0)
-	s := &held{of: h, n: int32(n), observer: seen.unwrap()} //nolint:gosec // G115: an index of connections
+	s := &held{of: h, n: int32(n)} //nolint:gosec // G115: an index of connections
+	phased := slices.ContainsFunc(h.Phases, func(p phase) bool { return p.actsOn(n) })
+	if phased || h.Lifetimes != nil {
+		s.treatment = &treatment{headers: make(chan struct{}), over: make(chan struct{}), phased: phased}
+	}
+	seen := h.m.observe(l, phased)
+	s.observer = seen.unwrap()
+	if h.broadcasts != nil {
+		s.observer.rarely().listener = h.broadcasts.subscribe(index)
+	}
 	var then sse.SecondRequester
 	if service := h.service; service.hasFunctions() || service.Then != nil {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
-			return err
+			return nil, err
 		}
 		if service.hasFunctions() {
 			s.observer.authorize(s.own.credentials)
@@ -53,11 +91,25 @@ func (h *holding) add(n int) error {
 	}
 	first := s.Request()
 	if err := first.Check(); err != nil {
-		return fmt.Errorf("stream %s cannot be asked for: %w", l.ID(), err)
+		return nil, fmt.Errorf("stream %s cannot be asked for: %w", l.ID(), err)
 	}
-	s.stream = h.group.Add(seen, s, then)
-	h.streams = append(h.streams, s)
-	return nil
+	group := h.group
+	if phased {
+		group = h.phased
+	}
+	s.stream = group.Add(seen, s, then)
+	return s, nil
+}
+
+// isPhased reports whether a phase acts on the stream.
+func (s *held) isPhased() bool { return s.treatment != nil && s.treatment.phased }
+
+// reconnects reports whether the client reconnects after the loss of its stream.
+func (s *held) reconnects() bool {
+	if s.isPhased() {
+		return s.of.drops()
+	}
+	return s.of.Reconnect
 }
 
 func (s *held) ledger() *ledger.Ledger { return s.observer.ledger }

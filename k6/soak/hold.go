@@ -17,42 +17,77 @@ import (
 
 // holdOptions are the second argument of hold; soak.d.ts documents them.
 type holdOptions struct {
-	From            int     `js:"from"`
-	To              int     `js:"to"`
-	OpenFor         float64 `js:"openFor"`     // ms
+	// Which streams, and when they open and end.
+	From      int       `js:"from"`
+	To        int       `js:"to"`
+	Streams   []int     `js:"streams"` // in place of From and To
+	Prefix    string    `js:"prefix"`
+	Delay     float64   `js:"delay"`     // ms
+	Ramp      float64   `js:"ramp"`      // ms
+	OpenFor   float64   `js:"openFor"`   // ms
+	Lifetimes []float64 `js:"lifetimes"` // ms, in place of Ramp and OpenFor
+
+	// How each stream connects and ends.
 	IdleTimeout     float64 `js:"idleTimeout"` // ms
 	EndTimeout      float64 `js:"endTimeout"`  // s
 	Reconnect       bool    `js:"reconnect"`
-	Prefix          string  `js:"prefix"`
 	Accept          string  `js:"acceptEncoding"`
 	HTTPVersion     string  `js:"httpVersion"`
 	Per             uint16  `js:"streamsPerConnection"`
 	FollowRedirects bool    `js:"followRedirects"`
-	Streams         []int   `js:"streams"` // in place of From and To
-	Ramp            float64 `js:"ramp"`    // ms
 	Unchecked       bool    `js:"unchecked"`
-	Phases          []phase `js:"phases"`
+
+	// What happens to them.
+	Phases    []phase           `js:"phases"`
+	Steps     []step            `js:"steps"` // in place of Ramp and OpenFor
+	Broadcast *broadcastOptions `js:"broadcast"`
+}
+
+// check returns an error if an option is not valid.
+func (o *holdOptions) check() error {
+	if o.From < 0 || o.To < o.From || o.To > math.MaxInt32 || !(o.OpenFor >= 0) || !(o.IdleTimeout >= 0) || !(o.EndTimeout > 0) {
+		return fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", o.From, o.To, o.OpenFor, o.IdleTimeout, o.EndTimeout)
+	}
+	if o.Lifetimes != nil && len(o.Lifetimes) != len(o.numbers()) {
+		return fmt.Errorf("soak.hold: there must be a lifetime for each stream, got %d for %d streams", len(o.Lifetimes), len(o.numbers()))
+	}
+	return checkPhases(o.Phases)
+}
+
+// numbers returns the numbers of the streams.
+func (o *holdOptions) numbers() []int {
+	if o.Streams != nil {
+		return o.Streams
+	}
+	numbers := make([]int, 0, o.To-o.From)
+	for n := o.From; n < o.To; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
 }
 
 // A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
 // goroutine, and nothing of JS.
 type holding struct {
 	holdOptions
-	m       *module
-	service *jsService
-	ctx     context.Context // of the iteration
-	state   *lib.State
-	group   *sse.Streams
-	ender   ender
-	begun   time.Time
-	resolve func() error
-	returns returns
+	m          *module
+	service    *jsService
+	ctx        context.Context // of the iteration
+	state      *lib.State
+	group      *sse.Streams
+	phased     *sse.Streams // of the streams on which phases act; nil: there are none
+	ender      ender
+	broadcasts *broadcaster // nil: there are none
+	begun      time.Time
+	resolve    func() error
+	returns    sync.Mutex     // guards the returns of its streams
+	acting     sync.WaitGroup // phases that act
 
 	mu          sync.Mutex
 	streams     []*held
-	timer       *time.Timer // until the ends are asked for
+	timer       *time.Timer // until the ends are asked for; nil with lifetimes or steps
 	phaseTimers []*time.Timer
-	open        int // streams that have not ended, and phases that act
+	open        int // streams that have not ended, and phases and steps that act
 	unfinished  int // streams whose checks are not made
 	ending      bool
 	asked       bool // the end of each stream was asked for
@@ -87,10 +122,7 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if err := m.vu.Runtime().ExportTo(options, &h.holdOptions); err != nil {
 		return nil, fmt.Errorf("soak.hold: %w", err)
 	}
-	if h.From < 0 || h.To < h.From || h.To > math.MaxInt32 || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
-		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
-	}
-	if err := checkPhases(h.Phases); err != nil {
+	if err := h.check(); err != nil {
 		return nil, err
 	}
 	if common.IsNullish(described) {
@@ -104,44 +136,62 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if _, err := m.token(h.service.TokenVariable); err != nil {
 		return nil, fmt.Errorf("soak.hold: %w", err)
 	}
+	if h.Broadcast != nil {
+		h.broadcasts = newBroadcaster(h, *h.Broadcast)
+	}
 	return h, nil
 }
 
 // begin makes the streams, on the event loop: there a description may call JS for each of them.
-func (h *holding) begin() error {
+func (h *holding) begin() (err error) {
 	if err := h.m.beginRun(); err != nil {
 		return err
 	}
-	var err error
-	if h.group, err = h.m.opener.Streams(h.streamsOptions()); err != nil {
+	if h.group, err = h.m.opener.Streams(h.streamsOptions(false)); err != nil {
 		return fmt.Errorf("soak.hold: %w", err)
 	}
-	numbers := h.Streams
-	for n := h.From; n < h.To; n++ {
-		numbers = append(numbers, n)
-	}
-	h.streams = make([]*held, 0, len(numbers))
-	for _, n := range numbers {
-		if err := h.add(n); err != nil {
-			h.group.Over(func() error { return nil })
-			return err
+	if len(h.Phases) > 0 {
+		if h.phased, err = h.m.opener.Streams(h.streamsOptions(true)); err != nil {
+			h.finish(nil)
+			return fmt.Errorf("soak.hold: %w", err)
 		}
 	}
-	h.open, h.unfinished = len(h.streams), len(h.streams)
 	h.ender = newEnder(h)
+	if h.Steps != nil {
+		return nil // which add their streams
+	}
+	if err := h.add(h.numbers()); err != nil {
+		h.finish(nil)
+		return err
+	}
 	return nil
 }
 
-func (h *holding) streamsOptions() sse.StreamsOptions {
+// finish lets the iteration end after its streams, and then calls resolve, which may be nil, on the event loop.
+func (h *holding) finish(resolve func() error) {
+	if h.phased != nil {
+		h.phased.Over(func() error { return nil })
+	}
+	h.group.Over(func() error {
+		if resolve == nil {
+			return nil
+		}
+		return resolve()
+	})
+}
+
+// streamsOptions returns the options of the streams without, or with, phases.
+func (h *holding) streamsOptions(phased bool) sse.StreamsOptions {
 	s := h.service
 	o := sse.StreamsOptions{Name: s.Connect.Route(), Method: s.Connect.Method, MaxEventSize: s.MaxEventSize, NoResume: !s.Resume.Resumes(), ResumeQuery: s.Resume.Query, IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per, FollowRedirects: h.FollowRedirects}
 	if s.hasFunctions() {
 		o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
 	}
-	if len(h.Phases) > 0 {
+	if phased {
 		o.PerConnection = 1 // an action on a connection must not affect other streams
+		o.Reconnect = h.drops()
 	}
-	if h.drops() {
+	if phased || h.Lifetimes != nil {
 		o.Opened = func(k sse.Keeper, begun, at time.Time) { k.(*held).opened(begun, at) }   //nolint:forcetypeassert // see Renew
 		o.Closed = func(k sse.Keeper, at time.Time, c sse.Close) { k.(*held).closed(at, c) } //nolint:forcetypeassert // see Renew
 	}
@@ -150,21 +200,35 @@ func (h *holding) streamsOptions() sse.StreamsOptions {
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start opens the streams one after the other, evenly over the ramp, and has their ends asked for when their time is over, or
-// when all have ended.
+// start begins to open the streams. Their ends are asked for when their time is over, or when all have ended.
 func (h *holding) start() {
-	h.mu.Lock()
-	h.schedulePhases()
-	h.timer = time.AfterFunc(time.Until(h.begun.Add(milli(h.OpenFor))), h.end)
-	h.mu.Unlock()
-	go func() {
-		for i, s := range h.streams {
-			if h.Ramp > 0 {
-				sleep(h.ctx, time.Until(h.begun.Add(milli(h.Ramp*float64(i)/float64(len(h.streams))))))
-			}
-			s.stream.Open()
+	switch {
+	case h.Steps != nil:
+		h.open++ // before there is a stream
+		go h.runSteps()
+	case h.Lifetimes != nil:
+		h.mu.Lock()
+		h.ending = true // each stream ends by itself
+		h.mu.Unlock()
+		go h.openInTurn()
+	default:
+		h.mu.Lock()
+		h.schedulePhases()
+		h.timer = time.AfterFunc(time.Until(h.begun.Add(milli(h.OpenFor))), h.end)
+		h.mu.Unlock()
+		go h.openOver(h.streams, milli(h.Ramp))
+	}
+}
+
+// openOver opens streams one after the other, evenly over the ramp; without one, as fast as the service accepts them.
+func (h *holding) openOver(streams []*held, ramp time.Duration) {
+	begun := time.Now()
+	for i, s := range streams {
+		if ramp > 0 {
+			sleep(h.ctx, time.Until(begun.Add(ramp*time.Duration(i)/time.Duration(len(streams)))))
 		}
-	}()
+		s.stream.Open()
+	}
 }
 
 // end asks for the end of all streams, once.
@@ -179,7 +243,13 @@ func (h *holding) end() {
 	if again {
 		return
 	}
+	h.acting.Wait()
 	h.ender.run(h.streams)
+	h.allAsked()
+}
+
+// allAsked notes that the end of each stream was asked for.
+func (h *holding) allAsked() {
 	h.mu.Lock()
 	h.asked = true
 	h.mu.Unlock()
@@ -195,12 +265,11 @@ func (h *holding) settle() {
 		return
 	}
 	h.over = true
-	h.group.Over(func() error {
-		if interrupted {
-			return nil
-		}
-		return h.resolve()
-	})
+	if interrupted {
+		h.finish(nil)
+		return
+	}
+	h.finish(h.resolve)
 }
 
 // ended counts a stream that is over, for whatever reason.
@@ -209,17 +278,20 @@ func (h *holding) ended(s *held) {
 	s.over = true
 	finished := s.asked
 	h.mu.Unlock()
+	if s.treatment != nil {
+		close(s.treatment.over)
+	}
 	if finished {
 		s.finish()
 	}
 	h.release()
 }
 
-// release counts a stream or a phase out. After the last one the ends are asked for early.
+// release counts a stream, a phase or the steps out. After the last one the ends are asked for early.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--
-	early := h.open == 0 && !h.ending && h.timer.Stop()
+	early := h.open == 0 && !h.ending && h.timer != nil && h.timer.Stop()
 	h.mu.Unlock()
 	if early {
 		go h.end()

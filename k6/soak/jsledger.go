@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
 
@@ -32,43 +31,19 @@ var _ sse.ResumeObserver = (*resumingLedger)(nil)
 // LastEventID is the id of the last message.
 func (l *resumingLedger) LastEventID() string { return string(l.rareSights().last) }
 
-// The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and
-// functions, which no script can list.
-var (
-	ledgerValues    = valuesOfLedger()
-	ledgerFunctions = map[string]func(l *jsLedger) any{
-		"askToEnd": func(l *jsLedger) any { return func() { l.ledger.CloseRequested(l.now()) } },
-		"toString": func(l *jsLedger) any { return l.String },
-	}
-)
+// The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and toString, which no
+// script can list.
+var ledgerValues = valuesOfLedger()
 
-func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
-	values := map[string]func(*jsLedger, *ledger.Record) any{
-		"id":          func(_ *jsLedger, r *ledger.Record) any { return r.ID },
-		"state":       func(_ *jsLedger, r *ledger.Record) any { return string(r.State) },
-		"reason":      func(_ *jsLedger, r *ledger.Record) any { return r.Reason },
-		"streams":     func(_ *jsLedger, r *ledger.Record) any { return r.Streams },
-		"connectMs":   func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Connect) },
-		"heldMs":      func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Held) },
-		"faultless":   func(l *jsLedger, r *ledger.Record) any { return l.faultless(r) },
-		"undecidedMs": func(l *jsLedger, _ *ledger.Record) any { return milliseconds(l.ledger.Undecided(l.now())) },
-		"silentMs":    func(l *jsLedger, r *ledger.Record) any { return silentMs(r, l.now()) },
+func valuesOfLedger() map[string]func(*ledger.Record) any {
+	values := map[string]func(*ledger.Record) any{
+		"id":    func(r *ledger.Record) any { return r.ID },
+		"state": func(r *ledger.Record) any { return string(r.State) },
 	}
 	for i, n := range (ledger.Totals{}).Each() {
-		values[n.Name] = func(_ *jsLedger, r *ledger.Record) any { return r.Totals().Each()[i].Count }
+		values[n.Name] = func(r *ledger.Record) any { return r.Totals().Each()[i].Count }
 	}
 	return values
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// silentMs is for how long nothing has come on an open stream. The ledger itself finds a noop missed only
-// when another one comes, or when the stream ends.
-func silentMs(r *ledger.Record, now ledger.Instant) float64 {
-	if r.State != ledger.Open {
-		return 0
-	}
-	return max(milliseconds(now-r.LastAt), 0)
 }
 
 // String is all counts in one line.
@@ -83,14 +58,14 @@ func (l *jsLedger) String() string {
 	return fmt.Sprintf("%s %s: %s", r.ID, r.State, strings.Join(counts, ", "))
 }
 
-// Get reads a property.
+// Get returns a property.
 func (l *jsLedger) Get(key string) sobek.Value {
 	if value, ok := ledgerValues[key]; ok {
 		r := l.ledger.Sums()
-		return l.rt.ToValue(value(l, &r))
+		return l.rt.ToValue(value(&r))
 	}
-	if function, ok := ledgerFunctions[key]; ok {
-		return l.rt.ToValue(function(l))
+	if key == "toString" {
+		return l.rt.ToValue(l.String)
 	}
 	return nil
 }
@@ -98,10 +73,8 @@ func (l *jsLedger) Get(key string) sobek.Value {
 // Set refuses: a script cannot change a ledger.
 func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 
-// Has says which properties there are.
-func (l *jsLedger) Has(key string) bool {
-	return ledgerValues[key] != nil || ledgerFunctions[key] != nil
-}
+// Has reports whether there is a property.
+func (l *jsLedger) Has(key string) bool { return ledgerValues[key] != nil || key == "toString" }
 
 // Delete refuses.
 func (l *jsLedger) Delete(string) bool { return false }

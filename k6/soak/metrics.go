@@ -74,3 +74,24 @@ var publishedLateness = []metric{
 func quantile(q float64) func(*snapshot) float64 {
 	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
 }
+
+// holdMetrics are those of phases, steps and broadcasts, by kind. Times are in milliseconds.
+var (
+	holdCounters = []string{
+		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutTwice, fanoutOverdue, fanoutUntimed, fanoutStrange, fanoutShort,
+		slowBegun, slowTaken, slowUntaken, slowDue, slowArrived, slowAgain, slowFilled, slowCutUnseen, slowWhole,
+	}
+	holdTimes = []string{stormWaited, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowCut}
+)
+
+// registerHoldMetrics registers them.
+func registerHoldMetrics(registry *metrics.Registry, to map[string]*metrics.Metric) {
+	for _, name := range holdCounters {
+		to[name] = registry.MustNewMetric(name, metrics.Counter)
+	}
+	for _, name := range holdTimes {
+		to[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
+	}
+	to[capacityStreams] = registry.MustNewMetric(capacityStreams, metrics.Gauge)
+	to[slowBehind] = registry.MustNewMetric(slowBehind, metrics.Trend)
+}

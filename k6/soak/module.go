@@ -108,7 +108,7 @@ func (m *module) environment(name string) string {
 	return ""
 }
 
-// newLedger is the constructor `new Ledger(id, {held})`.
+// newLedger is the constructor `new Ledger(id)`.
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
@@ -125,7 +125,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		common.Throw(rt, err)
 	}
-	return rt.NewDynamicObject(m.observe(l, !heldOf(rt, call.Argument(1))))
+	return rt.NewDynamicObject(m.observe(l, false))
 }
 
 // beginRun starts what the first stream of the run begins, and finds out where k6 takes the samples of this iteration.
@@ -145,15 +145,6 @@ func (m *module) observe(l *ledger.Ledger, aside bool) watcher {
 }
 
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
-
-// heldOf reads the option held of a ledger, which is true where nothing is said.
-func heldOf(rt *sobek.Runtime, options sobek.Value) bool {
-	if sobek.IsUndefined(options) || sobek.IsNull(options) {
-		return true
-	}
-	held := options.ToObject(rt).Get("held")
-	return held == nil || sobek.IsUndefined(held) || held.ToBoolean()
-}
 
 // known are those of all streams whose service has no token().
 func (m *module) known() *credentials {

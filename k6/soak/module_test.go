@@ -11,7 +11,6 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -28,10 +27,24 @@ func newVU(t *testing.T) (*modulestest.Runtime, *recorder) {
 func vuOf(t *testing.T, r *recorder) *modulestest.Runtime {
 	t.Helper()
 	rt := modulestest.NewRuntime(t)
-	for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
+	instance := (&rootModule{r}).NewModuleInstance(rt.VU)
+	for name, value := range instance.Exports().Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
+	require.NoError(t, rt.VU.Runtime().Set("instance", instance))
 	return rt
+}
+
+// serviceOf returns the one service that a script compiled.
+func serviceOf(t *testing.T, rt *modulestest.Runtime) *jsService {
+	t.Helper()
+	m, ok := rt.VU.Runtime().Get("instance").Export().(*module)
+	require.True(t, ok)
+	require.Len(t, m.compiled, 1)
+	for _, s := range m.compiled {
+		return s
+	}
+	return nil
 }
 
 func js(t *testing.T, rt *modulestest.Runtime, script string) string {
@@ -71,20 +84,12 @@ func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {
 	}
 }
 
-// l is the ledger that a script keeps in the variable of that name.
-func l(t *testing.T, rt *modulestest.Runtime) *jsLedger {
-	t.Helper()
-	own, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
-	return own
-}
-
 func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100)})
-	require.Equal(t, "d-0 planned 0 false", js(t, rt, `var l = new Ledger("d-0"); [l.id, l.state, l.received, l.faultless].join(" ")`))
+	require.Equal(t, "d-0 planned 0", js(t, rt, `var l = new Ledger("d-0"); [l.id, l.state, l.received].join(" ")`))
 
 	exported := rt.VU.Runtime().Get("l").Export()
 	observer, ok := exported.(sse.Observer)
@@ -96,36 +101,15 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	observer.Event(at.Add(15*time.Second), event("1", "0", ""))
 	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
 	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
-	require.Equal(t, "open 7 3 2 1 1 0 0 false", js(t, rt, `[l.state, l.connectMs, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted, l.faultless].join(" ")`))
+	require.Equal(t, "open 3 2 1 1 0 0", js(t, rt, `[l.state, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted].join(" ")`))
 	require.Equal(t, "d-0 open: expected 3, received 2, missed 1, duplicated 1, reordered 0, corrupted 0", js(t, rt, "`${l}`"))
 
 	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "a script writes no counts")
 	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
 	require.Error(t, err)
-	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "askToEnd" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
+	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "toString" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
 	require.Equal(t, fmt.Sprint(len(ledgerValues)), js(t, rt, `String(Object.keys(l).length)`))
 	require.Equal(t, "d-0", js(t, rt, `JSON.parse(JSON.stringify(l)).id`))
-
-	sums := l(t, rt).ledger.Sums()
-	require.Zero(t, silentMs(&sums, r.instant(at)), "the last noop is of the future")
-	require.EqualValues(t, 2500, silentMs(&sums, r.instant(at.Add(47500*time.Millisecond))), "since the last noop")
-	js(t, rt, `l.askToEnd()`)
-	observer.Closed(at.Add(46*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
-	require.Equal(t, "0", js(t, rt, `String(l.silentMs)`), "no stream is open any more")
-	require.Equal(t, "completed server 46000 1", js(t, rt, `[l.state, l.reason, l.heldMs, l.streams].join(" ")`))
-	require.Equal(t, ledger.Completed, filled(r).Connections[0].State)
-}
-
-func TestALedgerSaysWhetherItsStreamIsHeld(t *testing.T) {
-	t.Parallel()
-	for options, aside := range map[string]bool{``: false, `, {}`: false, `, null`: false, `, {held: undefined}`: false, `, {held: true}`: false, `, {held: false}`: true} {
-		rt, r := newVU(t)
-		js(t, rt, planJS)
-		rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100)})
-		js(t, rt, `var l = new Ledger("d-0"`+options+`); ""`)
-		require.Equal(t, aside, l(t, rt).aside, options)
-		require.Equal(t, aside, len(r.asides) > 0, options)
-	}
 }
 
 func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {

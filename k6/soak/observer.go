@@ -39,9 +39,10 @@ type topicReader struct {
 type rareSights struct {
 	other       string // name of the last event that was not a message
 	coded       *coded
-	last        []byte       // the id to resume from; empty: none arrived
-	pending     time.Time    // arrival of a comment line that is a heartbeat, or part of the next block; zero: none
-	credentials *credentials // nil: those of all streams
+	last        []byte                               // the id to resume from; empty: none arrived
+	pending     time.Time                            // arrival of a comment line that is a heartbeat, or part of the next block; zero: none
+	credentials *credentials                         // nil: those of all streams
+	listener    func(at time.Time, b *service.Block) // of events that the description does not define; nil: none
 }
 
 var noRareSights rareSights
@@ -222,6 +223,9 @@ func (o *observer) other(at time.Time, block *service.Block, reading *service.Re
 	}
 	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
 	o.named(block)
+	if listener := o.rareSights().listener; listener != nil {
+		listener(at, block)
+	}
 }
 
 // keepID keeps the id to resume from; an empty one leaves the client without.

@@ -3,7 +3,6 @@ package soak
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -11,81 +10,85 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A phase is an action on all streams of one call of hold; soak.d.ts documents it.
+// A phase is an action on streams of one call of hold; soak.d.ts documents it.
 type phase struct {
-	Name   string  `js:"name"` // tag `scenario` of its samples
-	At     float64 `js:"at"`   // ms
-	Action string  `js:"action"`
+	Name    string  `js:"name"` // tag `scenario` of its samples
+	At      float64 `js:"at"`   // ms
+	Action  string  `js:"action"`
+	Streams []int   `js:"streams"` // nil: all
+
+	// Of the action slow.
+	For       float64 `js:"for"`   // ms
+	After     float64 `js:"after"` // ms
+	Rate      float64 `js:"bytesPerSecond"`
+	MessageKB float64 `js:"messageKB"`
+	FillKB    float64 `js:"fillKB"`
+	PerSecond float64 `js:"broadcastsPerSecond"` // 0: the run publishes the messages
 }
 
-// actions are what a phase can do to a stream, by name. Each returns whether the stream was open.
-var actions = map[string]struct {
-	metric string // counts the streams, each at the time of the action
-	do     func(*held, metrics.TagsAndMeta) (bool, error)
-}{
-	"vanish":     {"vanish_vanished", func(s *held, _ metrics.TagsAndMeta) (bool, error) { return s.stream.Vanish() }},
-	"drop":       {"storm_dropped", func(s *held, tags metrics.TagsAndMeta) (bool, error) { return s.drop(tags, false), nil }},
-	"dropAtOnce": {"storm_dropped", func(s *held, tags metrics.TagsAndMeta) (bool, error) { return s.drop(tags, true), nil }},
+// actions are what a phase can do to its streams, by name.
+var actions = map[string]func(h *holding, p *phase){
+	"vanish":     (*holding).vanish,
+	"drop":       func(h *holding, p *phase) { h.drop(p, false) },
+	"dropAtOnce": func(h *holding, p *phase) { h.drop(p, true) },
+	"slow":       (*holding).slow,
 }
 
+// Metrics of the phases that disconnect clients.
 const (
+	vanished     = "vanish_vanished"
+	stormDropped = "storm_dropped"
 	stormWaited  = "storm_waited"  // from the time at which a client should dial to its dial: delay of the load generator
 	stormConnect = "storm_connect" // from the dial to the headers, of the attempt that reconnected the client
 )
 
-// phaseMetrics are the metrics of phases.
-var phaseMetrics = []struct {
-	name     string
-	kind     metrics.MetricType
-	contains metrics.ValueType
-}{
-	{"vanish_vanished", metrics.Counter, metrics.Default},
-	{"storm_dropped", metrics.Counter, metrics.Default},
-	{stormWaited, metrics.Trend, metrics.Time},
-	{stormConnect, metrics.Trend, metrics.Time},
-}
-
 // checkPhases returns an error if a phase is not valid.
 func checkPhases(phases []phase) error {
 	for _, p := range phases {
-		if _, ok := actions[p.Action]; !ok || p.Name == "" || !(p.At >= 0) {
-			return fmt.Errorf("soak.hold: the phase %q at %v ms with the action %q must have a name, a time of at least 0, and the action vanish, drop or dropAtOnce", p.Name, p.At, p.Action)
+		if actions[p.Action] == nil || p.Name == "" || !(p.At >= 0) {
+			return fmt.Errorf("soak.hold: the phase %q at %v ms with the action %q must have a name, a time of at least 0, and the action vanish, drop, dropAtOnce or slow", p.Name, p.At, p.Action)
 		}
 	}
 	return nil
 }
 
+// actsOn reports whether the phase acts on the stream of a number.
+func (p *phase) actsOn(n int) bool { return p.Streams == nil || slices.Contains(p.Streams, n) }
+
+// drops reports whether a phase drops streams.
+func (h *holding) drops() bool {
+	return slices.ContainsFunc(h.Phases, func(p phase) bool { return p.Action == "drop" || p.Action == "dropAtOnce" })
+}
+
 // schedulePhases has each phase begin at its time.
 func (h *holding) schedulePhases() {
 	for _, p := range h.Phases {
-		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.begun.Add(milli(p.At))), func() { h.act(p) }))
+		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.begun.Add(milli(p.At))), func() { h.act(&p) }))
 	}
 }
 
-// act performs the action of a phase on all streams.
-func (h *holding) act(p phase) {
+// act performs the action of a phase. The ends of the streams wait for it.
+func (h *holding) act(p *phase) {
 	h.mu.Lock()
 	ending := h.ending
 	if !ending {
 		h.open++ // the iteration must not end before the last sample
+		h.acting.Add(1)
 	}
 	h.mu.Unlock()
 	if ending {
 		return
 	}
 	defer h.release()
-	action, tags := actions[p.Action], h.state.Tags.GetCurrentValues()
-	tags.SetTag(metrics.TagScenario.String(), p.Name)
-	for _, s := range h.streams {
-		open, err := action.do(s, tags)
-		if err != nil {
-			h.state.Logger.WithError(err).Error("hold: " + p.Action)
-			return
-		}
-		if open {
-			h.sample(action.metric, tags, time.Now(), 1)
-		}
-	}
+	defer h.acting.Done()
+	actions[p.Action](h, p)
+}
+
+// tagsOf returns the tags of the samples of a phase or step.
+func (h *holding) tagsOf(name string) metrics.TagsAndMeta {
+	tags := h.state.Tags.GetCurrentValues()
+	tags.SetTag(metrics.TagScenario.String(), name)
+	return tags
 }
 
 func (h *holding) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
@@ -93,65 +96,81 @@ func (h *holding) sample(name string, tags metrics.TagsAndMeta, at time.Time, va
 	h.group.Push(metrics.Sample{TimeSeries: series, Metadata: tags.Metadata, Time: at, Value: value})
 }
 
-// returns measures the reconnects of streams that a phase dropped.
-type returns struct {
-	mu      sync.Mutex
-	pending map[*held]*pendingReturn
+// vanish leaves the connections half-open.
+func (h *holding) vanish(p *phase) {
+	tags := h.tagsOf(p.Name)
+	for _, s := range h.streams {
+		if !p.actsOn(int(s.n)) {
+			continue
+		}
+		open, err := s.stream.Vanish()
+		if err != nil {
+			h.state.Logger.WithError(err).Error("hold: vanish")
+			return
+		}
+		if open {
+			h.sample(vanished, tags, time.Now(), 1)
+		}
+	}
 }
 
-// A pendingReturn is a dropped stream that has not opened again.
-type pendingReturn struct {
+// A comeback is the reconnect of a dropped client that is still to come.
+type comeback struct {
 	tags metrics.TagsAndMeta
 	due  time.Time // of its first dial; zero after a failed attempt
 }
 
-// drop drops the stream and measures its return.
-func (s *held) drop(tags metrics.TagsAndMeta, atOnce bool) bool {
-	r := &s.of.returns
-	r.mu.Lock() // during the drop: the stream may return at once
-	defer r.mu.Unlock()
-	if !s.stream.Drop(atOnce) {
-		return false
+// drop closes the connections, and measures the reconnects of the clients.
+func (h *holding) drop(p *phase, atOnce bool) {
+	tags := h.tagsOf(p.Name)
+	one := func(s *held) bool {
+		h.returns.Lock() // during the drop: the stream may return at once
+		defer h.returns.Unlock()
+		open := s.stream.Drop(atOnce)
+		if open {
+			s.treatment.back = &comeback{tags: tags}
+		}
+		return open
 	}
-	if r.pending == nil {
-		r.pending = map[*held]*pendingReturn{}
+	for _, s := range h.streams {
+		if p.actsOn(int(s.n)) && one(s) {
+			h.sample(stormDropped, tags, time.Now(), 1)
+		}
 	}
-	r.pending[s] = &pendingReturn{tags: tags}
-	return true
 }
 
 // closed notes when the next dial of a dropped stream is due.
 func (s *held) closed(at time.Time, c sse.Close) {
-	r := &s.of.returns
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.pending[s]
-	if p == nil {
+	s.treatment.closedAt.Store(at.UnixNano())
+	s.of.returns.Lock()
+	defer s.of.returns.Unlock()
+	back := s.treatment.back
+	if back == nil {
 		return
 	}
-	p.due = time.Time{}
+	back.due = time.Time{}
 	if c.Reason == sse.ReasonCut {
-		p.due = at.Add(c.Retry)
+		back.due = at.Add(c.Retry)
 	}
 }
 
 // opened records the return of a dropped stream, whose dial began at begun.
 func (s *held) opened(begun, at time.Time) {
-	r := &s.of.returns
-	r.mu.Lock()
-	p := r.pending[s]
-	delete(r.pending, s)
-	r.mu.Unlock()
-	if p == nil {
+	h, t := s.of, s.treatment
+	h.returns.Lock()
+	back := t.back
+	t.back = nil
+	h.returns.Unlock()
+	select {
+	case <-t.headers:
+	default:
+		close(t.headers)
+	}
+	if back == nil {
 		return
 	}
-	s.of.sample(stormConnect, p.tags, at, metrics.D(at.Sub(begun)))
-	if !p.due.IsZero() {
-		s.of.sample(stormWaited, p.tags, at, metrics.D(max(begun.Sub(p.due), 0)))
+	h.sample(stormConnect, back.tags, at, metrics.D(at.Sub(begun)))
+	if !back.due.IsZero() {
+		h.sample(stormWaited, back.tags, at, metrics.D(max(begun.Sub(back.due), 0)))
 	}
-}
-
-// drops reports whether a phase drops the streams.
-func (h *holding) drops() bool {
-	return slices.ContainsFunc(h.Phases, func(p phase) bool { return actions[p.Action].metric == "storm_dropped" })
 }

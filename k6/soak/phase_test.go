@@ -14,7 +14,7 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
-	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 4500", "reconnect: false", `reconnect: true, phases: [
+	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 4500", "reconnect: false", `reconnect: false, phases: [
 		{name: "spread", at: 500, action: "drop"}, {name: "at-once", at: 3500, action: "dropAtOnce"}]`).Replace(held10)))
 	require.Len(t, s.connects, 30)
 	all := map[string]float64{"spread": 10, "at-once": 10}
@@ -35,7 +35,7 @@ func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
 	begun := time.Now()
-	require.True(t, h.run(t, strings.Replace(held10, "reconnect: false", `reconnect: false, unchecked: true, phases: [{name: "gone", at: 1000, action: "vanish"}]`, 1)))
+	require.True(t, h.run(t, strings.Replace(held10, "reconnect: false", `reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`, 1)))
 	require.Less(t, time.Since(begun), 2*time.Second, "no stream is left")
 	require.Equal(t, map[string][2]float64{"gone": {10, 10}}, h.told("vanish_vanished", "scenario"))
 	require.Equal(t, map[ledger.State]int{ledger.Dropped: 10}, h.states())

@@ -78,11 +78,6 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],
 		"lifetime":       compiled.End.Shortest.Seconds(),
-		"connectRoute":   compiled.Connect.Route(),
-		"endRoute":       compiled.End.Request.Route(),
-		"connect":        s.connect,
-		"end":            s.end,
-		"accepts":        func(status int) bool { return compiled.End.Request != nil && compiled.End.Request.Accepts(status) },
 	} {
 		if err := out.Set(name, value); err != nil {
 			common.Throw(rt, err)
@@ -179,33 +174,6 @@ func mustBeText(value sobek.Value) error {
 	return fmt.Errorf("it returned %s: it must return a text", value)
 }
 
-// connect is the URL of the stream and the options of its EventSource. The ledger, which a script may leave out, hides
-// the stream's token in what it finds.
-func (s *jsService) connect(n int, id string, ledger sobek.Value) map[string]any {
-	own, err := s.ownRequest(n, id)
-	if err != nil {
-		common.Throw(s.m.vu.Runtime(), err)
-	}
-	out := s.opening(own)
-	if s.hasFunctions() {
-		own.credentials.of(ledger)
-		out["renew"] = s.renewal(n, own)
-	}
-	switch r := s.Resume; {
-	case r.Query != "":
-		out["resume"] = map[string]any{"query": r.Query}
-	case !r.Header:
-		out["resume"] = "none"
-	}
-	if s.MaxEventSize > 0 {
-		out["maxEventSize"] = s.MaxEventSize
-	}
-	if s.Then != nil {
-		out["then"] = &secondRequest{service: s.Service, values: own.values}
-	}
-	return out
-}
-
 // hasFunctions says that each attempt to connect calls JS.
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil }
 
@@ -229,45 +197,11 @@ func (s *jsService) ownURL(n int) (string, error) {
 	return s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
 }
 
-// opening is the request that opens a stream.
-func (s *jsService) opening(own *ownRequest) map[string]any {
-	out := requestOf(&s.Connect, own.values)
-	if s.url != nil {
-		out["url"] = own.url
-	}
-	return out
-}
-
 // requestBy is a request of a description.
 func requestBy(r *service.Request, v *service.Values) sse.Request {
 	out := sse.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
 	for name, value := range r.FilledHeaders(v) {
 		out.Header.Set(name, strings.TrimSpace(value))
-	}
-	return out
-}
-
-// end is the request that ends a stream.
-func (s *jsService) end(n int, id string) map[string]any {
-	if s.End.Request == nil {
-		common.Throw(s.m.vu.Runtime(), fmt.Errorf("the service %s ends no stream by a request", s.Name))
-	}
-	v, err := s.values(n, id)
-	if err != nil {
-		common.Throw(s.m.vu.Runtime(), err)
-	}
-	return requestOf(s.End.Request, v)
-}
-
-// requestOf fills a request. It has no property for what it does not have.
-func requestOf(r *service.Request, v *service.Values) map[string]any {
-	headers := map[string]any{}
-	for name, value := range r.FilledHeaders(v) {
-		headers[name] = value
-	}
-	out := map[string]any{"url": string(r.URL.Append(nil, v)), "method": r.Method, "headers": headers}
-	if !r.Body.Empty() {
-		out["body"] = string(r.Body.Append(nil, v))
 	}
 	return out
 }

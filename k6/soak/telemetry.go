@@ -57,9 +57,7 @@ func (p *telemetry) register(registry *metrics.Registry) {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
 		}
-		for _, m := range phaseMetrics {
-			p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind, m.contains)
-		}
+		registerHoldMetrics(registry, p.metrics)
 		p.metrics[bucketMetric] = registry.MustNewMetric(bucketMetric, metrics.Counter)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/grafana/sobek"
-	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/k6/sse"
@@ -76,16 +75,6 @@ func (c *credentials) told(at time.Time, end sse.Close, streams int) sse.Close {
 	return end
 }
 
-// of has the ledger of a stream, as a script has it, know the stream's token.
-func (c *credentials) of(l sobek.Value) {
-	if l == nil {
-		return
-	}
-	if d, ok := l.Export().(interface{ authorize(*credentials) }); ok {
-		d.authorize(c)
-	}
-}
-
 // askToken asks the module for a token, of the lifetime that the run wants.
 func (s *jsService) askToken() (string, error) {
 	ttl := sobek.Undefined()
@@ -105,16 +94,4 @@ func (s *jsService) renew(n int, own *ownRequest) (err error) {
 	}
 	own.url, err = s.ownURL(n)
 	return err
-}
-
-// renewal is what each attempt to connect after the first calls: it fills the request anew.
-func (s *jsService) renewal(n int, own *ownRequest) func() map[string]any {
-	return func() map[string]any {
-		if err := s.renew(n, own); err != nil {
-			common.Throw(s.m.vu.Runtime(), err)
-		}
-		out := s.opening(own)
-		delete(out, "method")
-		return out
-	}
 }

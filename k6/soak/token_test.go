@@ -27,49 +27,60 @@ func TestEachAttemptAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, renewedJS)
 	r.plan.TokenTTL = 30
-	js(t, rt, `var l = new Ledger("d-1"), request = described.connect(1, "d-1", l)`)
-	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", js(t, rt, `request.url`))
-	require.JSONEq(t, `{"url":"http://h/d-topic-1?t=a-secret-2","headers":{"Authorization":"Bearer a-secret-2"}}`, js(t, rt, `JSON.stringify(request.renew())`))
-	requester, ok := rt.VU.Runtime().Get("request").ToObject(rt.VU.Runtime()).Get("then").Export().(sse.SecondRequester)
-	require.True(t, ok)
+	service := serviceOf(t, rt)
+	own, err := service.ownRequest(1, "d-1")
+	require.NoError(t, err)
+	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", requestBy(&service.Connect, own.values).URL)
+	require.NoError(t, service.renew(1, own))
+	renewed := requestBy(&service.Connect, own.values)
+	require.Equal(t, "http://h/d-topic-1?t=a-secret-2", renewed.URL)
+	require.Equal(t, "Bearer a-secret-2", renewed.Header.Get("Authorization"))
+	requester := &secondRequest{service: service.Service, values: own.values}
 	second, err := requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
 	require.NoError(t, err)
 	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
 	require.Equal(t, "30,30", js(t, rt, `asked.join()`))
 	r.plan.TokenTTL = 0
-	js(t, rt, `request.renew()`)
+	require.NoError(t, service.renew(1, own))
 	require.Equal(t, "30,30,undefined", js(t, rt, `asked.join()`))
 
-	rt, _ = ofService(t, `var described = service({name: "any", url: (n) => "http://h/" + n + "/" + Date.now(), connect: {}, message: "unchecked"})`)
-	require.Equal(t, "url", js(t, rt, `Object.keys(described.connect(1, "d-1").renew()).filter((k) => k !== "headers").join()`))
-	rt, _ = ofService(t, `var described = service({name: "any", connect: {url: "{base}"}, message: "unchecked"})`)
-	require.Equal(t, "undefined", js(t, rt, `String(described.connect(1, "d-1").renew)`))
+	rt, _ = ofService(t, `var calls = 0, described = service({name: "any", url: (n) => "http://h/" + n + "/" + calls++, connect: {}, message: "unchecked"})`)
+	service = serviceOf(t, rt)
+	own, err = service.ownRequest(1, "d-1")
+	require.NoError(t, err)
+	require.NoError(t, service.renew(1, own))
+	require.Equal(t, "http://h/1/1", own.url)
 }
 
 // A refusal of the token at a reconnect is told as that, and no finding shows a token that a stream has or had.
 func TestARefusedTokenIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		script string // before the reconnect
-		end    sse.Close
-		want   string
+		renew bool // before the reconnect
+		end   sse.Close
+		want  string
 	}{
-		{``, sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
+		{false, sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
 			"status 401: the service refused the token at a reconnect: token() gave the same one again, 12.0 s old; {token} is over"},
-		{`request.renew()`, sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
+		{true, sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
 			"status 403: the service refused the token at a reconnect: token() gave a new one, 12.0 s old; {token} for {token}"},
-		{``, sse.Close{Reason: sse.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
+		{false, sse.Close{Reason: sse.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
 		rt, r := ofService(t, renewedJS)
-		js(t, rt, `var l = new Ledger("d-1"), request = described.connect(1, "d-1", l)`)
+		js(t, rt, `var l = new Ledger("d-1")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
+		service := serviceOf(t, rt)
+		own, err := service.ownRequest(1, "d-1")
+		require.NoError(t, err)
+		o.authorize(own.credentials)
 		o.Connecting(r.start)
 		o.Head(nil)
 		o.Opened(r.start.Add(time.Second))
 		o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
-		js(t, rt, c.script)
-		if c.script == "" { // as a module does that keeps its token
+		if c.renew {
+			require.NoError(t, service.renew(1, own))
+		} else { // as a module does that keeps its token
 			o.credentials().learn("a-secret-1", time.Now())
 		}
 		c.end.Retry = -1

@@ -6,11 +6,9 @@ import exec from 'k6/execution';
 
 import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
-import { openInGroups } from './stream.js';
 
 /** Streams that open in a second, by all runners. */
 const RAMP = 500;
-const PACE = 50;
 
 /**
  * The service and the configuration of such a suite.
@@ -90,32 +88,12 @@ export function rampOf({ connections }) {
  * @param {{connections: number, runners: number}} config
  * @param {number} every
  * @param {number} vus so many virtual users share the streams
- * @returns {{nth: number[], others: number[]}} numbers: every so many-th stream of all, and the others
+ * @returns {{streams: number[], nth: number[], others: number[]}} numbers: all, every so many-th stream of all, and the others
  */
 export function shareOf(config, every, vus = usersOf(config)) {
-  /** @type {number[]} */
-  const nth = [];
-  /** @type {number[]} */
-  const others = [];
-  for (let n = exec.scenario.iterationInTest; n < config.connections; n += vus) {
-    (n % every === 0 ? nth : others).push(n);
-  }
-  return { nth, others };
-}
-
-/**
- * Opens the streams of this virtual user: one of each so many as there are virtual users.
- *
- * @template {import('./stream.js').Stream} S
- * @param {{connections: number, runners: number}} config
- * @param {(n: number) => S} open begins to connect the stream of that number
- * @param {number} vus so many virtual users share the streams
- * @returns {Promise<S[]>}
- */
-export async function openShare(config, open, vus = usersOf(config)) {
-  const first = exec.scenario.iterationInTest;
-  /** @type {S[]} */
   const streams = [];
-  await openInGroups(streams, { target: Math.ceil((config.connections - first) / vus), group: Math.ceil((RAMP * PACE) / 1000 / vus), pause: PACE }, (i) => open(first + i * vus));
-  return streams;
+  for (let n = exec.scenario.iterationInTest; n < config.connections; n += vus) {
+    streams.push(n);
+  }
+  return { streams, nth: streams.filter((n) => n % every === 0), others: streams.filter((n) => n % every !== 0) };
 }

@@ -1,16 +1,13 @@
 // @ts-check
-// Capacity: adds connections in steps until a noop is missed or late, or a connect fails. What came of
-// each step is told by the ledgers of its streams; the script only finds out when to stop.
+// Capacity: adds connections in steps until a noop is missed or late, or a connect fails.
 //
 //   bin/soak run capacity
 
-import { Gauge, Trend } from 'k6/metrics';
-import { plan, suite } from 'k6/x/soak';
+import { hold, plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
-import { closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
 const full = {
   STEP: 500,
@@ -44,7 +41,8 @@ if (stages.length === 0) {
 }
 
 const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);
-const config = streamConfig(noopService(values.NOOP_INTERVAL), { connections: stages.length * values.STEP, seconds: seconds + 60, lateMs: values.LATE_MS });
+const service = noopService(values.NOOP_INTERVAL);
+const config = streamConfig(service, { connections: stages.length * values.STEP, seconds: seconds + 60, lateMs: values.LATE_MS });
 plan(config);
 suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stages });
 
@@ -55,64 +53,9 @@ export const options = {
   systemTags: ['scenario', 'status', 'error_code'],
 };
 
-/** Streams that are open, at the beginning and at the end of a step: the samples' times are those of the step. */
-const open = new Gauge('capacity_streams');
-/** Of the streams that a step added: dial to headers. */
-const connecting = new Trend('capacity_connect', true);
-
-/** Milliseconds between two groups of connects: a step's come within its first fifth. */
-const PACE = 50;
-
 export default async function () {
-  /** @type {Stream[]} */
-  const streams = [];
-  for (const [i, stage] of stages.entries()) {
-    const tags = { scenario: stage.name };
-    const began = Date.now();
-    open.add(streams.length, tags);
-    const target = (i + 1) * values.STEP;
-    const group = Math.ceil((values.STEP * PACE * 5) / (values.STEP_SECONDS * 1000));
-    await openInGroups(streams, { target, group, pause: PACE }, (n) => new Stream(config, `${config.prefix}${n}`));
-    await sleep(Math.max(stage.seconds * 1000 - (Date.now() - began), 0));
-    const suffered = await suffers(streams);
-    open.add(streams.length, tags);
-    for (const stream of streams.slice(i * values.STEP)) {
-      if (stream.opened) {
-        connecting.add(stream.ledger.connectMs, tags);
-      }
-    }
-    if (suffered) {
-      break;
-    }
-  }
-  await closeAll(streams, () => {});
-}
-
-/**
- * Tells whether anything has gone wrong so far. Silence has to last: a stream may be late at this very
- * moment, and not be silent for good.
- *
- * @param {Stream[]} streams
- * @returns {Promise<boolean>}
- */
-async function suffers(streams) {
-  if (streams.some(faulty)) {
-    return true;
-  }
-  if (!streams.some(silent)) {
-    return false;
-  }
-  await sleep(SETTLE * 1000);
-  return streams.some((stream) => faulty(stream) || silent(stream));
-}
-
-/** @param {Stream} stream */
-function faulty({ opened, over, ledger }) {
-  // Not yet answered is as bad as refused.
-  return !opened || over || ledger.missed + ledger.late + ledger.duplicated + ledger.reordered + ledger.corrupted > 0;
-}
-
-/** @param {Stream} stream */
-function silent({ ledger }) {
-  return ledger.silentMs > 1.5 * values.NOOP_INTERVAL * 1000 + values.LATE_MS;
+  await hold(service, {
+    ...config, unchecked: true,
+    steps: stages.map(({ name, concurrency, seconds }) => ({ name, streams: concurrency, ramp: values.STEP_SECONDS * 200, for: seconds * 1000 })),
+  });
 }

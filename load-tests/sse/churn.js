@@ -8,12 +8,11 @@
 // lifetimes, and the number of connections is known before the first one opens.
 
 import exec from 'k6/execution';
-import { plan, suite } from 'k6/x/soak';
+import { hold, plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, streamConfig } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
-import { checkStream, settled, sleep, Stream, untilOver } from '../lib/stream.js';
 
 const full = {
   CONNECTIONS: 500,
@@ -34,7 +33,8 @@ if (values.MEAN_HOLD <= 0) {
 
 const slots = drawLifetimes();
 const connections = slots.reduce((sum, slot) => sum + slot.lifetimes.length, 0);
-const config = streamConfig(noopService(values.NOOP_INTERVAL), { connections, seconds: values.SECONDS, lateMs: values.LATE_MS });
+const service = noopService(values.NOOP_INTERVAL);
+const config = streamConfig(service, { connections, seconds: values.SECONDS, lateMs: values.LATE_MS });
 plan(config);
 suite({
   name: 'churn',
@@ -99,55 +99,5 @@ function mulberry32(seed) {
 
 export default async function () {
   const mine = slots.filter((_, n) => n % vus === exec.scenario.iterationInTest);
-  await Promise.all(mine.map(churn));
-}
-
-/**
- * Total time in milliseconds that a slot waits for its streams to end before it opens the next ones. It limits the delay of
- * connects if the service ends streams late or never, so every planned stream opens within the run.
- */
-const MOST_WAIT = 5000;
-
-/** @param {Slot} slot */
-async function churn({ first, delay, lifetimes }) {
-  const ends = [];
-  let left = MOST_WAIT;
-  await sleep(delay);
-  for (const [i, lifetime] of lifetimes.entries()) {
-    const stream = new Stream(config, `${config.prefix}${first + i}`);
-    await settled(stream);
-    await untilOver([stream], lifetime);
-    const end = close(stream);
-    ends.push(end);
-    const asked = Date.now();
-    await atMost(left, end);
-    left = Math.max(left - (Date.now() - asked), 1);
-  }
-  await Promise.all(ends);
-}
-
-/**
- * Waits until the promise is settled, at most for the given time.
- *
- * @param {number} ms
- * @param {Promise<void>} promise
- * @returns {Promise<void>}
- */
-function atMost(ms, promise) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(), ms);
-    promise.finally(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-/** @param {Stream} stream */
-async function close(stream) {
-  await stream.requestClose();
-  await stream.ended();
-  const { state, missed, duplicated, reordered, corrupted } = stream.ledger;
-  // A connection may be shorter than an interval; then no message is expected on it.
-  checkStream(stream, state === 'completed' && missed + duplicated + reordered + corrupted === 0);
+  await Promise.all(mine.map(({ first, delay, lifetimes }) => hold(service, { ...config, from: first, to: first + lifetimes.length, delay, lifetimes })));
 }

@@ -6,15 +6,12 @@
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
 //   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234
 
-import http from 'k6/http';
-import { Counter, Trend } from 'k6/metrics';
-import { plan, suite } from 'k6/x/soak';
+import { hold, plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, oneRunner } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { NOOP, number, whole } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
-import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
+import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096 };
 
@@ -72,165 +69,15 @@ suite({
 
 export const options = sharedOptions('slow', shared, 1);
 
-/** Streams that were slow, at the moment from which they were. */
-const begun = new Counter('slow_begun');
-/** Broadcasts that the service took for all streams, and those that it did not take. */
-const taken = new Counter('slow_taken');
-const untaken = new Counter('slow_untaken');
-/** Of these, those that are due on streams that were held, and came there. */
-const due = new Counter('slow_due');
-const arrived = new Counter('slow_arrived');
-/** And those that came there once more, or behind a later one. */
-const again = new Counter('slow_again');
-/** Slow streams that were cut or had fallen behind by FILL_KB when they read on; and by how many KB each had that was not cut. */
-const filled = new Counter('slow_filled');
-const behind = new Trend('slow_behind');
-/** Slow streams that ended: how long after they were slow, and those of which that was seen only when they read on. */
-const cut = new Trend('slow_cut', true);
-const cutUnseen = new Counter('slow_cut_unseen');
-/** Slow streams that were not cut and got all broadcasts in the end. */
-const complete = new Counter('slow_whole');
-
-const EVENT = 'filler';
-/** Messages of another run on the same service are none of ours. */
-const RUN = Math.random().toString(36).slice(2);
-const PADDING = 'x'.repeat(Math.max(kb * 1024 - 60, 0));
-const tags = { scenario: stage.name };
-const POST_TIMEOUT = '10s';
-
-class Reader extends Stream {
-  /** @param {number} n */
-  constructor(n) {
-    const slow = n % every === 0; // who is cut does not come back, also where clients do otherwise
-    super(slow ? { ...config, reconnect: false, held: false } : config, `${config.prefix}${n}`, n);
-    this.slow = slow;
-    /** Broadcasts that came, and the number of the last. */
-    this.came = 0;
-    this.last = 0;
-    /** Broadcasts that came again, or too late. */
-    this.again = 0;
-    /** How many messages it had when others began to be slow. */
-    this.before = 0;
-    this.overAt = 0;
-    if (!publishes) {
-      this.source.addEventListener(EVENT, this);
-    }
-  }
-
-  /** Messages that came since some are slow. */
-  get got() {
-    return (publishes ? this.ledger.received : this.came) - this.before;
-  }
-
-  /** @param {any} event */
-  handleEvent(event) {
-    if (publishes || event.type !== EVENT) {
-      super.handleEvent(event);
-      if (this.over && !this.overAt) {
-        this.overAt = Date.now();
-      }
-      return;
-    }
-    const [run, n] = event.data.slice(0, 40).split(' ');
-    if (run !== RUN || event.data.length !== `${RUN} ${n} `.length + PADDING.length) { // of another run, or not all of it
-      return;
-    }
-    if (Number(n) > this.last) {
-      this.last = Number(n);
-      this.came++;
-    } else {
-      this.again++;
-    }
-  }
-}
-
 export default async function () {
-  const start = Date.now();
-  const streams = await openShare(config, (n) => new Reader(n), 1);
-  await sleep(Math.max(start + settled * 1000 - Date.now(), 0));
-  for (const stream of streams) {
-    stream.before += stream.got;
-  }
-  const slow = streams.filter((stream) => stream.slow && beSlow(stream, values.SLOW_KB * 1024));
-  const held = streams.filter((stream) => !stream.slow);
-  const began = Date.now();
-  begun.add(slow.length, tags);
-  const sent = publishes ? await follow(held) : await broadcast(began);
-  const readOn = Date.now();
-  for (const stream of slow) {
-    const missing = (sent - stream.got) * kb;
-    if (stream.over || missing >= values.FILL_KB) {
-      filled.add(1, tags);
-    }
-    if (!stream.over) {
-      behind.add(missing, tags);
-      beSlow(stream, Infinity);
-    }
-  }
-  await sleep(values.AFTER_SECONDS * 1000);
-  for (const stream of slow) {
-    if (stream.overAt > 0 && stream.overAt < readOn) {
-      cut.add(stream.overAt - began, tags);
-    } else if (stream.overAt > 0) {
-      cutUnseen.add(1, tags);
-    } else if (!publishes && stream.got >= sent) { // of published messages the verdict knows
-      complete.add(1, tags);
-    }
-  }
-  if (!publishes) {
-    due.add(sent * held.length, tags);
-    again.add(held.reduce((sum, stream) => sum + stream.again, 0), tags);
-    arrived.add(held.reduce((sum, stream) => sum + Math.min(stream.got, sent), 0), tags);
-  }
-  await closeAll(held, checkStream);
-  await Promise.all(slow.filter((stream) => !stream.over).map(async (stream) => {
-    await stream.requestClose();
-    await stream.ended();
-  }));
-}
-
-/**
- * @param {Reader} stream
- * @param {number} bytes per second
- * @returns {boolean} whether it is read so
- */
-function beSlow(stream, bytes) {
-  stream.source.idleTimeout = 0; // the silence is ours
-  return stream.source.slow(bytes);
-}
-
-/**
- * Waits while messages are published, which are dealt round to the topics.
- *
- * @param {Reader[]} held
- * @returns {Promise<number>} how many came on a stream that is read
- */
-async function follow(held) {
-  await sleep(SLOW * 1000);
-  return held.reduce((most, stream) => Math.max(most, stream.got), 0);
-}
-
-/**
- * Sends broadcasts for as long as some are slow.
- *
- * @param {number} began
- * @returns {Promise<number>} how many the service took
- */
-async function broadcast(began) {
-  let sent = 0;
-  for (let n = 1; n <= SLOW * rate; n++) {
-    await sleep(Math.max(began + (n * 1000) / rate - Date.now(), 0));
-    if (Date.now() - began > (SLOW + 1) * 1000) {
-      break; // the service takes them too slowly
-    }
-    const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${PADDING}`, { headers: config.headers, redirects: 0, timeout: POST_TIMEOUT });
-    if (status === 200) {
-      sent++;
-      taken.add(1, tags);
-    } else {
-      untaken.add(1, tags);
-    }
-  }
-  await sleep(Math.max(began + SLOW * 1000 - Date.now(), 0));
-  return sent;
+  const { streams, nth } = shareOf(config, every, 1);
+  await hold(service, {
+    ...config, streams, ramp: rampOf(config), openFor: (settled + SLOW + values.AFTER_SECONDS) * 1000,
+    ...(!publishes && { broadcast: { url: `${config.backendUrl}/event/broadcast?event=filler`, headers: config.headers, event: 'filler', kb } }),
+    phases: [{
+      name: stage.name, at: settled * 1000, action: 'slow', streams: nth,
+      for: SLOW * 1000, after: values.AFTER_SECONDS * 1000, bytesPerSecond: values.SLOW_KB * 1024,
+      messageKB: kb, fillKB: values.FILL_KB, broadcastsPerSecond: rate,
+    }],
+  });
 }

@@ -42,14 +42,13 @@ suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE
 export const options = sharedOptions('storm', shared);
 
 export default async function () {
-  const { nth, others } = shareOf(config, every);
-  const held = { ...config, ramp: rampOf(config), openFor: (config.seconds - DISCONNECT_LEAD) * 1000 };
+  const { streams, others } = shareOf(config, every);
   const [spread, atOnce] = stages;
-  await Promise.all([
-    hold(service, { ...held, streams: nth }),
-    hold(service, {
-      ...held, streams: others, reconnect: true,
-      phases: [{ name: spread.name, at: spread.start * 1000, action: 'drop' }, { name: atOnce.name, at: atOnce.start * 1000, action: 'dropAtOnce' }],
-    }),
-  ]);
+  await hold(service, {
+    ...config, streams, ramp: rampOf(config), openFor: (config.seconds - DISCONNECT_LEAD) * 1000,
+    phases: [
+      { name: spread.name, at: spread.start * 1000, action: 'drop', streams: others },
+      { name: atOnce.name, at: atOnce.start * 1000, action: 'dropAtOnce', streams: others },
+    ],
+  });
 }

@@ -44,11 +44,9 @@ suite({
 export const options = sharedOptions('vanish', shared);
 
 export default async function () {
-  const { nth, others } = shareOf(config, every);
-  const held = { ...config, ramp: rampOf(config), openFor: (settled + NOTICE + READING) * 1000 };
-  await Promise.all([
-    hold(service, { ...held, streams: others }),
-    // Clients that vanish do not reconnect, even if clients of this service do.
-    hold(service, { ...held, streams: nth, reconnect: false, unchecked: true, phases: [{ name: stage.name, at: settled * 1000, action: 'vanish' }] }),
-  ]);
+  const { streams, nth } = shareOf(config, every);
+  await hold(service, {
+    ...config, streams, ramp: rampOf(config), openFor: (settled + NOTICE + READING) * 1000,
+    phases: [{ name: stage.name, at: settled * 1000, action: 'vanish', streams: nth }],
+  });
 }

@@ -83,7 +83,6 @@ export default runInInit({
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
       const { service: loaded, ownToken } = given({ BACKEND_URL, ...env }, loadService);
       equal([loaded.name, loaded.every, loaded.endBy, ownToken], ['noop', 15, 'request', false]);
-      equal([loaded.connectRoute, loaded.endRoute], ['GET /event/connect', 'DELETE /event/forcedisconnect']);
     }
   },
   'a service that is not there is refused with those that are': () => {

@@ -137,27 +137,6 @@ declare module 'k6/x/soak' {
     readonly endBy: 'client' | 'request' | 'server';
     /** Seconds for which a stream lives at least, 0 where `endBy` is not `server`. */
     readonly lifetime: number;
-    /**
-     * The request of stream `n`, with the name `id`: the URL of its `EventSource`, and options for it. Calls `token` and
-     * `url` of the description, as `renew` does for each attempt after the first. The ledger of the stream shows none of
-     * its tokens then, and tells a token that the service refuses at a reconnect.
-     */
-    connect(n: number, id: string, ledger?: Ledger): ServiceRequest & Pick<import('k6/x/sse').EventSourceOptions, 'resume' | 'then' | 'renew'>;
-    /** The request that ends that stream. @throws where `endBy` is not `request`. */
-    end(n: number, id: string): ServiceRequest;
-    /** Method and path of the two requests, with placeholders, such as `GET /event/connect`; `''` where there is none. */
-    readonly connectRoute: string;
-    readonly endRoute: string;
-    /** Whether a status confirms that request. */
-    accepts(status: number): boolean;
-  }
-
-  /** A request of a description, filled. */
-  export interface ServiceRequest {
-    url: string;
-    method: string;
-    headers: Record<string, string>;
-    body?: string;
   }
 
   /**
@@ -218,20 +197,64 @@ declare module 'k6/x/soak' {
   export function suite(suite: Suite): void;
 
   /**
-   * An action on all streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag `scenario`.
+   * An action on streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag `scenario`.
    * The streams have connections of their own, and their lateness is not attributed to the service.
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
-   * | `vanish` | the connection stays half-open, as of a machine without power; the service is not asked to end the stream | `vanish_vanished` |
+   * | `vanish` | the connection stays half-open, as of a machine without power; the client does not reconnect, the service is not asked to end the stream, and no checks are made | `vanish_vanished` |
    * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_waited` (delay of the dial by the load generator) |
    * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
+   * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_begun`, `slow_filled`, `slow_behind`, `slow_cut`, `slow_cut_unseen`; with broadcasts `slow_taken`, `slow_untaken`, `slow_due`, `slow_arrived`, `slow_again`, `slow_whole` |
    */
   export interface Phase {
     name: string;
     /** Milliseconds after the call of `hold`. */
     at: number;
-    action: 'vanish' | 'drop' | 'dropAtOnce';
+    action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
+    /** Numbers of the streams; left out: all of the call. */
+    streams?: number[];
+    /** Milliseconds for which streams are slow, and after that those in which they are read again before the phase ends. */
+    for?: number;
+    after?: number;
+    /** What a slow stream reads; 0: nothing. */
+    bytesPerSecond?: number;
+    /** Size of a message in KB, and how far a slow stream has to fall behind to count as filled. */
+    messageKB?: number;
+    fillKB?: number;
+    /** Broadcasts of the call while streams are slow; without them the run publishes the messages. */
+    broadcastsPerSecond?: number;
+  }
+
+  /**
+   * A part of a call of {@link hold} that adds streams. Without broadcasts the step after the first one with a fault is not made, and
+   * its metrics are `capacity_streams` and `capacity_connect`. With broadcasts, each is awaited, and its metrics are `fanout_*`.
+   */
+  export interface Step {
+    /** Tag `scenario` of its samples. */
+    name: string;
+    /** How many streams are open at its end. */
+    streams: number;
+    /** Milliseconds in which its streams open, evenly. */
+    ramp?: number;
+    /** Length in milliseconds, the ramp included; of a step with broadcasts, the time before the first of them. */
+    for: number;
+    broadcasts?: number;
+    /** Milliseconds between two broadcasts. */
+    every?: number;
+  }
+
+  /** A request that has the service send a message to all streams: its body is the message. */
+  export interface Broadcast {
+    /** It is sent by POST; its answer has the number of streams as `delivered`. */
+    url: string;
+    headers?: Record<string, string>;
+    /** Name of the event that streams receive, with a comment `sent=UNIX_MICROSECONDS`. */
+    event: string;
+    /** Size of the message in KB; left out: short. */
+    kb?: number;
+    /** Milliseconds within which it has to be on every stream. */
+    within?: number;
   }
 
   /** What {@link hold} has to know. The configuration of load-tests/lib/config.js has most of it; what else is in there does not matter. */
@@ -244,12 +267,22 @@ declare module 'k6/x/soak' {
     streams?: number[];
     /** Milliseconds over which the streams open, evenly; 0 or left out: as fast as the service accepts them. */
     ramp?: number;
+    /** Milliseconds from now on after which the ends of the streams are asked for; earlier where all have ended. */
+    openFor?: number;
+    /**
+     * In place of `ramp` and `openFor`: for how many milliseconds each stream is open. The streams open one after the other, each when
+     * the one before has ended, the first one after `delay` milliseconds.
+     */
+    lifetimes?: number[];
+    delay?: number;
     /** What happens to the streams while they are open. */
     phases?: Phase[];
+    /** In place of `ramp` and `openFor`: parts that add streams, numbered from 0. */
+    steps?: Step[];
+    /** What a phase or a step sends to all streams. */
+    broadcast?: Broadcast;
     /** No checks are made. */
     unchecked?: boolean;
-    /** Milliseconds from now on after which the ends of the streams are asked for; earlier where all have ended. */
-    openFor: number;
     /** Milliseconds without one byte after which a stream is over; 0: none are too many. */
     idleTimeout: number;
     /** Seconds that a stream may take to end after the answer to the request for it; then it is closed here. */
@@ -320,23 +353,10 @@ declare module 'k6/x/soak' {
    * by the clock: every `noopInterval` owes one.
    */
   export class Ledger {
-    /**
-     * `held: false` is of a stream to which the script does something that makes its messages late, such as reading it
-     * slowly. Then they do not count where the control group is asked whose delay made messages of the others late.
-     *
-     * @throws outside of a virtual user's code, without an id, or before {@link plan}.
-     */
-    constructor(id: string, options?: { held?: boolean });
+    /** @throws outside of a virtual user's code, without an id, or before {@link plan}. */
+    constructor(id: string);
     readonly id: string;
     readonly state: State;
-    /** Why the last stream or attempt ended: a `reason` of `k6/x/sse`, with the status behind `status`. */
-    readonly reason: string;
-    /** How many streams were opened; more than 1 after a reconnect. */
-    readonly streams: number;
-    /** First dial to first headers, attempts that failed included, in milliseconds. */
-    readonly connectMs: number;
-    /** Headers to the end, summed over streams that ended, in milliseconds. */
-    readonly heldMs: number;
     /** received + missed + corrupted */
     readonly expected: number;
     /** Distinct noops whose data was exactly `0`. */
@@ -349,23 +369,6 @@ declare module 'k6/x/soak' {
     readonly corrupted: number;
     /** Came more than `lateMs` after their interval. */
     readonly late: number;
-    /**
-     * Milliseconds since the last noop, or since the headers where none has come yet; 0 while no stream is
-     * open. A silence is `missed` only once another noop comes or the stream ends.
-     */
-    readonly silentMs: number;
-    /**
-     * For how many milliseconds it cannot be told yet whether the noop that is due now is lost or on its
-     * way; 0 where none is due. Ask for the end of a stream only then, and nothing is left undecided.
-     */
-    readonly undecidedMs: number;
-    /** `completed`, with every noop received once, in order and intact; lateness is no fault here. */
-    readonly faultless: boolean;
-    /**
-     * Notes that the server is now being asked to end the stream: its end is then what was
-     * wanted, and no further noop is owed.
-     */
-    askToEnd(): void;
     /** All counts in one line, for a log. */
     toString(): string;
   }

@@ -1,0 +1,227 @@
+package soak
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/lib/netext/httpext"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// broadcastOptions describe a request that has the service send a message to all streams; soak.d.ts documents them.
+type broadcastOptions struct {
+	URL     string            `js:"url"`
+	Headers map[string]string `js:"headers"`
+	Event   string            `js:"event"`
+	KB      int               `js:"kb"`     // of each message; 0: it is short
+	Within  float64           `js:"within"` // ms for its delivery
+}
+
+// Metrics of the broadcasts of steps.
+const (
+	fanoutLatency      = "fanout_latency"       // the service's timestamp to the receipt: of each delivery,
+	fanoutLast         = "fanout_last"          // and of the last one of each broadcast
+	fanoutSinceRequest = "fanout_since_request" // from the start of the request to the receipt, by the clock of this machine alone
+	fanoutPost         = "fanout_post"          // until the service answered
+	fanoutDue          = "fanout_due"
+	fanoutArrived      = "fanout_arrived" // deliveries in time, one of each subscriber
+	fanoutTwice        = "fanout_twice"
+	fanoutOverdue      = "fanout_overdue"
+	fanoutUntimed      = "fanout_untimed" // deliveries without a valid timestamp
+	fanoutStrange      = "fanout_strange" // deliveries that no request of this run explains
+	fanoutShort        = "fanout_short"   // broadcasts that the service did not put on every stream, by its own account
+)
+
+// A broadcaster sends broadcasts, and counts their deliveries.
+type broadcaster struct {
+	broadcastOptions
+	h       *holding
+	run     string // the first word of each broadcast of this run
+	padding string
+
+	mu          sync.Mutex
+	subscribers []*subscriber // by the index of their streams
+	sent        []*broadcast  // the one with the number 1 is the first
+}
+
+// A subscriber counts the broadcasts that arrived on one stream.
+type subscriber struct {
+	index    int
+	last     int // number
+	received int // in order, each once
+	again    int // the others
+}
+
+// A broadcast is one message to all streams that are open when it is sent.
+type broadcast struct {
+	tags     metrics.TagsAndMeta
+	asked    time.Time
+	has      []bool // by the index of the subscriber
+	left     int
+	latest   time.Duration
+	over     bool // its time is up
+	complete chan struct{}
+}
+
+func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
+	const head = 60 // bytes of a message in front of its padding, at most
+	return &broadcaster{
+		broadcastOptions: o, h: h, run: strconv.FormatUint(rand.Uint64(), 36), //nolint:gosec // G404: no secret
+		padding: strings.Repeat("x", max(o.KB<<10-head, 0)),
+	}
+}
+
+// subscribe returns the listener of the stream with an index, which the next call of subscribe increments.
+func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
+	s := &subscriber{index: index}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subscribers = append(b.subscribers, s)
+	return func(at time.Time, block *service.Block) {
+		if string(block.Event) == b.Event {
+			b.arrive(s, at, block)
+		}
+	}
+}
+
+// arrive counts a delivery.
+func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, sent := b.find(block.Data)
+	if sent == nil || s.index >= len(sent.has) {
+		b.sample(fanoutStrange, b.h.state.Tags.GetCurrentValues(), at, 1)
+		return
+	}
+	twice := sent.has[s.index]
+	if twice || n < s.last {
+		s.again++
+	} else {
+		s.last = n
+		s.received++
+	}
+	switch sent.has[s.index] = true; {
+	case twice:
+		b.sample(fanoutTwice, sent.tags, at, 1)
+	case sent.over:
+		b.sample(fanoutOverdue, sent.tags, at, 1)
+	default:
+		b.deliver(sent, at, block.Comment)
+	}
+}
+
+// deliver counts a delivery in time, whose event has a comment with the time of sending.
+func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
+	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.asked), 0)))
+	if us, ok := sentAt(comment); ok && at.UnixMicro() >= us {
+		took := time.Duration(at.UnixMicro()-us) * time.Microsecond
+		sent.latest = max(sent.latest, took)
+		b.sample(fanoutLatency, sent.tags, at, metrics.D(took))
+	} else {
+		b.sample(fanoutUntimed, sent.tags, at, 1)
+	}
+	if sent.left--; sent.left == 0 {
+		close(sent.complete)
+	}
+}
+
+// sample adds a sample of the broadcasts of steps. Those of other calls of hold have none.
+func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
+	if b.h.Steps != nil {
+		b.h.sample(name, tags, at, value)
+	}
+}
+
+// find returns the broadcast that data is, and its number; nil for other data.
+func (b *broadcaster) find(data []byte) (n int, sent *broadcast) {
+	words := bytes.SplitN(data, []byte(" "), 3)
+	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(string(words[1]))
+	if err != nil || n < 1 || n > len(b.sent) {
+		return 0, nil
+	}
+	return n, b.sent[n-1]
+}
+
+// sentAt returns the time of sending in a comment such as sent=1700000000000000, in µs.
+func sentAt(comment []byte) (us int64, ok bool) {
+	_, digits, ok := bytes.Cut(comment, []byte("sent="))
+	if !ok {
+		return 0, false
+	}
+	end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		digits = digits[:end]
+	}
+	us, err := strconv.ParseInt(string(digits), 10, 64)
+	return us, err == nil
+}
+
+// send sends a broadcast, and returns it with the answer of the service, which is nil if none came.
+func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
+	b.mu.Lock()
+	wanted := len(b.subscribers)
+	sent := &broadcast{tags: tags, asked: time.Now(), has: make([]bool, wanted), left: wanted, complete: make(chan struct{})}
+	b.sent = append(b.sent, sent)
+	r := sse.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
+	b.mu.Unlock()
+	for name, value := range b.Headers {
+		r.Header.Set(name, value)
+	}
+	answer, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endAnswer), response)
+	if err != nil {
+		b.h.warn(err)
+		return sent, nil
+	}
+	return sent, answer
+}
+
+// measure sends a broadcast, and waits until it is on every stream, or its time is up.
+func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
+	h, up := b.h, time.After(milli(b.Within))
+	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
+	sent, answer := b.send(tags, httpext.ResponseTypeText)
+	if answer != nil {
+		h.sample(fanoutPost, tags, time.Now(), answer.Timings.Duration)
+	}
+	if delivered(answer) != len(sent.has) {
+		h.sample(fanoutShort, tags, time.Now(), 1)
+	}
+	select {
+	case <-sent.complete:
+	case <-up:
+	case <-h.ctx.Done():
+	}
+	b.mu.Lock()
+	sent.over = true
+	left, latest := sent.left, sent.latest
+	b.mu.Unlock()
+	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.has)-left))
+	if left == 0 {
+		h.sample(fanoutLast, tags, time.Now(), metrics.D(latest))
+	}
+}
+
+// delivered returns the number of streams that the service put a broadcast on, by its answer; -1 if it does not say.
+func delivered(answer *httpext.Response) int {
+	var says struct{ Delivered *int }
+	if answer == nil || answer.Status != http.StatusOK {
+		return -1
+	}
+	if text, ok := answer.Body.(string); !ok || json.Unmarshal([]byte(text), &says) != nil || says.Delivered == nil {
+		return -1
+	}
+	return *says.Delivered
+}

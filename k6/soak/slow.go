@@ -1,0 +1,144 @@
+package soak
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"go.k6.io/k6/v2/lib/netext/httpext"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// Metrics of slow streams.
+const (
+	slowBegun     = "slow_begun"
+	slowTaken     = "slow_taken" // broadcasts that the service accepted for all streams, and the others
+	slowUntaken   = "slow_untaken"
+	slowDue       = "slow_due" // of the accepted ones, on the streams that are read
+	slowArrived   = "slow_arrived"
+	slowAgain     = "slow_again"  // arrived once more, or behind a later one
+	slowFilled    = "slow_filled" // slow streams that were cut, or had fallen behind by fillKB
+	slowBehind    = "slow_behind" // KB, of each slow stream that was not cut
+	slowCut       = "slow_cut"    // from the beginning to the end of a slow stream, and those whose end showed only later
+	slowCutUnseen = "slow_cut_unseen"
+	slowWhole     = "slow_whole" // slow streams that got all broadcasts in the end
+)
+
+// slow reads streams slowly for some time, and then as before.
+func (h *holding) slow(p *phase) {
+	tags := h.tagsOf(p.Name)
+	before := make([]uint64, len(h.streams))
+	for i := range h.streams {
+		before[i] = h.received(i)
+	}
+	count := func(name string, n float64) { h.sample(name, tags, time.Now(), n) }
+	var slow []int // by index
+	for i, s := range h.streams {
+		if !p.actsOn(int(s.n)) {
+			continue
+		}
+		open, err := s.stream.Slow(p.Rate)
+		if err != nil {
+			h.state.Logger.WithError(err).Error("hold: slow")
+			break
+		}
+		if open {
+			slow = append(slow, i)
+		}
+	}
+	begun := time.Now()
+	count(slowBegun, float64(len(slow)))
+	sent := h.fill(p, tags, begun, before)
+	readOn := time.Now()
+	for _, i := range slow {
+		s := h.streams[i]
+		missing := (float64(sent) - float64(h.received(i)-before[i])) * p.MessageKB
+		if s.isOver() || missing >= p.FillKB {
+			count(slowFilled, 1)
+		}
+		if !s.isOver() {
+			count(slowBehind, missing)
+			_, _ = s.stream.Slow(math.Inf(1)) // it is slow, so it can be
+		}
+	}
+	sleep(h.ctx, milli(p.After))
+	for _, i := range slow {
+		s := h.streams[i]
+		switch closed := time.Unix(0, s.treatment.closedAt.Load()); {
+		case s.isOver() && closed.Before(readOn):
+			count(slowCut, metrics.D(closed.Sub(begun)))
+		case s.isOver():
+			count(slowCutUnseen, 1)
+		case h.broadcasts != nil && h.received(i) >= sent: // of published messages the verdict knows
+			count(slowWhole, 1)
+		}
+	}
+	if h.broadcasts != nil {
+		h.countArrivals(p, sent, count)
+	}
+}
+
+// fill waits while messages fill the buffers of the slow streams, and returns how many were for each stream.
+func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, begun time.Time, before []uint64) (sent uint64) {
+	over := begun.Add(milli(p.For))
+	if h.broadcasts == nil {
+		sleep(h.ctx, time.Until(over))
+		for i := range h.streams {
+			sent = max(sent, h.received(i)-before[i])
+		}
+		return sent
+	}
+	for n := 1.0; n <= p.For/1000*p.PerSecond; n++ {
+		sleep(h.ctx, time.Until(begun.Add(milli(n*1000/p.PerSecond))))
+		if time.Since(over) > time.Second || h.ctx.Err() != nil {
+			break // the service accepts them too slowly
+		}
+		name := slowUntaken
+		if _, answer := h.broadcasts.send(tags, httpext.ResponseTypeNone); answer != nil && answer.Status == http.StatusOK {
+			name = slowTaken
+			sent++
+		}
+		h.sample(name, tags, time.Now(), 1)
+	}
+	sleep(h.ctx, time.Until(over))
+	return sent
+}
+
+// countArrivals counts the broadcasts on the streams that are read.
+func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n float64)) {
+	var due, arrived, again uint64
+	h.broadcasts.mu.Lock()
+	for i, s := range h.streams {
+		if !p.actsOn(int(s.n)) {
+			one := h.broadcasts.subscribers[i]
+			due += sent
+			arrived += min(uint64(one.received), sent) //nolint:gosec // G115: a count
+			again += uint64(one.again)                 //nolint:gosec // G115: a count
+		}
+	}
+	h.broadcasts.mu.Unlock()
+	count(slowDue, float64(due))
+	count(slowArrived, float64(arrived))
+	count(slowAgain, float64(again))
+}
+
+// received returns the number of broadcasts, or else of messages, that arrived on a stream so far.
+func (h *holding) received(i int) uint64 {
+	b := h.broadcasts
+	if b == nil {
+		return h.streams[i].ledger().Sums().Received
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return uint64(b.subscribers[i].received) //nolint:gosec // G115: a count
+}
+
+// isOver reports whether a stream with a treatment has ended for good.
+func (s *held) isOver() bool {
+	select {
+	case <-s.treatment.over:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"slices"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A step opens streams in addition to those of the steps before; soak.d.ts documents it.
+type step struct {
+	Name       string  `js:"name"`    // tag `scenario` of its samples
+	Streams    int     `js:"streams"` // open at its end
+	Ramp       float64 `js:"ramp"`    // ms in which its streams open
+	For        float64 `js:"for"`     // ms, the ramp included
+	Broadcasts int     `js:"broadcasts"`
+	Every      float64 `js:"every"` // ms between two broadcasts
+}
+
+// Metrics of the steps.
+const (
+	capacityStreams = "capacity_streams" // open at the beginning and at the end of a step
+	capacityConnect = "capacity_connect" // dial to headers, of the streams that a step added
+)
+
+// runSteps performs the steps, up to the first one in which a stream has a fault, and ends the streams.
+func (h *holding) runSteps() {
+	defer h.release()
+	for i := range h.Steps {
+		st := &h.Steps[i]
+		added, err := h.grow(st)
+		if err != nil || !h.runStep(st, added) {
+			break
+		}
+	}
+	h.end()
+}
+
+// grow makes the streams of a step.
+func (h *holding) grow(st *step) (added []*held, err error) {
+	made := make(chan error, 1)
+	before := len(h.streams)
+	var numbers []int
+	for n := before; n < st.Streams; n++ {
+		numbers = append(numbers, n)
+	}
+	h.group.OnLoop(func() error {
+		err := h.add(numbers)
+		made <- err
+		return err // and the iteration is interrupted
+	})
+	select {
+	case err = <-made:
+	case <-h.ctx.Done():
+		err = h.ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.streams[before:], nil
+}
+
+// runStep opens the streams of a step, and reports whether the next step may follow.
+func (h *holding) runStep(st *step, added []*held) bool {
+	begun, tags := time.Now(), h.tagsOf(st.Name)
+	if h.broadcasts == nil {
+		h.sample(capacityStreams, tags, begun, float64(len(h.streams)-len(added)))
+	}
+	h.openOver(added, milli(st.Ramp))
+	sleep(h.ctx, time.Until(begun.Add(milli(st.For))))
+	if h.broadcasts != nil {
+		for range st.Broadcasts {
+			sent := time.Now()
+			h.broadcasts.measure(tags)
+			sleep(h.ctx, max(time.Until(sent.Add(milli(st.Every))), time.Millisecond))
+		}
+		return h.ctx.Err() == nil
+	}
+	faulty := h.suffers()
+	h.sample(capacityStreams, tags, time.Now(), float64(len(h.streams)))
+	for _, s := range added {
+		if sums := s.ledger().Sums(); sums.Streams > 0 {
+			h.sample(capacityConnect, tags, time.Now(), metrics.D(sums.Connect))
+		}
+	}
+	return !faulty && h.ctx.Err() == nil
+}
+
+// suffers reports whether a stream has a fault, or is silent for good: it may be late at this very moment.
+func (h *holding) suffers() bool {
+	if slices.ContainsFunc(h.streams, h.faulty) {
+		return true
+	}
+	if !slices.ContainsFunc(h.streams, h.silent) {
+		return false
+	}
+	c := &h.m.recorder.config
+	sleep(h.ctx, c.Interval+min(c.Late, c.Interval/2))
+	return slices.ContainsFunc(h.streams, func(s *held) bool { return h.faulty(s) || h.silent(s) })
+}
+
+// faulty reports whether a stream has a fault. A connect without an answer is as bad as a refusal.
+func (h *holding) faulty(s *held) bool {
+	h.mu.Lock()
+	over := s.over
+	h.mu.Unlock()
+	sums := s.ledger().Sums()
+	return over || sums.Streams == 0 || sums.Missed()+sums.Faults()+sums.Late > 0
+}
+
+// silent reports whether a message is overdue on an open stream.
+func (h *holding) silent(s *held) bool {
+	c, sums := &h.m.recorder.config, s.ledger().Sums()
+	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.Late
+}
