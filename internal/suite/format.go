@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // count writes a whole number with commas, and a small one with what it needs.
@@ -102,3 +104,53 @@ func what(code string) string {
 	}
 	return "k6's error " + number
 }
+
+// raw is a number that sentence leaves to the verb of the format.
+type raw float64
+
+// text writes a value as all reports do: counts with thousands separators, other numbers by count, and durations.
+func text(v any) string {
+	switch v := v.(type) {
+	case int:
+		return format.Thousands(v)
+	case int64:
+		return format.Thousands(v)
+	case uint64:
+		return format.Thousands(v)
+	case float64:
+		return count(v)
+	case time.Duration:
+		return format.Duration(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// sentence formats values by text. Its verbs are %s and %v, and those of numbers for raw values.
+func sentence(layout string, values ...any) string {
+	args := make([]any, len(values))
+	for i, v := range values {
+		if number, ok := v.(raw); ok {
+			args[i] = float64(number)
+		} else {
+			args[i] = text(v)
+		}
+	}
+	return fmt.Sprintf(layout, args...)
+}
+
+// newTable returns an empty table; columns are separated by |.
+func newTable(title, note, columns string) verdict.Table {
+	return verdict.Table{Title: title, Note: note, Columns: strings.Split(columns, "|")}
+}
+
+// row formats the cells of a row by text.
+func row(cells ...any) []string {
+	out := make([]string, len(cells))
+	for i, v := range cells {
+		out[i] = text(v)
+	}
+	return out
+}
+
+// percent writes a share without decimals.
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

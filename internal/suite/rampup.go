@@ -94,7 +94,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	levels := limits.arrivalLevels(stages)
 	tried := limits.Try(levels)
 	breaking, sum := FindBreaking(tried), total(stages)
-	broke := WhatBroke(stages, breaking)
+	bottleneck := FindBottleneck(stages, breaking)
 	var bytes float64
 	for _, st := range stages {
 		bytes += st.Bytes
@@ -109,12 +109,8 @@ func assessRampup(r *Run) verdict.Assessment {
 	if breaking.Status == NoMore {
 		a.Passed = []string{"breaking point " + breaking.Sentence(perSecond)}
 	}
-	a.Facts = slices.Concat(a.Facts, broke.facts(), falling(stages, levels, limits))
-	var more []verdict.Table
-	if broke != nil {
-		more = append(more, broke.table())
-	}
-	more = append(more, breaking.recommendations(perSecond))
+	a.Facts = slices.Concat(a.Facts, bottleneck.facts(), fasterUnderLoad(stages, levels, limits))
+	more := append(bottleneck.tables(), breaking.recommendations(perSecond))
 	if len(stages) > 1 {
 		more = append(more, stressTable(stages))
 	}

@@ -334,13 +334,13 @@ func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
 		stages := of(all, kindLoad)
 		tried := r.limits().Try(r.limits().arrivalLevels(stages))
 		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Why)
-		broke := WhatBroke(stages, FindBreaking(tried))
+		broke := FindBottleneck(stages, FindBreaking(tried))
 		if c.status == ByGenerator {
 			require.Contains(t, tried[0].Why, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
 			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
 			require.Contains(t, broke.advice(), "MAX_CONNECTIONS", name)
 		} else {
-			require.Empty(t, broke.Full, name)
+			require.Empty(t, broke.Full(), name)
 			require.NotContains(t, broke.advice(), "MAX_CONNECTIONS", name)
 		}
 	}

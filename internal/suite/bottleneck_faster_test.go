@@ -27,7 +27,7 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 		for _, st := range stages {
 			levels = append(levels, level(st.Rate, nil))
 		}
-		facts := falling(stages, levels, limits)
+		facts := fasterUnderLoad(stages, levels, limits)
 		if len(facts) == 0 {
 			return ""
 		}
@@ -49,7 +49,7 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 	}{
 		"cores sleep": {
 			func(m *Machine) { m.ServiceBusy = .05 }, func(m *Machine) { m.ServiceBusy = .75 },
-			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores slept 95 % of the time and then 25 %, and one that sleeps has to be woken for an answer",
+			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for an answer",
 		},
 		"connections stay": {
 			func(m *Machine) { m.Taken.Accepts = .5 }, func(m *Machine) { m.Taken.Accepts = .001 },
@@ -57,16 +57,16 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 		},
 		"wake-ups are shared": {
 			func(m *Machine) { m.Taken.Runs = 6 }, func(m *Machine) { m.Taken.Runs = 2 },
-			": threads of backend and nginx were put on a core 6.0 times for each request and then 2.0, as one that wakes takes several requests",
+			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
 		"caches are warm": {
 			func(m *Machine) { m.Taken.Each = 500e-6 }, func(m *Machine) { m.Taken.Each = 100e-6 },
-			": backend and nginx computed for 500 µs for each answer and then 100, as more answers share",
+			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
 		},
-		"nothing of it": {nil, nil, ": neither the sleep of the cores nor new connections, wake-ups or CPU of an answer differ enough to say why"},
+		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
 		"nobody knows": {
 			func(m *Machine) { m.Taken, m.Apart = Taken{}, false }, nil,
-			": why is not known: nobody sampled what would tell it",
+			": the cause is not known: no samples cover it",
 		},
 	} {
 		require.Contains(t, says(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)

@@ -34,7 +34,7 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	return st
 }
 
-func TestEachResourceThatBreaksAService(t *testing.T) {
+func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		full func(*StageResult) // of the stage that was bad
@@ -48,7 +48,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		"cores of its own": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
 			"CPU of the service: full from 400/s on, 99 % busy (backend 61 %, nginx 37 % of a core) at 400/s, 70 % busy (backend 50 %, nginx 20 % of a core) at 200/s, which was good",
-			"not full: CPU of the machine 99 % busy, most of it by the service, CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores, CPU of the load generator 30 % busy",
+			"CPU of the machine 99 % busy, most of it by the service, CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores",
 		},
 		"cores that are shared": {
 			func(st *StageResult) {
@@ -62,7 +62,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
-			"not full: CPU of the service 70 % of a core, of cores that were 98 % busy",
+			"CPU of the service 70 % of a core, of cores that were 98 % busy",
 		},
 		"cores that are shared with a service of which no process is known": {
 			func(st *StageResult) {
@@ -75,7 +75,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Taken: Taken{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU that other programs take: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
-			"not full: CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
+			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
 		},
 		"its machine, by Prometheus": {
 			func(st *StageResult) {
@@ -87,7 +87,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		"others on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
 			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
-			"not full: CPU of the service 35 % of a core, of cores that were 100 % busy",
+			"CPU of the service 35 % of a core, of cores that were 100 % busy",
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
@@ -118,7 +118,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		"descriptors of the backend": {
 			func(st *StageResult) { st.Machine.Taken.Files = 1000 },
 			"descriptors of the backend: full from 400/s on, 1,000 of 1,000 open at 400/s, 20 of 1,000 open at 200/s, which was good",
-			"not full: CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the machine 70 % busy, most of it by the service, CPU of the backend",
+			"CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the machine 70 % busy, most of it by the service, CPU of the backend",
 		},
 		"descriptors of nginx": {
 			func(st *StageResult) { st.Machine.Taken.NginxFull = .99 },
@@ -142,7 +142,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		},
 		"the load generator's cores": {
 			func(st *StageResult) { st.Machine.GeneratorBusy = .95 },
-			"CPU of the load generator: full from 400/s on, 95 % busy (runners 30 % of a core) at 400/s, 30 % busy (runners 30 % of a core) at 200/s", "not full: CPU of the service 70 % busy",
+			"CPU of the load generator: full from 400/s on, 95 % busy (runners 30 % of a core) at 400/s, 30 % busy (runners 30 % of a core) at 200/s", "CPU of the service 70 % busy",
 		},
 		"the load generator's share of all cores": {
 			func(st *StageResult) {
@@ -163,37 +163,37 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		},
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
-		f := WhatBroke(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
+		f := FindBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
 		require.Contains(t, f.String(), c.what, name)
-		require.Contains(t, f.String(), c.says, name)
-		require.Equal(t, f.Full[0].Advice, f.advice(), name)
-		table := f.table()
+		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.says, name)
+		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
+		table := f.tables()[0]
 		require.Equal(t, []string{"resource", "200/s", "400/s", "full from"}, table.Columns)
-		require.Len(t, table.Rows, len(broken))
+		require.Len(t, table.Rows, len(limitedResources))
 	}
 }
 
 // A core may be full for some loads before the service breaks.
-func TestTheResourceThatWasFullFirst(t *testing.T) {
+func TestFirstFullResource(t *testing.T) {
 	t.Parallel()
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
 	queue := func(st *StageResult) { busy(st); st.Machine.Taken.Overflows = 9 }
 	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
-	f := WhatBroke(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	f := FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
 	require.Contains(t, f.String(), "; full later: accept queue of the service 9 connects found it full")
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
-	f = WhatBroke(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
-	require.InDelta(t, 300, f.Full[0].From, 0, "not at 200/s, so it was not full from 100/s on")
-	f = WhatBroke(stages[3:], Breaking{Failed: 400, Status: Bad})
+	f = FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	require.InDelta(t, 300, f.Full()[0].From, 0, "not at 200/s, so it was not full from 100/s on")
+	f = FindBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
-	require.Equal(t, "–", f.table().Rows[0][1])
-	require.Nil(t, WhatBroke(stages, Breaking{Sustained: 400}), "nothing broke")
-	require.Empty(t, (*Finding)(nil).facts())
+	require.Equal(t, "–", f.tables()[0].Rows[0][1])
+	require.Nil(t, FindBottleneck(stages, Breaking{Sustained: 400}), "nothing broke")
+	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
-func TestAFewEventsBreakNothing(t *testing.T) {
+func TestFewFailuresFillNoResource(t *testing.T) {
 	t.Parallel()
 	few := func(st *StageResult) {
 		for range 9000 {
@@ -201,25 +201,25 @@ func TestAFewEventsBreakNothing(t *testing.T) {
 		}
 		st.Machine.Taken.Overflows = 9
 	}
-	f := WhatBroke([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.Empty(t, f.Full, "9 of 10,000 requests")
+	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	require.Empty(t, f.Full(), "9 of 10,000 requests")
 	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
 }
 
-func TestAServiceThatBreaksWithNothingFull(t *testing.T) {
+func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
-	f := WhatBroke([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.True(t, strings.HasPrefix(f.String(), "nothing that was measured was full at 200/s: CPU that other programs take 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Taken: Taken{Link: -1}} }
-	f = WhatBroke([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f = FindBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "nothing that was measured was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
 		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())
-	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.table().Rows[2])
+	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])
 	f.Status = ByGenerator
 	require.Equal(t, generatorAdvice, f.advice())
 	require.Equal(t, "what was full", f.facts()[0].Name, "it is not known that the service broke")
@@ -232,7 +232,7 @@ func TestTheDocumentationHasEachResource(t *testing.T) {
 	require.NoError(t, err)
 	_, tables, _ := strings.Cut(string(page), "### What broke?")
 	tables, _, _ = strings.Cut(tables, "###")
-	for _, of := range broken {
+	for _, of := range limitedResources {
 		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(of.Name)+` \| .* \| `+regexp.QuoteMeta(of.Advice)+` \|$`, tables, of.Name)
 	}
 	require.Contains(t, tables, " | "+noAdvice+" |\n")
@@ -253,7 +253,7 @@ func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample
 	return r
 }
 
-func TestWhatAStageTook(t *testing.T) {
+func TestUsageOfAStage(t *testing.T) {
 	t.Parallel()
 	stage := ramp(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
@@ -272,7 +272,7 @@ func TestWhatAStageTook(t *testing.T) {
 	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU is none")
 }
 
-func TestWhatAStageTookOfAServiceElsewhere(t *testing.T) {
+func TestUsageOfAServiceElsewhere(t *testing.T) {
 	t.Parallel()
 	record := func(name string, cores int, counters ...string) *machine.Record {
 		w := machine.Follow(name, time.Second)
