@@ -9,11 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const (
-	kindSequence = "sequence"
-	kindHealth   = "health"
-	atOnce       = "requests at once"
-)
+const atOnce = "requests at once"
 
 var burst = Suite{
 	Name:   "burst",
@@ -64,9 +60,9 @@ func assessBurst(r *Run) verdict.Assessment {
 		Passed:  []string{breaking.Summary(atOnce) + "; the service was well after each"},
 	}
 	shown := append(bursts, of(all, kindSequence)...)
-	r.report(&a, all, shown, sum, breaking.recommendations(atOnce))
+	r.addRequests(&a, all, shown, sum, breaking.recommendations(atOnce))
 	for _, st := range shown {
-		a.Metrics = append(a.Metrics, st.answerMetrics("of "+st.Title, st.limited())...)
+		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.limited())...)
 	}
 	return a
 }

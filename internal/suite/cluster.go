@@ -41,8 +41,8 @@ type Side struct {
 	FailedShare float64 // of all requests
 	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
 
-	best   rounds   // its best level
-	levels []rounds // all of them
+	best   roundLevel   // its best level
+	levels []roundLevel // all of them
 }
 
 // ofCluster is how many backends a cluster has where nothing else is said.
@@ -79,7 +79,7 @@ const much = .01
 
 // sideOf sums up what a target of so many servers did. One that never named itself got none.
 func sideOf(stages []StageResult, size int) (s Side, sum Total) {
-	sum, s.levels = total(stages), inRounds(stages)
+	sum, s.levels = total(stages), byLevel(stages)
 	s.FailedShare, s.Evenness = sum.FailedShare(), 1
 	for _, level := range s.levels {
 		s.P95 += quantile(level.OK, .95) / float64(len(s.levels))
@@ -160,9 +160,9 @@ func assessCompare(r *Run) verdict.Assessment {
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
-		}, endpointTables(loads), failures(all, sum), r.resourceTables(every, all)),
+		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(every, all)),
 		Metrics: slices.Concat([]verdict.Metric{one.rate("peak answers/s, single"), many.rate("peak answers/s, cluster")},
-			ofOne.answerMetrics("of single", false), ofMany.answerMetrics("of cluster", false)),
+			ofOne.timeMetrics("of single", false), ofMany.timeMetrics("of cluster", false)),
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *Side) rate(name string) verdict.Metric {
 	if s.Peak == 0 {
 		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
 	}
-	return s.best.StageResult.rate(name)
+	return s.best.rateMetric(name)
 }
 
 // atPeak says with how many at a time a side was at its peak, and what the peak is worth.
@@ -256,7 +256,7 @@ func levelTable(one, many Side) verdict.Table {
 		Columns: append([]string{"at a time", "figure"}, duels...),
 	}
 	for _, a := range one.levels {
-		i := slices.IndexFunc(many.levels, func(other rounds) bool { return other.Concurrency == a.Concurrency })
+		i := slices.IndexFunc(many.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}

@@ -46,7 +46,7 @@ func endTables(e *verdict.Ends) []verdict.Table {
 	}
 	mostFirst := func(a, b string) int { return cmp.Or(cmp.Compare(e.Failures[b], e.Failures[a]), cmp.Compare(a, b)) }
 	for _, code := range slices.SortedFunc(maps.Keys(e.Failures), mostFirst) {
-		t.Add("failed: "+what(code), format.Thousands(e.Failures[code]), "", "", "", "", "", "")
+		t.Add("failed: "+codeText(code), format.Thousands(e.Failures[code]), "", "", "", "", "", "")
 	}
 	for _, s := range e.Servers {
 		if s.Failed > 0 {

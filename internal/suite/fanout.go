@@ -52,7 +52,7 @@ func assessFanout(r *Run) verdict.Assessment {
 		x := r.machine(m, time.UnixMicro(l.FirstUS), time.UnixMicro(l.LastUS))
 		t.Rows = append(t.Rows, []string{
 			format.Thousands(st.Concurrency), format.Thousands(to), trend(l, .5), trend(l, .95), trend(l, .99), trend(l, 1),
-			trend(last[st.Name], .5), trend(last[st.Name], 1), trend(request[st.Name], .5), trend(request[st.Name], .99), trend(request[st.Name], 1), trend(post[st.Name], .5), percentPoints(x.Runners), percentPoints(x.Backend),
+			trend(last[st.Name], .5), trend(last[st.Name], 1), trend(request[st.Name], .5), trend(request[st.Name], .99), trend(request[st.Name], 1), trend(post[st.Name], .5), fmt.Sprintf("%.0f", x.Runners), fmt.Sprintf("%.0f", x.Backend),
 		})
 		a.Metrics = append(a.Metrics,
 			verdict.Metric{Name: fmt.Sprintf("p99 to %s", format.Thousands(st.Concurrency)), Unit: "ms", Value: quantile(l.Trend, .99)})

@@ -81,8 +81,8 @@ var netErrors = map[string]string{
 	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content that cannot be unpacked",
 }
 
-// what says a code in words.
-func what(code string) string {
+// codeText writes a code in words.
+func codeText(code string) string {
 	switch code {
 	case shard.CodeWrong:
 		return "wrong answer"

@@ -24,7 +24,7 @@ func dominant(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "none failed"
 	}
-	first := q.byCount()[0]
+	first := q.codesByCount()[0]
 	return fmt.Sprintf("%s (%s of %s failed)", inWords(first), format.Thousands(q.Codes[first]), format.Thousands(q.Failed.Count()))
 }
 

@@ -10,14 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Kinds of stages.
-const (
-	kindLoad   = "load"
-	kindWarmup = "warmup"
-)
-
-const perSecond = "requests/s"
-
 var rampup = Suite{
 	Name:   "rampup",
 	Short:  "raise the request rate in stages until the service breaks",
@@ -114,13 +106,13 @@ func assessRampup(r *Run) verdict.Assessment {
 	if len(stages) > 1 {
 		more = append(more, stressTable(stages))
 	}
-	r.report(&a, all, stages, sum, more...)
+	r.addRequests(&a, all, stages, sum, more...)
 	for i, st := range stages {
 		if slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
 			continue // tried again
 		}
 		status, _ := limits.Judge(levels[i])
-		a.Metrics = append(a.Metrics, st.answerMetrics("at "+st.Title, status == ByGenerator)...)
+		a.Metrics = append(a.Metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)
 	}
 	return a
 }

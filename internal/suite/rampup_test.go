@@ -71,7 +71,7 @@ func TestRampupThatBreaks(t *testing.T) {
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
 	}, table(v, "How long failed requests took, ms").Rows)
 	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 came after 1.00 ms (p50), a good answer after 40.0 ms; "+
-		"a client that tries again at once adds to the load, so let it wait, longer each time", fact(v, "refusals"))
+		"clients that retry at once add to the load, so let them wait, longer each time", fact(v, "refusals"))
 	r.Rounds[0].Suite.Parameters = with("MIN_RATE", "80")
 	v = judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -87,7 +87,7 @@ func TestCodesInWords(t *testing.T) {
 		"net-1611": "HTTP/2 error", "net-1999": "k6's error 1999", "wrong": "wrong answer",
 		"net-1701": "content that cannot be unpacked", "net-1050": "timeout", "1503": "unknown", "": "unknown",
 	} {
-		require.Equal(t, want, what(code), code)
+		require.Equal(t, want, codeText(code), code)
 	}
 }
 

@@ -176,7 +176,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 		OwnFailed: share(st.Failed.Count()-st.Excused, st.Total()), OwnP95: quantile(st.Own, .95),
 	}
 	if len(st.Codes) > 0 {
-		v.Failure = what(st.byCount()[0])
+		v.Failure = codeText(st.codesByCount()[0])
 	}
 	took := st.OK.Quantile(.95)
 	for _, f := range st.metrics {

@@ -1,10 +1,7 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -77,60 +74,4 @@ func (r *Run) accounted(stages []StageResult) []verdict.Check {
 			format.Thousands(served), format.Thousands(all.Total()), format.Thousands(all.Failed.Count()))}
 	}
 	return []verdict.Check{c}
-}
-
-// report adds what every suite of requests says of the stages that it shows: how long answers took, what went wrong, and
-// what the processes took. more goes before the processes; sum is of the requests that count.
-func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total, more ...verdict.Table) {
-	t := latencyTable("Latency of good answers, ms", "stage")
-	for _, st := range shown {
-		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
-	}
-	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
-	a.Facts = append(a.Facts, refusals(shown)...)
-	a.Checks = append(a.Checks, r.accounted(all)...)
-	a.Tables = slices.Concat(a.Tables, endpointTables(shown), append([]verdict.Table{t}, firstByteTable(shown)...), failures(shown, sum), more, r.resourceTables(all, shown))
-}
-
-// firstByteTable tells a slow answer from a long one.
-func firstByteTable(shown []StageResult) []verdict.Table {
-	t := latencyTable("Time to the first byte of good answers, ms", "stage")
-	for _, st := range shown {
-		if st.firstByte.OK.Count() > 0 {
-			t.Rows = append(t.Rows, latencyRow(st.Title, st.firstByte))
-		}
-	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []verdict.Table{t}
-}
-
-// causes lists what went wrong by code, the most frequent first.
-func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
-	t := verdict.Table{Title: title, Columns: []string{code, "what", unit, "of failed", "of all"}}
-	for _, code := range q.byCount() {
-		n := q.Codes[code]
-		t.Add(code, words(code), format.Thousands(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))
-	}
-	return t
-}
-
-// byCount are the codes of failures, the most frequent first.
-func (q *Requests) byCount() []string {
-	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
-	})
-}
-
-// latencyTable has a latencyRow for each part of the requests.
-func latencyTable(title, part string) verdict.Table {
-	return verdict.Table{Title: title, Columns: []string{part, "n", "min", "mean", "sd", "p50", "p75", "p95", "p99", "max"}}
-}
-
-func latencyRow(name string, q *Requests) []string {
-	if q.OK.Count() == 0 {
-		return []string{name, "0", "–", "–", "–", "–", "–", "–", "–", "–"}
-	}
-	return append([]string{name, format.Thousands(q.OK.Count()), figure(q.Min()), figure(q.Mean()), figure(q.StdDev())}, quantiles(q.OK, .5, .75, .95, .99, 1)...)
 }

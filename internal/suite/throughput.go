@@ -9,8 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const kindVolume = "volume"
-
 var throughput = Suite{
 	Name:   "throughput",
 	Short:  "answer as many requests as it can, with more and more of them at a time",
@@ -80,29 +78,18 @@ func assessThroughput(r *Run) verdict.Assessment {
 		if best.OK.Count() > 0 {
 			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
 		}
-		a.Metrics = append(a.Metrics, best.rate("peak answers/s"))
+		a.Metrics = append(a.Metrics, best.rateMetric("peak answers/s"))
 		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", format.Thousands(sum.OK.Count()), count(best.PerSecond()))}
 	}
 	for _, st := range levels {
-		a.Metrics = append(a.Metrics, st.rate("answers/s with "+st.Title))
-		a.Metrics = append(a.Metrics, st.answerMetrics("with "+st.Title, st.limited())...)
+		a.Metrics = append(a.Metrics, st.rateMetric("answers/s with "+st.Title))
+		a.Metrics = append(a.Metrics, st.timeMetrics("with "+st.Title, st.limited())...)
 	}
-	if cost, ok := r.cost(total(all).Total()); ok {
+	if cost, ok := r.cpuMetric(total(all).Total()); ok {
 		a.Metrics = append(a.Metrics, cost)
 	}
-	r.report(&a, all, counted, sum)
+	r.addRequests(&a, all, counted, sum)
 	return a
-}
-
-// rate is the stage's answers/s, to be compared with other runs.
-func (st *StageResult) rate(name string) verdict.Metric {
-	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.limited()}
-}
-
-// limited reports whether the load generator was the limit of the stage.
-func (st *StageResult) limited() bool {
-	limit, _ := st.Machine.Limit()
-	return limit == LimitIsOurs
 }
 
 // notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.

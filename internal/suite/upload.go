@@ -8,8 +8,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const kindParallel = "parallel"
-
 var upload = Suite{
 	Name:   "upload",
 	Short:  "upload large bodies one by one and in parallel, and compare what arrived by its hash",
@@ -87,7 +85,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		rates = append(rates, fmt.Sprintf("%.1f", u.rate()))
 		a.Facts = append(a.Facts, verdict.Fact{Name: u.Kind, Value: fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate())})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
-		a.Metrics = append(a.Metrics, u.answerMetrics("in "+u.Kind, u.limited())...)
+		a.Metrics = append(a.Metrics, u.timeMetrics("in "+u.Kind, u.limited())...)
 	}
 	fast.Actual = strings.Join(rates, " and ")
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
@@ -96,7 +94,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		lost.Reasons = append(lost.Reasons, fmt.Sprintf("the server sent unrequested bytes after its answer in %s", format.Plural(int(n), "case", "cases")))
 	}
 	a.Checks, a.Tables = []verdict.Check{lost, fast}, []verdict.Table{t}
-	r.report(&a, every, every, sum)
+	r.addRequests(&a, every, every, sum)
 	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}
 	return a
 }
@@ -106,5 +104,5 @@ func worst(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"
 	}
-	return what(q.byCount()[0])
+	return codeText(q.codesByCount()[0])
 }

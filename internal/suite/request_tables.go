@@ -1,0 +1,275 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// part is some of the requests, with its name in a table.
+type part struct {
+	name string
+	*Requests
+}
+
+// addRequests adds the parts of an assessment that every suite of requests has: the server's own count, times and failures of
+// the shown stages, CPU and memory. more goes before the processes; all are the stages of the run, sum is of those that count.
+func (r *Run) addRequests(a *verdict.Assessment, all, shown []StageResult, sum Total, more ...verdict.Table) {
+	times, firstBytes := make([]part, 0, len(shown)+1), []part(nil)
+	for _, st := range shown {
+		times = append(times, part{st.Title, st.Requests})
+		if st.firstByte.OK.Count() > 0 {
+			firstBytes = append(firstBytes, part{st.Title, st.firstByte})
+		}
+	}
+	a.Facts = append(a.Facts, refusals(shown)...)
+	a.Checks = append(a.Checks, r.accounted(all)...)
+	a.Tables = append(a.Tables, append(endpointTables(shown), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
+	if len(firstBytes) > 0 {
+		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good answers, ms", "stage", firstBytes))
+	}
+	a.Tables = slices.Concat(a.Tables, failureTables(shown, sum), more, r.resourceTables(all, shown))
+}
+
+// latencyTable returns a table with the times of good answers, by part of the requests.
+func latencyTable(title, by string, parts []part) verdict.Table {
+	t := newTable(title, "", by+"|n|min|mean|sd|p50|p75|p95|p99|max")
+	for _, p := range parts {
+		if p.OK.Count() == 0 {
+			t.Add(p.name, "0", "–", "–", "–", "–", "–", "–", "–", "–")
+			continue
+		}
+		cells := row(p.name, p.OK.Count(), figure(p.Min()), figure(p.Mean()), figure(p.StdDev()))
+		t.Add(append(cells, quantiles(p.OK, .5, .75, .95, .99, 1)...)...)
+	}
+	return t
+}
+
+// endpointTables splits the requests of stages that run one after the other by endpoint, for each target apart. A target with
+// one endpoint has no table.
+func endpointTables(stages []StageResult) (out []verdict.Table) {
+	var targets []string
+	for _, st := range stages {
+		if !slices.Contains(targets, st.Target) {
+			targets = append(targets, st.Target)
+		}
+	}
+	for _, target := range targets {
+		suffix := ""
+		if len(targets) > 1 {
+			suffix = ", " + target
+		}
+		out = append(out, targetTables(target, suffix, stages)...)
+	}
+	return out
+}
+
+func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
+	var seconds float64
+	by := map[string]*Requests{}
+	for _, st := range stages {
+		if st.Target != target {
+			continue
+		}
+		seconds += st.Span()
+		for _, metric := range st.metrics {
+			endpoint := metric.Tags[shard.TagEndpoint]
+			if by[endpoint] == nil {
+				by[endpoint] = NewRequests()
+			}
+			by[endpoint].Add(metric)
+		}
+		for _, metric := range st.late {
+			by[metric.Tags[shard.TagEndpoint]].AddLate(metric)
+		}
+	}
+	if len(by) < 2 {
+		return nil
+	}
+	counts := newTable("By endpoint"+suffix, "answered/s: over the total time of all stages, without answers after the end of their stage",
+		"endpoint|requests|failed|wrong|answered/s")
+	var parts []part
+	for _, endpoint := range slices.Sorted(maps.Keys(by)) {
+		q := by[endpoint]
+		rate := "–"
+		if seconds > 0 {
+			rate = count(float64(q.inTime()) / seconds)
+		}
+		counts.Add(row(endpoint, q.Total(), q.Failed.Count(), q.wrongAnswers(), rate)...)
+		parts = append(parts, part{endpoint, q})
+	}
+	return []verdict.Table{counts, latencyTable("Latency by endpoint"+suffix+", ms", "endpoint", parts)}
+}
+
+// codesByCount returns the codes of failures, the most frequent first.
+func (q *Requests) codesByCount() []string {
+	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
+	})
+}
+
+// times returns how long requests with a code took.
+func (q *Requests) times(code string) *shard.Histogram {
+	h := shard.NewHistogram()
+	for _, m := range q.metrics {
+		if m.Tags[shard.TagCode] == code {
+			h.Merge(m.Trend)
+		}
+	}
+	return h
+}
+
+// failureTables returns the times and the causes of failed requests, if there are any.
+func failureTables(stages []StageResult, sum Total) []verdict.Table {
+	if len(sum.Codes) == 0 {
+		return nil
+	}
+	t := newTable("How long failed requests took, ms", "apart from the good answers, by outcome", "stage|outcome|failed|p50|p95|p99|max")
+	for _, st := range stages {
+		for _, code := range st.codesByCount() {
+			h := st.times(code)
+			t.Add(append(row(st.Title, codeText(code), h.Count()), quantiles(h, .5, .95, .99, 1)...)...)
+		}
+	}
+	return []verdict.Table{t, sum.causes("Errors", "code", "requests", codeText)}
+}
+
+// causes lists the failures by code, the most frequent first.
+func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
+	t := newTable(title, "", code+"|what|"+unit+"|of failed|of all")
+	for _, code := range q.codesByCount() {
+		n := q.Codes[code]
+		t.Add(row(code, words(code), n, percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))...)
+	}
+	return t
+}
+
+// fewFailures is the share of a stage's requests below which the time of failures is not mentioned.
+const fewFailures = .01
+
+// refusals states that the service refused faster than it answered, for the stage with the most refusals; none if it did not.
+// A timeout is not a refusal.
+func refusals(stages []StageResult) []verdict.Fact {
+	most := func(st StageResult) (code string, n int64) {
+		for _, code := range st.codesByCount() {
+			if !isTimeout(code) && !isOurs(code) {
+				return code, st.Codes[code]
+			}
+		}
+		return "", 0
+	}
+	if len(stages) == 0 {
+		return nil
+	}
+	worst := slices.MaxFunc(stages, func(a, b StageResult) int {
+		_, x := most(a)
+		_, y := most(b)
+		return int(x - y)
+	})
+	code, n := most(worst)
+	refused, answered := quantile(worst.times(code), .5), quantile(worst.OK, .5)
+	if share(n, worst.Total()) < fewFailures || worst.OK.Count() == 0 || refused >= answered {
+		return nil
+	}
+	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s came after %s (p50), "+
+		"a good answer after %s; clients that retry at once add to the load, so let them wait, longer each time",
+		worst.Title, codeText(code), ms(refused), ms(answered))}}
+}
+
+// resourceTables returns CPU and memory of every process: in total, and in the shown stages.
+func (r *Run) resourceTables(all, shown []StageResult) []verdict.Table {
+	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
+	cores := newTable("Busy cores", sentence("the service and the runners have %s and %s of their own; the side whose cores were full, "+
+		"%s or more, was the limit, of two the fuller one", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
+		"stage|service|generator|limit")
+	for _, st := range shown {
+		if st.Total() == 0 {
+			continue
+		}
+		byStage.Rows = append(byStage.Rows, st.Machine.row(st.Title))
+		service, generator := percent(st.Machine.ServiceBusy), percent(st.Machine.GeneratorBusy)
+		if st.Machine.Short {
+			service, generator = "–", "–"
+		}
+		limit, _ := st.Machine.Limit()
+		cores.Add(st.Title, service, generator, string(limit))
+	}
+	out := []verdict.Table{r.processTable(total(all).Total()), byStage}
+	if r.ServiceCores > 0 {
+		out = append(out, cores)
+	}
+	return out
+}
+
+func (r *Run) processTable(requests int64) verdict.Table {
+	t := newTable("Processes", "each: all CPU of the run over all of its requests, start and idling included", "process|CPU of a core|CPU each|memory at most")
+	add := func(name string, cpu, seconds float64, rss uint64) {
+		if rss == 0 || seconds == 0 {
+			return
+		}
+		each := "–"
+		if requests > 0 {
+			each = sentence("%v µs", int64(1e6*cpu/float64(requests)+.5))
+		}
+		t.Add(name, fmt.Sprintf("%.1f %%", 100*cpu/seconds), each, format.Bytes(rss))
+	}
+	var rss uint64
+	var cpu, seconds, sampled float64
+	for _, m := range r.Rounds {
+		for _, runner := range m.Runners {
+			rss = max(rss, runner.RSSMax)
+			cpu += runner.CPUSeconds
+		}
+		if len(m.Runners) > 0 {
+			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
+		}
+	}
+	if n := len(r.Samples); n > 1 {
+		sampled = float64(r.Samples[n-1].Unix - r.Samples[0].Unix)
+	}
+	sum := resources.Summarize(r.Samples)
+	add("runners, together", cpu, seconds, rss)
+	add("nginx", sum.NginxCPUPercent/100*sampled, sampled, sum.NginxRSSMax)
+	add("backend", sum.BackendCPUPercent/100*sampled, sampled, sum.BackendRSSMax)
+	return t
+}
+
+// cpuMetric returns the CPU of the service, nginx included, for a request, to be compared with other runs. Other programs on
+// the machine lower a rate, but hardly change this. It is not ok for a service whose CPU is not known.
+func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
+	var seconds float64
+	for i := range r.Samples {
+		if i > 0 { // a counter that falls is of a new process
+			now, before := r.Samples[i], r.Samples[i-1]
+			seconds += max(now.BackendCPU-before.BackendCPU, 0) + max(now.NginxCPU-before.NginxCPU, 0)
+		}
+	}
+	if seconds == 0 || requests == 0 {
+		return m, false
+	}
+	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
+}
+
+// cpuTable returns a table of the CPU of the processes by part of the run, to be filled with rows of Machine.row.
+func (r *Run) cpuTable(part, runners, more string) verdict.Table {
+	return newTable("CPU by "+part+", % of one core",
+		fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
+		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
+}
+
+func (m Machine) row(name string) []string {
+	if m.Short {
+		return []string{name, "–", "–", "–", "–", "–", "–"}
+	}
+	cells := []string{name}
+	for _, percent := range []float64{m.Runners, m.Nginx, m.Backend, m.Host, 100 * m.RunDelay} {
+		cells = append(cells, fmt.Sprintf("%.0f", percent))
+	}
+	return append(cells, fmt.Sprintf("%d ms", m.Stall.Milliseconds()))
+}

@@ -1,0 +1,387 @@
+package suite
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Kinds of stages, as the scripts of the suites of requests declare them.
+const (
+	kindLoad     = "load"
+	kindWarmup   = "warmup"
+	kindVolume   = "volume"
+	kindSequence = "sequence"
+	kindParallel = "parallel"
+	kindHealth   = "health"
+)
+
+// Units of metrics.
+const (
+	perSecond  = "requests/s"
+	OfRequests = "% of requests" // a share of all requests
+)
+
+// Requests sums up requests. Failed ones are kept apart: a fast refusal must not make the answers look fast.
+type Requests struct {
+	OK, Failed  *shard.Histogram
+	Own         *shard.Histogram // of OK: each time without the longest delay that the generator can have added
+	Connected   *shard.Histogram // the times of OK without the wait for a connection
+	Late        *shard.Histogram // the answers of OK after the end of a stage with a fixed length: how long after it
+	Codes       map[string]int64 // of Failed
+	Servers     map[string]int64 // of OK
+	First, Last time.Time        // start of the first request, end of the last one
+	sum, square float64          // of OK, in milliseconds
+	least       float64          // of OK, in milliseconds
+	metrics     []shard.Metric   // all series of shard.RequestDuration
+	late        []shard.Metric   // all series of shard.AnsweredLate
+}
+
+// NewRequests returns the sum of no requests.
+func NewRequests() *Requests {
+	return &Requests{
+		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Own: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
+		Codes: map[string]int64{}, Servers: map[string]int64{},
+	}
+}
+
+// Add adds one series of the metric shard.RequestDuration.
+func (q *Requests) Add(m shard.Metric) {
+	first, last := time.UnixMicro(m.FirstUS), time.UnixMicro(m.LastUS)
+	if q.First.IsZero() || first.Before(q.First) {
+		q.First = first
+	}
+	if last.After(q.Last) {
+		q.Last = last
+	}
+	q.metrics = append(q.metrics, m)
+	if code := m.Tags[shard.TagCode]; code != shard.CodeOK {
+		q.Failed.Merge(m.Trend)
+		q.Codes[code] += m.Count
+		return
+	}
+	if q.OK.Count() == 0 || m.Min < q.least {
+		q.least = m.Min
+	}
+	q.OK.Merge(m.Trend)
+	q.Own.Merge(m.Own)
+	if m.Tags[shard.TagWaited] == "" {
+		q.Connected.Merge(m.Trend)
+	}
+	q.sum += m.Sum
+	q.square += m.Squares
+	if server := m.Tags[shard.TagServer]; server != "" {
+		q.Servers[server] += m.Count
+	}
+}
+
+// AddLate adds one series of the metric shard.AnsweredLate.
+func (q *Requests) AddLate(m shard.Metric) {
+	q.Late.Merge(m.Trend)
+	q.late = append(q.late, m)
+}
+
+// Total returns the number of requests.
+func (q *Requests) Total() int64 { return q.OK.Count() + q.Failed.Count() }
+
+// FailedShare returns the share of all requests that failed, 0 to 1.
+func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Total()) }
+
+// Span returns the seconds from the start of the first request to the end of the last one.
+func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
+
+// inTime returns the number of good answers before the end of the stage.
+func (q *Requests) inTime() int64 { return q.OK.Count() - q.Late.Count() }
+
+// PerSecond returns the good answers within the span, per second.
+func (q *Requests) PerSecond() float64 {
+	if s := q.Span(); s > 0 {
+		return float64(q.inTime()) / s
+	}
+	return 0
+}
+
+// Mean returns the mean time of the good answers in milliseconds.
+func (q *Requests) Mean() float64 { return q.sum / float64(max(q.OK.Count(), 1)) }
+
+// StdDev returns the standard deviation of the good answers in milliseconds.
+func (q *Requests) StdDev() float64 {
+	n := float64(max(q.OK.Count(), 1))
+	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
+}
+
+// Min returns the time of the fastest good answer in milliseconds.
+func (q *Requests) Min() float64 { return q.least }
+
+func share(n, total int64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return float64(n) / float64(total)
+}
+
+// quantile returns a quantile in milliseconds.
+func quantile(h *shard.Histogram, q float64) float64 {
+	return format.InMilliseconds(h.Quantile(q))
+}
+
+// A StageResult is a stage and its requests.
+type StageResult struct {
+	shard.Stage
+	*Requests
+	firstByte   *Requests // the times to the first byte of the answers
+	Dropped     int64     // requests that were never made: no connection was free in time, or time was up
+	Waiting     int64     // requests that had to wait for a connection
+	WaitMS      float64   // their waits, summed
+	held        string    // why the generator had too few connections for the rate; "": it had enough
+	Bytes, Sent float64   // bytes received and sent
+	Unrequested int64     // connections with bytes after an answer that no request asked for
+	Machine     Machine   // while the stage ran
+
+	Excused, ExcusedDropped int64 // of Failed and Dropped: attributed to the generator
+	seconds                 []shard.Second
+}
+
+// stages returns the stages of all rounds, in the order in which the script declared them.
+func (r *Run) stages() []StageResult {
+	var out []StageResult
+	for _, m := range r.Rounds {
+		index, dropped := map[string]int{}, map[int]shard.Metric{}
+		for _, st := range stagesOf(m) {
+			index[st.Name] = len(out)
+			out = append(out, StageResult{Stage: st, Requests: NewRequests(), firstByte: NewRequests()})
+		}
+		for _, metric := range m.Metrics {
+			i, ok := index[metric.Tags[shard.TagStage]]
+			if !ok {
+				continue
+			}
+			out[i].add(metric)
+			if metric.Name == shard.Dropped {
+				dropped[i] = metric
+			}
+		}
+		for _, i := range index {
+			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
+			if out[i].endAtLength() {
+				out[i].Machine = r.machine(m, out[i].First, out[i].Last).waiting(out[i].Machine)
+			}
+			out[i].excuse(dropped[i])
+		}
+	}
+	fastest := fastestOf(out)
+	for i := range out {
+		out[i].held = out[i].tooFewConnections(fastest, r.limits().P95)
+		out[i].startAtFirstAnswer()
+	}
+	return out
+}
+
+// add adds one series of a metric that the script tagged with the stage.
+func (st *StageResult) add(m shard.Metric) {
+	switch m.Name {
+	case shard.RequestDuration:
+		st.Add(m)
+	case shard.AnsweredLate:
+		st.AddLate(m)
+	case shard.Connected:
+		if m.Tags[shard.TagCode] == shard.CodeOK {
+			st.Connected.Merge(m.Trend)
+		}
+	case shard.Unrequested:
+		st.Unrequested += int64(m.Sum)
+	case shard.FirstByte:
+		st.firstByte.Add(m)
+	case shard.Waited:
+		st.Waiting += m.Count
+		st.WaitMS += m.Sum
+	case shard.Dropped:
+		st.Dropped += int64(m.Sum)
+	case "data_received":
+		st.Bytes += m.Sum
+	case "data_sent":
+		st.Sent += m.Sum
+	}
+}
+
+// endAtLength sets the end of a stage of fixed length: later answers, and the load of machines after it, are not attributed
+// to the stage. It reports false for a stage that lasts as long as its requests.
+func (st *StageResult) endAtLength() bool {
+	if st.Stage.Requests > 0 || st.Seconds <= 0 || st.First.IsZero() {
+		return false
+	}
+	st.Last = st.First.Add(time.Duration(st.Seconds * float64(time.Second)))
+	return true
+}
+
+// startAtFirstAnswer moves the start of the span of a stage with a constant rate to the earliest possible answer. From there
+// on a service that keeps up answers at the rate of the stage, even if each answer takes 0.9 s.
+func (st *StageResult) startAtFirstAnswer() {
+	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
+		st.First = st.First.Add(time.Duration(st.least * float64(time.Millisecond)))
+	}
+}
+
+// answeredBy returns the number of good answers until the grace period after the end of the stage.
+func (st *StageResult) answeredBy(grace time.Duration) int64 {
+	if st.Rate == 0 || st.Late.Count() == 0 {
+		return st.OK.Count()
+	}
+	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
+}
+
+// rateMetric returns the stage's answers/s, to be compared with other runs.
+func (st *StageResult) rateMetric(name string) verdict.Metric {
+	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.limited()}
+}
+
+// timeMetrics returns the times of the good answers and the share of failures, to be compared with other runs. of names the
+// stage. bound: the load generator was the limit, so the values are bounds.
+func (st *StageResult) timeMetrics(of string, bound bool) []verdict.Metric {
+	failed := verdict.Metric{Name: "failed " + of, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
+	if st.OK.Count() == 0 {
+		return []verdict.Metric{failed}
+	}
+	var out []verdict.Metric
+	add := func(name string, value, own float64) {
+		out = append(out, verdict.Metric{Name: name + " " + of, Unit: "ms", Value: value, Own: &own, Bound: bound})
+	}
+	add("mean", st.Mean(), format.InMilliseconds(st.Own.Mean()))
+	add("p50", quantile(st.OK, .5), quantile(st.Own, .5))
+	add("p95", quantile(st.OK, .95), quantile(st.Own, .95))
+	add("p99", quantile(st.OK, .99), quantile(st.Own, .99))
+	add("max", quantile(st.OK, 1), quantile(st.Own, 1))
+	return append(out, failed)
+}
+
+// limited reports whether the load generator was the limit of the stage.
+func (st *StageResult) limited() bool {
+	limit, _ := st.Machine.Limit()
+	return limit == LimitIsOurs
+}
+
+// Curve returns the name of the load of a stage in a chart of times: the rounds of a level are one, and warm-ups and health
+// checks have none, "".
+func Curve(st shard.Stage) string {
+	if st.Kind == kindWarmup || st.Kind == kindHealth {
+		return ""
+	}
+	load, _, _ := strings.Cut(st.Title, ", round ")
+	return load
+}
+
+// of returns the stages of some kinds.
+func of(all []StageResult, kinds ...string) (out []StageResult) {
+	for _, st := range all {
+		if slices.Contains(kinds, st.Kind) {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// A Total sums up the requests of several stages.
+type Total struct {
+	*Requests
+	Dropped int64
+}
+
+func total(stages []StageResult) Total {
+	t := Total{Requests: NewRequests()}
+	for _, st := range stages {
+		t.Dropped += st.Dropped
+		for _, m := range st.metrics {
+			t.Add(m)
+		}
+		for _, m := range st.late {
+			t.AddLate(m)
+		}
+	}
+	return t
+}
+
+// fact counts all requests.
+func (t Total) fact() verdict.Fact {
+	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v never made",
+		t.Total(), t.OK.Count(), ratio(t.Failed.Count(), t.Total()), t.Dropped)}
+}
+
+// A roundLevel is all rounds of one target with the same number of requests at a time. Its StageResult is their sum, as if one
+// round had followed the other at once.
+type roundLevel struct {
+	StageResult
+	rounds []StageResult
+}
+
+// byLevel groups the stages of one target by requests at a time, in their order.
+func byLevel(stages []StageResult) (out []roundLevel) {
+	for _, st := range stages {
+		i := slices.IndexFunc(out, func(l roundLevel) bool { return l.Concurrency == st.Concurrency })
+		if i < 0 {
+			i, out = len(out), append(out, roundLevel{StageResult: StageResult{Stage: st.Stage}})
+		}
+		out[i].rounds = append(out[i].rounds, st)
+	}
+	for i := range out {
+		out[i].sum()
+	}
+	return out
+}
+
+func (l *roundLevel) sum() {
+	l.Requests, l.Title = total(l.rounds).Requests, sentence("%v at a time, %s", l.Concurrency, l.Target)
+	l.First = l.rounds[0].First
+	l.Last = l.First
+	l.Stage.Requests, l.Seconds = 0, 0
+	var machines []Machine
+	for _, st := range l.rounds {
+		l.Last = l.Last.Add(st.Last.Sub(st.First))
+		l.Stage.Requests += st.Stage.Requests
+		l.Seconds += st.Seconds
+		l.Dropped += st.Dropped
+		l.Bytes += st.Bytes
+		l.Sent += st.Sent
+		l.Excused += st.Excused
+		l.ExcusedDropped += st.ExcusedDropped
+		l.seconds = append(l.seconds, st.seconds...)
+		machines = append(machines, st.Machine)
+	}
+	l.Machine = typical(machines)
+}
+
+// values returns a figure of each round.
+func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
+	for i := range l.rounds {
+		out = append(out, figure(&l.rounds[i]))
+	}
+	return out
+}
+
+// typical returns the machine of the median round, by whether the generator was the limit and by the CPU of the runners. A
+// fault of one round does not stand for the others: its effect widens the interval of the difference. If most rounds were too
+// short for figures, all count as too short.
+func typical(all []Machine) Machine {
+	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
+	if 2*len(known) <= len(all) {
+		return Machine{Short: true, Apart: all[0].Apart, Cores: all[0].Cores, Shared: all[0].Shared}
+	}
+	rank := func(m Machine) int {
+		switch limit, _ := m.Limit(); limit {
+		case LimitIsOurs:
+			return 2
+		case LimitUnknown:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(known, func(a, b Machine) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Runners, b.Runners))
+	})
+	return known[len(known)/2]
+}
