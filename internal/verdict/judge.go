@@ -54,6 +54,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if v.ConnectionsOnly() {
 		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
 	}
+	v.Sentence = v.summarize()
 	return v
 }
 

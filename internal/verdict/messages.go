@@ -25,6 +25,8 @@ type Messages struct {
 	// NotOwed counts messages that were confirmed and did not arrive, and were not expected: a stream was starting or ending, or
 	// there was none.
 	NotOwed uint64 `json:"not_owed,omitempty"`
+	// ClientsWithLoss counts the clients that missed messages.
+	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
 	// Checked counts the confirmed messages whose loss would have been noticed, once for each client of their topic.
 	Checked uint64 `json:"checked,omitempty"`
 

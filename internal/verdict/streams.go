@@ -188,6 +188,9 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
 		s.unexplained.add(s.differ)
 	}
+	if r.Missed() > 0 {
+		s.Messages.ClientsWithLoss++
+	}
 	s.differ = s.differ[:0]
 	s.counts[r.Runner].Add(r.Counts)
 	s.Runners[r.Runner].Connections++

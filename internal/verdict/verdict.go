@@ -53,6 +53,7 @@ type Verdict struct {
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
 	Expect    int       `json:"expect,omitempty"`
+	Sentence  string    `json:"summary"` // see Summary
 	Reasons   []string  `json:"reasons"`
 	Plan      plan.Plan `json:"plan"`
 	Suite     *Suite    `json:"suite,omitempty"` // what the script declared, where Layout says so

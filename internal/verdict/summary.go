@@ -1,0 +1,164 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// mostClauses is the maximum number of unmet checks that a summary describes.
+const mostClauses = 4
+
+// Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60 clients;
+// first at 06:54:42 UTC".
+func (v *Verdict) Summary() string {
+	switch {
+	case v.Sentence != "":
+		return v.Sentence
+	case len(v.Reasons) > 0: // the run was not judged
+		return v.Heading() + ": " + first(v.Reasons, "")
+	}
+	return v.Heading()
+}
+
+// summarize returns the text of Summary.
+func (v *Verdict) summarize() string {
+	text := v.shown()
+	switch v.Verdict {
+	case Fail:
+		text = v.unmet()
+	case Invalid:
+		if text = v.stopped(); text == "" {
+			text = first(v.undecided(), "nothing was judged")
+		}
+	case Pass:
+	}
+	return v.Heading() + ": " + text
+}
+
+// shown returns what a run that passed has shown.
+func (v *Verdict) shown() string {
+	if v.Layout.Declared {
+		return strings.Join(v.Reasons, "; ")
+	}
+	c, m := v.Connections, v.Messages
+	text := fmt.Sprintf("%s of %s held", format.Thousands(c.Completed), format.Count(c.Planned, "stream"))
+	if v.ConnectionsOnly() {
+		return text + ", " + notChecked
+	}
+	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
+	if n := v.Evidence.CouldHide; n > 0 {
+		text += fmt.Sprintf("; up to %s could not have been detected", format.Count(n, "loss"))
+	}
+	return text
+}
+
+// stopped returns the summary of a run that the user stopped; "" for any other run.
+func (v *Verdict) stopped() string {
+	if !slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(shard.Interrupted) }) || v.Plan.Seconds == 0 {
+		return ""
+	}
+	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
+	text := fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
+	if m := v.Messages; m.Expected > 0 {
+		text += fmt.Sprintf("; until then %s of %s arrived", format.Thousands(m.Received), format.Count(m.Expected, "message"))
+	}
+	return text
+}
+
+// undecided returns the reasons of the checks that make the run invalid.
+func (v *Verdict) undecided() (out []string) {
+	for i := range v.Checks {
+		if c := &v.Checks[i]; c.State() == Undecided {
+			out = append(out, c.Sentences()...)
+		}
+	}
+	return out
+}
+
+// unmet describes the checks that fail the run, causes first.
+func (v *Verdict) unmet() string {
+	var clauses []string
+	more, dated := 0, false
+	for i := range v.Checks {
+		c := &v.Checks[i]
+		if c.State() != Broken {
+			continue
+		}
+		clause, known := v.clause(c)
+		switch {
+		case clause == "":
+		case len(clauses) == mostClauses:
+			more++
+		default:
+			clauses, dated = append(clauses, clause), dated || known
+		}
+	}
+	if len(clauses) == 0 { // of the script's checks only, or nothing was judged
+		return first(v.Reasons, "no check was met")
+	}
+	text := strings.Join(clauses, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(", and %s not met", format.Plural(more, "more check", "more checks"))
+	}
+	if at := v.firstFault(); dated && at > 0 {
+		text += "; first at " + time.UnixMilli(int64(at*1000)).UTC().Format(time.TimeOnly) + " UTC"
+	}
+	return text
+}
+
+// firstFault returns the Unix time of the first fault of a stream; 0: none is known.
+func (v *Verdict) firstFault() float64 {
+	if len(v.Incidents) == 0 {
+		return 0
+	}
+	return v.Incidents[0].FirstUnix
+}
+
+// clause describes a check that is not met; "" if other checks describe its cause. It reports whether the findings state when
+// it happened.
+func (v *Verdict) clause(c *Check) (text string, dated bool) {
+	s, m := v.Connections, v.Messages
+	streams := func(n int, what string) (string, bool) {
+		return format.Count(n, "stream") + " " + what, true
+	}
+	messages := func(n uint64, what string) (string, bool) {
+		return format.Count(n, "message") + " " + what, true
+	}
+	switch c.ID {
+	case CheckScript:
+		return "", false
+	case CheckUp, CheckAnswers, CheckComplete:
+		return first(c.Reasons, c.Actual), false
+	case CheckOpened:
+		return fmt.Sprintf("%s of %s not connected", format.Thousands(s.Planned-s.Opened), format.Count(s.Planned, "client")), true
+	case CheckHeld:
+		if s.Dropped > 0 {
+			return streams(s.Dropped, "ended early")
+		} else if s.Unfinished > 0 {
+			return streams(s.Unfinished, "did not end properly when asked")
+		}
+		return "", false // refused clients are part of CheckOpened
+	case CheckMissed:
+		return fmt.Sprintf("%s of %s lost on %s of %s", format.Thousands(m.Missed), format.Count(m.Expected, "message"),
+			format.Thousands(m.ClientsWithLoss), format.Count(s.Planned, "client")), true
+	case CheckDuplicated:
+		return messages(m.Duplicated, "received twice")
+	case CheckReordered:
+		return messages(m.Reordered, "received out of order")
+	case CheckCorrupted:
+		return messages(m.Corrupted, "corrupted")
+	case CheckLate:
+		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.Late())))
+	case CheckLifetime:
+		return streams(int(min(v.Total(ledger.KindCut), 1<<31)), "closed before the end of their lifetime") //nolint:gosec // G115: bounded
+	case CheckOverdue:
+		return streams(int(min(v.Total(ledger.KindOverdue), 1<<31)), "open for longer than their lifetime") //nolint:gosec // G115: bounded
+	}
+	return c.Sentences()[0], false
+}
