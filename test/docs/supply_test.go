@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,6 +81,41 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 			}
 			found++
 			require.Regexp(t, usesPinned, m[1], "%s: pin the action by its full commit, with the version as a comment", name)
+		}
+	}
+	require.Greater(t, found, 10)
+}
+
+// retiredRunners are images of GitHub's runners, with the day on which GitHub removes or removed them.
+var retiredRunners = map[string]string{
+	"macos-12": "2024-12-03", "macos-13": "2025-12-04", "macos-14": "2026-11-02", "ubuntu-20.04": "2025-04-15", "windows-2019": "2025-06-30",
+}
+
+// node24 is the first major version of each action that runs on Node 24. GitHub removed Node 20 in September 2026.
+var node24 = map[string]int{
+	"actions/checkout": 5, "actions/setup-go": 6, "actions/setup-node": 5, "actions/upload-artifact": 6, "actions/download-artifact": 7,
+	"actions/cache": 5, "actions/attest-build-provenance": 4, "hashicorp/setup-terraform": 4,
+}
+
+func TestWorkflowsUseSupportedRunnersAndActions(t *testing.T) {
+	t.Parallel()
+	version := regexp.MustCompile(`uses: ([\w-]+/[\w-]+)@[0-9a-f]{40} # v(\d+)\.`)
+	found := 0
+	for _, name := range sources(t) {
+		if path.Ext(name) != ".yml" {
+			continue
+		}
+		text := read(t, name)
+		for image, day := range retiredRunners {
+			require.NotRegexp(t, `(?m)(runs-on|machine): .*\b`+regexp.QuoteMeta(image)+`\b`, text, "%s: GitHub retired %s on %s", name, image, day)
+		}
+		for _, m := range version.FindAllStringSubmatch(text, -1) {
+			least, known := node24[m[1]]
+			require.True(t, known, "%s: add the first version of %s on Node 24 to the table", name, m[1])
+			major, err := strconv.Atoi(m[2])
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, major, least, "%s: %s v%d runs on a Node that GitHub removed", name, m[1], major)
+			found++
 		}
 	}
 	require.Greater(t, found, 10)
