@@ -30,7 +30,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "not reached: 200 requests at once were sustained")
 	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
-	require.Equal(t, []string{"conservative", "2.5×", "80", "what must not fail"}, table(v, "Recommended maximum loads").Rows[0])
+	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
 	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "status-502").answers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)

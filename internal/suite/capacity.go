@@ -38,7 +38,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		tried = append(tried, s.try())
 	}
 	b := FindBreaking(tried)
-	first := firstGood("the first step is sustained", tried)
+	first := lowestSustained("the first step is sustained", tried)
 	if len(tried) > 0 && tried[0].Why != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
 	}

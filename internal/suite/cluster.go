@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/aclements/go-moremath/stats"
+
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The two targets of a comparison.
+// The two targets that are compared.
 const (
 	single  = "single"
 	cluster = "cluster"
@@ -31,58 +32,35 @@ var clusterSuite = Suite{
 	}, limitSettings...),
 	Target: Target{Kind: Cluster, OwnCores: true},
 	Page:   Page{Doc: httpDoc},
-	Assess: assessCompare,
+	Assess: assessCluster,
 }
 
-// A Side is what one target did at all levels.
+const (
+	clusterSize  = 3   // backends, unless CLUSTER_SIZE is set
+	leastGain    = .1  // difference that a winner has to exceed, however certain it is
+	confidence   = .95 // of the interval of a difference
+	moreFailures = .01 // share of the requests by which a worse target fails more of them
+	leastEven    = .8  // requests of the least busy server ÷ those of the busiest
+	worthCluster = 1.2 // peak of a cluster ÷ peak of a single backend that makes up for its costs
+)
+
+// A Side is one target at all levels.
 type Side struct {
 	Peak        float64 // answers/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // of all requests
-	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
+	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 if one of them got none
 
-	best   roundLevel   // its best level
-	levels []roundLevel // all of them
+	best   roundLevel // its best level
+	levels []roundLevel
 }
 
-// ofCluster is how many backends a cluster has where nothing else is said.
-const ofCluster = 3
-
-// Deployment recommends one of the two by these rules, the first that holds; peaks is the contest of the answers/s at each one's
-// best level:
-//
-//  1. One fails more than the other by over a percent of its requests: the other.
-//  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): fix that first.
-//  3. The cluster's peak wins, and is over a fifth higher: the cluster.
-//  4. Else a single backend: the cluster buys availability only, for three times the processes.
-func Deployment(one, many Side, peaks Contest) (choice, why string) {
-	const unless = "; the cluster only where a backend must be able to fail"
-	switch {
-	case many.FailedShare > one.FailedShare+much:
-		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
-	case one.FailedShare > many.FailedShare+much:
-		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
-	case many.Evenness < .8:
-		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: fix the balancing first", 100*many.Evenness)
-	case peaks.Winner == cluster && many.Peak > 1.2*one.Peak:
-		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
-	case peaks.Winner == cluster:
-		return single, "the cluster is not over a fifth faster" + unless
-	case peaks.Winner == single:
-		return single, fmt.Sprintf("it answers %s more a second%s", peaks.By, unless)
-	}
-	return single, "throughput decides nothing" + unless
-}
-
-// much is how much more of its requests one has to fail than the other to be the worse one.
-const much = .01
-
-// sideOf sums up what a target of so many servers did. One that never named itself got none.
+// sideOf sums up a target of so many servers. A server that never named itself got no request.
 func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	sum, s.levels = total(stages), byLevel(stages)
 	s.FailedShare, s.Evenness = sum.FailedShare(), 1
 	for _, level := range s.levels {
-		s.P95 += quantile(level.OK, .95) / float64(len(s.levels))
+		s.P95 += p95(&level.StageResult) / float64(len(s.levels))
 		if level.PerSecond() > s.Peak {
 			s.Peak, s.best = level.PerSecond(), level
 		}
@@ -98,7 +76,7 @@ func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	return s, sum
 }
 
-// stages are the levels, all rounds of each together.
+// stages returns the levels, each with all of its rounds.
 func (s *Side) stages() (out []StageResult) {
 	for _, level := range s.levels {
 		out = append(out, level.StageResult)
@@ -106,194 +84,294 @@ func (s *Side) stages() (out []StageResult) {
 	return out
 }
 
-// p95s are, of each round, the mean of the levels' 95th percentiles.
+// p95s returns, for each round, the mean of the levels' 95th percentiles.
 func (s *Side) p95s() (out []float64) {
 	for _, level := range s.levels {
-		for i, p95 := range level.values(p95) {
+		for i, v := range level.values(p95) {
 			if i == len(out) {
 				out = append(out, 0)
 			}
-			out[i] += p95 / float64(len(s.levels))
+			out[i] += v / float64(len(s.levels))
 		}
 	}
 	return out
 }
 
-func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
-func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
-func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
-
-// anyUnfit is the first reason why some level of the two cannot be compared.
-func anyUnfit(one, many Side) Unfit {
-	for i := range min(len(one.levels), len(many.levels)) {
-		if no := unfit(one.levels[i].Machine, many.levels[i].Machine); no.Why != "" {
-			return no
-		}
-	}
-	return Unfit{}
-}
-
-func assessCompare(r *Run) verdict.Assessment {
-	every := r.stages()
-	loads, by := of(every, kindLoad), map[string][]StageResult{}
-	for _, st := range loads {
-		by[st.Target] = append(by[st.Target], st)
-	}
-	size := cmp.Or(int(r.number("CLUSTER_SIZE")), ofCluster)
-	one, oneTotal := sideOf(by[single], 1)
-	many, manyTotal := sideOf(by[cluster], size)
-	all := append(one.stages(), many.stages()...)
-	sum, limits := total(loads), r.limits()
-	peaks := Decide(one.best.values(perSecondOf), many.best.values(perSecondOf), false, unfit(one.best.Machine, many.best.Machine))
-	choice, why := Deployment(one, many, peaks)
-	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
-	return verdict.Assessment{
-		Facts: []verdict.Fact{
-			sum.fact(),
-			{Name: "peak", Value: fmt.Sprintf("single %s answers/s%s; cluster %s%s", count(one.Peak), atPeak(one), count(many.Peak), atPeak(many))},
-			{Name: "winner", Value: peaks.Sentence()},
-			{Name: "deploy", Value: choice + ": " + why},
-		},
-		Checks: append([]verdict.Check{
-			rightAnswers(sum, every), firstGood("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
-		}, r.accounted(every)...),
-		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
-		Tables: slices.Concat([]verdict.Table{
-			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
-		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(every, all)),
-		Metrics: slices.Concat([]verdict.Metric{one.rate("peak answers/s, single"), many.rate("peak answers/s, cluster")},
-			ofOne.timeMetrics("of single", false), ofMany.timeMetrics("of cluster", false)),
-	}
-}
-
-// rate is the side's peak, to be compared with other runs.
-func (s *Side) rate(name string) verdict.Metric {
+// peakMetric returns the peak, to be compared with other runs.
+func (s *Side) peakMetric(name string) verdict.Metric {
 	if s.Peak == 0 {
 		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
 	}
 	return s.best.rateMetric(name)
 }
 
-// atPeak says with how many at a time a side was at its peak, and what the peak is worth.
-func atPeak(s Side) string {
+// peakText states the concurrency of the peak, and what limited it.
+func (s *Side) peakText() string {
 	if s.Peak == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" with %d at a time%s", s.best.Concurrency, bound(s.best.StageResult))
+	return fmt.Sprintf(" with %d at a time%s", s.best.Concurrency, boundText(s.best.StageResult))
 }
 
-// everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
-// which it was.
+func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
+func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
+func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
+
+// A Comparison states which of the two targets is better at a figure, if that can be told.
+//
+// Both are measured in rounds that alternate. The difference of a round is that of the logarithms, so that the order of the two
+// does not matter, and conditions that both shared in a round cancel out. Its mean over the rounds has an interval by Student's
+// t: as in benchstat, many short rounds are better than a long one, and a difference that chance explains is none. The limit of
+// the load generator comes first.
+type Comparison struct {
+	Winner   string // single or cluster; "": none
+	By       string // how much better the winner is
+	Interval string // difference of the cluster from the single backend, 95 %
+	None     Reason // why there is no winner
+}
+
+// A Reason is a cause as a sentence, and in a word for a table.
+type Reason struct{ Why, Word string }
+
+// Compare names the better one of two by a figure of each round; lower: less is better. A reason why the two cannot be compared,
+// if there is one, outranks any difference.
+func Compare(one, many []float64, lower bool, incomparable Reason) Comparison {
+	n := min(len(one), len(many))
+	logs := make([]float64, 0, n)
+	for i := range n {
+		if one[i] > 0 && many[i] > 0 {
+			logs = append(logs, math.Log(many[i]/one[i]))
+		}
+	}
+	if len(logs) < 2 || len(logs) < n {
+		return Comparison{Interval: "–", None: Reason{"it takes two rounds or more, with an answer in each, to tell a difference from chance", "few rounds"}}
+	}
+	mean, low, high := stats.MeanCI(logs, confidence)
+	c := Comparison{Interval: signed(low) + " … " + signed(high)}
+	factor := math.Exp(math.Abs(mean))
+	switch {
+	case incomparable.Why != "":
+		c.None = incomparable
+	case low <= 0 && high >= 0:
+		c.None = Reason{"chance explains it", "chance"}
+	case factor-1 < leastGain:
+		c.None = Reason{"under " + percent(leastGain), "little"}
+	default:
+		c.By = percent(factor - 1)
+		if c.Winner = cluster; (mean > 0) == lower {
+			c.Winner = single
+		}
+	}
+	return c
+}
+
+// compareFailures compares shares of failed requests, which do not vary by chance.
+func compareFailures(one, many float64) Comparison {
+	switch {
+	case one-many > moreFailures:
+		return Comparison{Interval: "–", Winner: cluster, By: percentOf(one - many)}
+	case many-one > moreFailures:
+		return Comparison{Interval: "–", Winner: single, By: percentOf(many - one)}
+	}
+	return Comparison{Interval: "–", None: Reason{Word: "little"}}
+}
+
+// signed writes a difference of logarithms in percent.
+func signed(log float64) string {
+	share := 100 * (math.Exp(log) - 1)
+	if math.IsInf(share, 0) || share >= 1000 {
+		return ">+999 %"
+	}
+	return fmt.Sprintf("%+.0f %%", share)
+}
+
+// Sentence names the winner, or the reason why there is none.
+func (c Comparison) Sentence() string {
+	switch {
+	case c.Winner != "":
+		return fmt.Sprintf("winner: %s by %s (interval of the difference: %s)", c.Winner, c.By, c.Interval)
+	case c.Interval == "–":
+		return "no winner: " + c.None.Why
+	}
+	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.None.Why)
+}
+
+// incomparable returns the reason why some level cannot be compared: the load generator was saturated, or may have been.
+func incomparable(one, many []roundLevel) Reason {
+	for i := range min(len(one), len(many)) {
+		for _, side := range []struct {
+			name  string
+			level roundLevel
+		}{{"the single backend", one[i]}, {"the cluster", many[i]}} {
+			switch limit, why := side.level.Machine.Limit(); limit {
+			case LimitIsOurs:
+				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, why), "generator"}
+			case LimitUnknown:
+				return Reason{fmt.Sprintf("the limit at %s is not known (%s)", side.name, why), "not known"}
+			}
+		}
+	}
+	return Reason{}
+}
+
+// Deployment recommends one of the two by the first of these rules that holds:
+//
+//  1. One fails over a percent more of its requests: the other.
+//  2. The cluster spreads its requests unevenly (the least busy server gets under 80 % of the busiest): fix that first.
+//  3. The cluster's peak wins, and is over a fifth higher: the cluster.
+//  4. Else a single backend: the cluster buys availability only, for several times the processes.
+func Deployment(one, many Side, peaks Comparison) (choice, why string) {
+	const unless = "; the cluster only where a backend must be able to fail"
+	failures := compareFailures(one.FailedShare, many.FailedShare)
+	switch {
+	case failures.Winner == single:
+		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
+	case failures.Winner == cluster:
+		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
+	case many.Evenness < leastEven:
+		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(many.Evenness))
+	case peaks.Winner == cluster && many.Peak > worthCluster*one.Peak:
+		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
+	case peaks.Winner == cluster:
+		return single, "the cluster is not over a fifth faster" + unless
+	case peaks.Winner == single:
+		return single, fmt.Sprintf("it answers %s more a second%s", peaks.By, unless)
+	}
+	return single, "throughput decides nothing" + unless
+}
+
+func assessCluster(r *Run) verdict.Assessment {
+	every := r.stages()
+	loads, by := of(every, kindLoad), map[string][]StageResult{}
+	for _, st := range loads {
+		by[st.Target] = append(by[st.Target], st)
+	}
+	size := cmp.Or(int(r.number("CLUSTER_SIZE")), clusterSize)
+	one, oneTotal := sideOf(by[single], 1)
+	many, manyTotal := sideOf(by[cluster], size)
+	all := append(one.stages(), many.stages()...)
+	sum, limits := total(loads), r.limits()
+	peaks := Compare(one.best.values(perSecondOf), many.best.values(perSecondOf), false, incomparable([]roundLevel{one.best}, []roundLevel{many.best}))
+	choice, why := Deployment(one, many, peaks)
+	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
+	return verdict.Assessment{
+		Facts: []verdict.Fact{
+			sum.fact(),
+			{Name: "peak", Value: sentence("single %v answers/s%s; cluster %v%s", one.Peak, one.peakText(), many.Peak, many.peakText())},
+			{Name: "winner", Value: peaks.Sentence()},
+			{Name: "deploy", Value: choice + ": " + why},
+		},
+		Checks: append([]verdict.Check{
+			rightAnswers(sum, every), lowestSustained("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))),
+			everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
+		}, r.ownCount(every)...),
+		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, many.Peak, peaks.Sentence(), choice, why)},
+		Tables: slices.Concat([]verdict.Table{
+			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal),
+			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
+		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(every, all)),
+		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak answers/s, single"), many.peakMetric("peak answers/s, cluster")},
+			ofOne.timeMetrics("of single", false), ofMany.timeMetrics("of cluster", false)),
+	}
+}
+
+// answersPerServer is the number of answers for each server that makes it certain that a silent one got none.
+const answersPerServer = 30
+
+// everyServer fails a cluster of which a server got no request at some level, or whose answers do not name the server.
 func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	named := slices.Sorted(maps.Keys(q.Servers))
-	c := verdict.Check{
-		ID: CheckServers, Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
-		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
-	}
+	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(named)), len(named) == size)
 	switch {
 	case len(named) < size && len(named) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, few(named))}
 	case len(named) > size:
-		c.Severity = verdict.SeverityInconclusive
-		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), few(named), size)}
+		c = inconclusive(c)
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another",
+			len(named), few(named), size)}
 	}
 	for _, st := range levels {
-		if st.OK.Count() < leastOfServer*int64(size) {
-			continue // so few may all have gone to others
+		if st.OK.Count() < answersPerServer*int64(size) {
+			continue
 		}
 		for _, server := range named {
 			if st.Servers[server] == 0 {
 				c.Pass = false
 				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
-				c.Reasons = append(c.Reasons, fmt.Sprintf("%s answered none of %s requests to the cluster at %d at a time", server, format.Thousands(st.OK.Count()), st.Concurrency))
+				c.Reasons = append(c.Reasons, sentence("%s answered none of %v requests to the cluster at %v at a time", server, st.OK.Count(), st.Concurrency))
 			}
 		}
 	}
 	return c
 }
 
-// few are names in a sentence, in which thousands have no place.
+// few writes at most 20 names.
 func few(names []string) string {
 	const most = 20
 	if len(names) > most {
-		return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), format.Thousands(len(names)-most))
+		return sentence("%s and %v more", strings.Join(names[:most], ", "), len(names)-most)
 	}
 	return strings.Join(names, ", ")
 }
 
-// leastOfServer is how many answers for each server make it plain that one got none.
-const leastOfServer = 30
+const comparedColumns = "|single|cluster|difference|winner|by"
 
-// columns of a table that compares the two, behind what is compared.
-var duels = []string{single, cluster, "difference", "winner", "by"}
-
-// row is who won, and with which figures.
-func (c Contest) row(one, many string) []string {
+// row returns the cells for comparedColumns.
+func (c Comparison) row(one, many string) []string {
 	if c.Winner == "" {
-		return []string{one, many, c.Interval, "none", c.Briefly}
+		return []string{one, many, c.Interval, "none", c.None.Word}
 	}
 	return []string{one, many, c.Interval, c.Winner, c.By}
 }
 
-// fewerFailed compares shares of requests that failed, of which chance is no part.
-func fewerFailed(one, many float64) Contest {
-	c := Contest{Interval: "–", Briefly: "little"}
-	if math.Abs(one-many) > much {
-		c.Winner, c.By = cluster, percentOf(one-many)
-		if many > one {
-			c.Winner, c.By = single, percentOf(many-one)
-		}
-	}
-	return c
-}
-
 // levelTable compares the two level by level.
 func levelTable(one, many Side) verdict.Table {
-	t := verdict.Table{
-		Title: "Level by level",
-		Note: fmt.Sprintf("difference: of the cluster from the single backend, %.0f %% interval by Student's t over the rounds; a winner is better by %.0f %% or more "+
-			"(else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; failed: by over %.0f %% of the requests", 100*confidence, 100*even, 100*much),
-		Columns: append([]string{"at a time", "figure"}, duels...),
-	}
+	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
+		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
+		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(moreFailures)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
 		i := slices.IndexFunc(many.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}
-		b, at := many.levels[i], fmt.Sprint(a.Concurrency)
-		no := unfit(a.Machine, b.Machine)
-		add := func(name string, c Contest, x, y string) { t.Add(append([]string{at, name}, c.row(x, y)...)...) }
-		add("answers/s", Decide(a.values(perSecondOf), b.values(perSecondOf), false, no), count(a.PerSecond()), count(b.PerSecond()))
-		add("p50", Decide(a.values(p50), b.values(p50), true, no), ms(p50(&a.StageResult)), ms(p50(&b.StageResult)))
-		add("p95", Decide(a.values(p95), b.values(p95), true, no), ms(p95(&a.StageResult)), ms(p95(&b.StageResult)))
-		add("failed", fewerFailed(a.FailedShare(), b.FailedShare()), percentOf(a.FailedShare()), percentOf(b.FailedShare()))
+		b := many.levels[i]
+		reason := incomparable([]roundLevel{a}, []roundLevel{b})
+		add := func(name string, c Comparison, x, y string) {
+			t.Add(append([]string{fmt.Sprint(a.Concurrency), name}, c.row(x, y)...)...)
+		}
+		compare := func(name string, lower bool, text func(float64) string, figure func(*StageResult) float64) {
+			add(name, Compare(a.values(figure), b.values(figure), lower, reason), text(figure(&a.StageResult)), text(figure(&b.StageResult)))
+		}
+		compare("answers/s", false, count, perSecondOf)
+		compare("p50", true, ms, p50)
+		compare("p95", true, ms, p95)
+		add("failed", compareFailures(a.FailedShare(), b.FailedShare()), percentOf(a.FailedShare()), percentOf(b.FailedShare()))
 	}
 	return t
 }
 
-// sideTable is what one gains and what one pays.
-func sideTable(one, many Side, peaks Contest, size int) verdict.Table {
-	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: append([]string{"figure"}, duels...)}
-	add := func(name string, c Contest, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
+// sideTable compares gains and costs.
+func sideTable(one, many Side, peaks Comparison, size int) verdict.Table {
+	t := newTable("In all: gains and costs", "", "figure"+comparedColumns)
+	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
 	add("peak answers/s", peaks, count(one.Peak), count(many.Peak))
-	add("mean of the p95", Decide(one.p95s(), many.p95s(), true, anyUnfit(one, many)), ms(one.P95), ms(many.P95))
-	add("failed", fewerFailed(one.FailedShare, many.FailedShare), percentOf(one.FailedShare), percentOf(many.FailedShare))
+	add("mean of the p95", Compare(one.p95s(), many.p95s(), true, incomparable(one.levels, many.levels)), ms(one.P95), ms(many.P95))
+	add("failed", compareFailures(one.FailedShare, many.FailedShare), percentOf(one.FailedShare), percentOf(many.FailedShare))
 	t.Add("least ÷ most busy", "–", percentOf(many.Evenness), "–", "–", "–")
 	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")
 	t.Add("may fail", "0", fmt.Sprint(size-1), "–", cluster, "–")
 	return t
 }
 
-// serverTable is who answered how many.
 func serverTable(one, many Total) verdict.Table {
-	t := verdict.Table{Title: "Answers by server", Note: "as servers name themselves (X-Server)", Columns: []string{"target", "server", "answers", "share"}}
+	t := newTable("Answers by server", "as servers name themselves (X-Server)", "target|server|answers|share")
 	add := func(target string, q Total) {
 		var sum int64
 		for _, n := range q.Servers {
 			sum += n
 		}
 		for _, server := range slices.Sorted(maps.Keys(q.Servers)) {
-			t.Add(target, server, format.Thousands(q.Servers[server]), percentOf(share(q.Servers[server], sum)))
+			t.Add(row(target, server, q.Servers[server], percentOf(share(q.Servers[server], sum)))...)
 		}
 	}
 	add(single, one)

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func TestDecide(t *testing.T) {
+func TestCompare(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		one, many []float64
@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 		"one round":                 {one: []float64{100}, many: []float64{150}, says: "no winner: it takes two rounds"},
 		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, says: "no winner: it takes two rounds or more, with an answer in each"},
 	} {
-		got := Decide(c.one, c.many, c.lower, Unfit{Why: c.unfit})
+		got := Compare(c.one, c.many, c.lower, Reason{Why: c.unfit})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.says, name)
 	}
@@ -53,7 +53,7 @@ func TestChanceSeldomWins(t *testing.T) {
 		for range 5 {
 			one, many = append(one, 100*math.Exp(.2*random.NormFloat64())), append(many, 100*math.Exp(.2*random.NormFloat64()))
 		}
-		if Decide(one, many, false, Unfit{}).Winner != "" {
+		if Compare(one, many, false, Reason{}).Winner != "" {
 			won++
 		}
 	}
@@ -69,17 +69,17 @@ func TestDeployment(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		one, many Side
-		peaks     Contest
+		peaks     Comparison
 		want      string
 		says      string
 	}{
-		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Contest{Winner: cluster}, single, "the cluster failed 5.00 %"},
-		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Contest{Winner: single}, cluster, "the single backend failed 5.00 %"},
-		{"uneven", side(100, 0, 1), side(300, 0, .5), Contest{Winner: cluster}, "neither yet", "fix the balancing first"},
-		{"nobody won", side(100, 0, 1), side(300, 0, 1), Contest{}, single, "throughput decides nothing"},
-		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Contest{Winner: cluster, By: "50 %"}, cluster, "50 % more a second"},
-		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Contest{Winner: cluster, By: "15 %"}, single, "not over a fifth faster"},
-		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Contest{Winner: single, By: "41 %"}, single, "41 % more a second"},
+		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
+		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
+		{"uneven", side(100, 0, 1), side(300, 0, .5), Comparison{Winner: cluster}, "neither yet", "fix the balancing first"},
+		{"nobody won", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "throughput decides nothing"},
+		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Comparison{Winner: cluster, By: "50 %"}, cluster, "50 % more a second"},
+		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, By: "15 %"}, single, "not over a fifth faster"},
+		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, By: "41 %"}, single, "41 % more a second"},
 	} {
 		choice, why := Deployment(c.one, c.many, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
@@ -106,7 +106,7 @@ func rounded(ofCluster ...int) *Run {
 	return r
 }
 
-func TestCompareByRounds(t *testing.T) {
+func TestClusterByRounds(t *testing.T) {
 	t.Parallel()
 	v := judged(rounded(1500, 1530, 1470).apart(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -135,7 +135,7 @@ func TestNobodyWinsAgainstASaturatedGenerator(t *testing.T) {
 	v := judged(rounded(1500, 1530, 1470).apart(.61, .97))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
-	require.Contains(t, table(v, "In all: what is gained and what is paid").Rows[1][5], "generator")
+	require.Contains(t, table(v, "In all: gains and costs").Rows[1][5], "generator")
 }
 
 // One round in which the generator stalled widens the interval, and does not stand for the others.
@@ -202,7 +202,7 @@ func TestAClusterWithAServerThatIsDown(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, fact(v, "deploy"), "neither yet")
-	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "In all: what is gained and what is paid").Rows[3])
+	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "In all: gains and costs").Rows[3])
 
 	r := compared()
 	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
@@ -249,7 +249,7 @@ func TestACrashOutranksTheCountThatItDisturbed(t *testing.T) {
 	v := judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{r.Failures[0].Text}, v.Reasons)
-	require.Contains(t, fmt.Sprint(v.Warnings), "what a process counted is lost when it dies")
+	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it dies")
 }
 
 func TestFewNames(t *testing.T) {

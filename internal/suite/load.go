@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -134,133 +137,137 @@ func FindBreaking(rising []Tried) (b Breaking) {
 	return b
 }
 
-// Sentence says it for people.
+// Sentence states the breaking point.
 func (b Breaking) Sentence(unit string) string {
 	switch {
 	case b.Failed == 0:
-		return fmt.Sprintf("not reached: %s %s were sustained, the highest load that was tried", count(b.Sustained), unit)
+		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	case b.Status == ByGenerator:
-		return fmt.Sprintf("not found: at %s %s the load generator was saturated (%s); %s were sustained", count(b.Failed), unit, b.Why, count(b.Sustained))
+		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Why, b.Sustained)
 	case b.Status == NoMore:
-		return fmt.Sprintf("not found: %s %s were borne at first, and no longer when they were tried again at the end (%s); not the load alone decides, but also time, or what came before",
-			count(b.Sustained), unit, b.Why)
+		return sentence("not found: %v %s were borne at first, and no longer when they were tried again at the end (%s); "+
+			"not the load alone decides, but also time, or what came before", b.Sustained, unit, b.Why)
 	case b.Sustained == 0 && b.Unclear == 0:
-		return fmt.Sprintf("below %s %s, the lowest load that was tried (%s)", count(b.Failed), unit, b.Why)
+		return sentence("below %v %s, the lowest load that was tried (%s)", b.Failed, unit, b.Why)
 	}
-	text := fmt.Sprintf("between %s and %s %s (%s)", count(b.Sustained), count(b.Failed), unit, b.Why)
+	text := sentence("between %v and %v %s (%s)", b.Sustained, b.Failed, unit, b.Why)
 	if b.Unclear > 0 {
-		text += fmt.Sprintf("; at %s the load generator was saturated, so it is not known closer", count(b.Unclear))
+		text += sentence("; at %v the load generator was saturated, so it is not known closer", b.Unclear)
 	}
 	return text
 }
 
-// Summary is what came of the search, in one sentence.
+// Summary states the result of the search.
 func (b Breaking) Summary(unit string) string {
-	text := fmt.Sprintf("%s %s were sustained", count(b.Sustained), unit)
-	if b.Failed == 0 {
-		return text + ", the highest load that was tried"
+	switch {
+	case b.Status == NoMore:
+		return "breaking point " + b.Sentence(unit)
+	case b.Failed == 0:
+		return sentence("%v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	}
-	return text + "; breaking point " + b.Sentence(unit)
+	return sentence("%v %s were sustained; breaking point %s", b.Sustained, unit, b.Sentence(unit))
 }
 
-// margins are what is sustained, divided by what is recommended.
-var margins = []struct {
-	Name   string
-	Margin float64
-	For    string
-}{{"conservative", 2.5, "what must not fail"}, {"standard", 1.4, "everyday peaks"}, {"aggressive", 1, "no reserve"}}
+// standardMargin is the margin for everyday peaks.
+const standardMargin = 1.4
 
+// recommendations divides the sustained load by margins.
 func (b Breaking) recommendations(unit string) verdict.Table {
-	t := verdict.Table{
-		Title: "Recommended maximum loads", Note: "what was sustained, divided by the margin",
-		Columns: []string{"load", "margin", unit, "for"},
-	}
-	for _, m := range margins {
+	t := newTable("Recommended maximum loads", "the sustained load, divided by the margin", "load|margin|"+unit+"|for")
+	add := func(name string, margin float64, purpose string) {
+		load := count(b.Sustained / margin)
 		if b.Status == NoMore {
-			t.Add(m.Name, fmt.Sprintf("%.1f×", m.Margin), "not known", m.For)
-			continue
+			load = "not known"
 		}
-		t.Add(m.Name, fmt.Sprintf("%.1f×", m.Margin), count(b.Sustained/m.Margin), m.For)
+		t.Add(name, fmt.Sprintf("%.1f×", margin), load, purpose)
 	}
+	add("conservative", 2.5, "loads that must not fail")
+	add("standard", standardMargin, "everyday peaks")
+	add("aggressive", 1, "no reserve")
 	return t
 }
 
-// facts say where it breaks and what is safe below; burst is the name of what is safe only for a moment.
+// facts states the breaking point and the safe loads below it; burst is the name of loads that are safe for a moment.
 func (b Breaking) facts(unit, burst string) []verdict.Fact {
-	safe, moment := b.Ranges(unit)
+	standard := b.Sustained / standardMargin
+	safe, moment := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
+	switch {
+	case b.Status == NoMore:
+		safe, moment = "not known", "not known"
+	case b.Sustained == 0:
+		safe, moment = "none", "none"
+	}
 	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: moment}}
 }
 
-// firstGood asks that the lowest load is sustained: without that there is nothing to compare with.
-func firstGood(name string, rising []Tried) verdict.Check {
-	c := verdict.Check{ID: CheckLowest, Name: name, Limit: "good", Actual: "there was none", Severity: verdict.SeverityInconclusive, Why: "what breaks at once has no breaking point"}
+// lowestSustained requires that the lowest load is sustained.
+func lowestSustained(name string, rising []Tried) verdict.Check {
 	if len(rising) == 0 {
-		return c
+		return inconclusive(check(CheckLowest, name, "good", "there was none", false))
 	}
 	first := rising[0]
-	c.Actual, c.Pass, c.Severity = string(first.Status), first.Status == Good, verdict.InconclusiveIf(first.Status == ByGenerator)
-	switch first.Status {
-	case Bad:
-		c.Reasons = []string{"the lowest load was not sustained: " + first.Why}
-	case ByGenerator:
-		c.Reasons = []string{"at the lowest load the load generator was saturated: " + first.Why}
+	if first.Status == ByGenerator {
+		return inconclusive(check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Why))
 	}
-	return c
+	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Why)
 }
 
-// enough compares what was sustained with the least that a setting asks for.
+// enough compares the sustained load with the minimum of a setting.
 func (b Breaking) enough(r *Run, setting, name string) verdict.Check {
 	least := r.number(setting)
-	c := verdict.Check{
-		ID: CheckSustained, Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Severity: verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed),
-		Why: "what is planned with has to be sustained",
-	}
-	if least > 0 {
-		c.Limit = "at least " + count(least)
-	}
+	c := check(CheckSustained, name, atLeast(least), b.Sustained, b.Sustained >= least)
+	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed)
 	if b.Status == NoMore {
 		c.Actual += " at first"
 		if least > 0 && c.Pass {
-			c.Pass, c.Severity = false, verdict.InconclusiveIf(least < b.Sustained) // which nobody has tried again
+			c.Pass, c.Severity = false, verdict.InconclusiveIf(least < b.Sustained) // it was not tried again
 		}
 	}
 	return c
 }
 
-// keptUp is advisory: loads at which the load generator was saturated are not held against the service.
+// keptUp warns of loads at which the load generator was saturated, which are not attributed to the service.
 func keptUp(limit, unit string, tried []Tried) verdict.Check {
-	c := verdict.Check{
-		ID: verdict.CheckGenerator, Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Severity: verdict.SeverityWarning, Why: "a saturated load generator must not be read as a slow server",
-	}
-	var at []string
+	var at, reasons []string
 	for _, v := range tried {
 		if v.Status == ByGenerator {
 			at = append(at, count(v.Load))
-			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s%s the load generator was saturated, not the service: %s", count(v.Load), unit, v.Why))
+			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Why))
 		}
 	}
+	actual := "it did"
 	if len(at) > 0 {
-		c.Actual, c.Pass = "not at "+strings.Join(at, ", "), false
+		actual = "not at " + strings.Join(at, ", ")
 	}
-	return c
+	return advisory(check(verdict.CheckGenerator, "the generator kept up", limit, actual, len(at) == 0, reasons...))
 }
 
-// Ranges says where it is safe, and where only for a moment.
-func (b Breaking) Ranges(unit string) (safe, burst string) {
+// notTheGenerator warns of throughputs that the load generator limited.
+func notTheGenerator(stages []StageResult) verdict.Check {
+	at := map[Limit]int{}
+	because := map[Limit]string{}
+	for _, st := range stages {
+		limit, why := st.Machine.Limit()
+		at[limit]++
+		because[limit] = why
+	}
+	limited, unknown := at[LimitIsOurs], at[LimitUnknown]
+	actual, reason := "at none", ""
 	switch {
-	case b.Status == NoMore:
-		return "not known", "not known"
-	case b.Sustained == 0:
-		return "none", "none"
+	case limited > 0:
+		actual = fmt.Sprintf("at %d of %d", limited, len(stages))
+		reason = actual + " loads the load generator was saturated, so these figures are lower bounds of the service's (" + because[LimitIsOurs] + ")"
+		if unknown > 0 {
+			actual += fmt.Sprintf(", not known at %d", unknown)
+		}
+	case unknown > 0:
+		actual = fmt.Sprintf("not known at %d of %d", unknown, len(stages))
+		reason = fmt.Sprintf("at %d of %d loads it is not known whether the load generator was the limit: %s", unknown, len(stages), because[LimitUnknown])
 	}
-	standard := count(b.Sustained / 1.4)
-	safe = fmt.Sprintf("up to %s %s", standard, unit)
-	burst = fmt.Sprintf("%s to %s %s", standard, count(b.Sustained), unit)
-	return safe, burst
+	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// Between is the load to try next in search of the breaking point, 0 when it is known to a tenth
-// or not to be found.
+// Between returns the load to try next in search of the breaking point; 0 if it is known to a tenth, or cannot be found.
 func (b Breaking) Between() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -269,14 +276,70 @@ func (b Breaking) Between() float64 {
 	if next := float64(int((b.Sustained + above) / 2)); next > b.Sustained {
 		return next
 	}
-	return 0 // whole numbers have none between
+	return 0 // there is no whole number between them
 }
 
-// goodMeans says what a level must keep.
+// goodMeans states the limits of a level.
 func (l Limits) goodMeans() string {
 	text := fmt.Sprintf("good: at most %.3g %% failed", 100*l.FailedShare)
 	if l.P95 > 0 {
 		text += ", p95 at most " + ms(l.P95)
 	}
-	return text + fmt.Sprintf(", at least %.3g %% of what was offered answered", 100*l.Answered)
+	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
+}
+
+// wrongAnswers returns the number of answers with status 200 and wrong or truncated content.
+func (q *Requests) wrongAnswers() int64 {
+	return q.Codes[shard.CodeWrong] + q.Codes[shard.CodeTruncated]
+}
+
+// unrequested returns the number of connections with unrequested bytes after an answer.
+func unrequested(all []StageResult) (n int64) {
+	for _, st := range all {
+		n += st.Unrequested
+	}
+	return n
+}
+
+// rightAnswers fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted holds the
+// requests that the other checks count.
+func rightAnswers(counted Total, all []StageResult) verdict.Check {
+	sum := total(all)
+	wrong, cases := sum.wrongAnswers(), unrequested(all)
+	c := check(CheckCorrect, "answers are right", "all", sentence("%v wrong", wrong), wrong+cases == 0 && counted.Total() > 0)
+	if counted.Total() == 0 {
+		c.Actual = "no request was made"
+		return inconclusive(c)
+	}
+	if sum.OK.Count() == 0 && wrong+cases == 0 {
+		return c.NotJudged("no request was answered")
+	}
+	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
+		c.Actual += sentence(", %v of them truncated", n)
+	}
+	if before := total(of(all, kindWarmup)).wrongAnswers(); before > 0 {
+		c.Actual += sentence(", %v of them in the warm-up", before)
+	}
+	if cases > 0 {
+		c.Actual += fmt.Sprintf(", %s of unrequested bytes after an answer", format.Plural(cases, "case", "cases"))
+	}
+	return c
+}
+
+// ownCount compares the backends' count of requests with the runners', if the backends are ours and were started for this
+// run. A failed request may or may not have reached them.
+func (r *Run) ownCount(stages []StageResult) []verdict.Check {
+	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
+		return nil
+	}
+	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
+	c := inconclusive(check(verdict.CheckOwnCount, "the server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
+		sentence("%v requests came to the backends, the runners account for %v, %v of them failed: some were cut off, or someone else asked",
+			served, all.Total(), all.Failed.Count())))
+	if !c.Pass && len(r.Failures)+len(r.Gone) > 0 { // they fail the run, and outrank a count that they disturbed
+		c = advisory(c)
+		c.Reasons = []string{sentence("%v requests came to the backends that still ran at the end, the runners account for %v: "+
+			"the count of a process is lost when it dies", served, all.Total())}
+	}
+	return []verdict.Check{c}
 }

@@ -107,11 +107,12 @@ func TestRecommendations(t *testing.T) {
 	for _, row := range (Breaking{Sustained: 700}).recommendations(perSecond).Rows {
 		require.Equal(t, want[row[0]], row[2], row[0])
 	}
-	safe, burst := Breaking{Sustained: 700, Failed: 1000}.Ranges(perSecond)
-	require.Equal(t, "up to 500 requests/s", safe)
-	require.Equal(t, "500 to 700 requests/s", burst)
-	safe, burst = Breaking{Failed: 20}.Ranges(perSecond)
-	require.Equal(t, "none, none", safe+", "+burst)
+	ranges := func(b Breaking) string {
+		facts := b.facts(perSecond, "in bursts")
+		return facts[1].Value + ", " + facts[2].Value
+	}
+	require.Equal(t, "up to 500 requests/s, 500 to 700 requests/s", ranges(Breaking{Sustained: 700, Failed: 1000}))
+	require.Equal(t, "none, none", ranges(Breaking{Failed: 20}))
 }
 
 // A rate between what was sustained and what was bad is neither promised nor refuted where the generator was saturated there.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -29,7 +28,7 @@ var rampup = Suite{
 	Next:   searchRampup,
 }
 
-// limitSettings are of every suite that looks for a breaking point.
+// limitSettings are those of every suite that looks for a breaking point.
 var limitSettings = []Setting{
 	{"MAX_FAILED_PERCENT", "a load is bad if more than this share of its requests fails"},
 	{"MAX_P95_MS", "a load is bad if the 95th percentile of its good answers is above this"},
@@ -61,8 +60,8 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// Again is the load to try once more at the end, 0 for none: the highest that was sustained, unless nothing was bad after it. A
-// service that gets slower with time, or does not recover, is bad at whatever is tried last.
+// Again returns the load to try once more at the end, 0 for none: the highest that was sustained, unless it was tried last. A
+// service that gets slower with time, or does not recover, fails whatever is tried last.
 func (b Breaking) Again(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
@@ -70,7 +69,7 @@ func (b Breaking) Again(stages []StageResult) float64 {
 	return b.Sustained
 }
 
-// arrivalLevels are stages with a constant rate of arrivals, as levels.
+// arrivalLevels returns stages with a constant rate of arrivals as levels.
 func (l Limits) arrivalLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
@@ -87,63 +86,49 @@ func assessRampup(r *Run) verdict.Assessment {
 	tried := limits.Try(levels)
 	breaking, sum := FindBreaking(tried), total(stages)
 	bottleneck := FindBottleneck(stages, breaking)
+	t := newTable("Stages", limits.goodMeans()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
+		"stage|requests|failed|never made|answered/s|p95 ms|status")
+	metrics := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}}
 	var bytes float64
-	for _, st := range stages {
+	for i, st := range stages {
+		status, _ := limits.Judge(levels[i])
+		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.Dropped, st.PerSecond(), p95Cell(st.Requests), status)...)
 		bytes += st.Bytes
+		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) { // else it was tried again
+			metrics = append(metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)
+		}
 	}
 	a := verdict.Assessment{
-		Facts:   append([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}}, breaking.facts(perSecond, "in bursts")...),
-		Checks:  []verdict.Check{rightAnswers(sum, all), firstGood("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"), keptUp("at every load", "", tried)},
-		Tables:  []verdict.Table{stageTable(limits, stages, levels)},
-		Metrics: []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:  []string{breaking.Summary(perSecond)},
+		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
+			breaking.facts(perSecond, "in bursts"), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
+		Checks: []verdict.Check{
+			rightAnswers(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"),
+			keptUp("at every load", "", tried),
+		},
+		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},
 	}
-	if breaking.Status == NoMore {
-		a.Passed = []string{"breaking point " + breaking.Sentence(perSecond)}
-	}
-	a.Facts = slices.Concat(a.Facts, bottleneck.facts(), fasterUnderLoad(stages, levels, limits))
 	more := append(bottleneck.tables(), breaking.recommendations(perSecond))
 	if len(stages) > 1 {
 		more = append(more, stressTable(stages))
 	}
 	r.addRequests(&a, all, stages, sum, more...)
-	for i, st := range stages {
-		if slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
-			continue // tried again
-		}
-		status, _ := limits.Judge(levels[i])
-		a.Metrics = append(a.Metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)
-	}
 	return a
-}
-
-func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
-	t := verdict.Table{
-		Title:   "Stages",
-		Note:    l.goodMeans() + "; answered/s: good answers between the earliest possible answer and the end of the stage",
-		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
-	}
-	for i, st := range stages {
-		status, _ := l.Judge(levels[i])
-		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.PerSecond()), p95Cell(st.Requests), string(status))
-	}
-	return t
 }
 
 // stressTable compares the lowest stage with the highest.
 func stressTable(stages []StageResult) verdict.Table {
 	byRate := func(a, b StageResult) int { return cmp.Compare(a.Rate, b.Rate) }
 	low, high := slices.MinFunc(stages, byRate), slices.MaxFunc(stages, byRate)
-	t := verdict.Table{Title: "Baseline against stress", Columns: []string{"", low.Title, high.Title, "change"}}
-	row := func(name string, a, b float64, text func(float64) string) {
+	t := newTable("Baseline against stress", "", "|"+low.Title+"|"+high.Title+"|change")
+	add := func(name string, a, b float64, text func(float64) string) {
 		t.Add(name, text(a), text(b), change(a, b))
 	}
-	row("answered/s", low.PerSecond(), high.PerSecond(), count)
-	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
-	row("mean", low.Mean(), high.Mean(), ms)
+	add("answered/s", low.PerSecond(), high.PerSecond(), count)
+	add("failed", low.FailedShare(), high.FailedShare(), percentOf)
+	add("mean", low.Mean(), high.Mean(), ms)
 	for _, percent := range []int{50, 95, 99} {
 		at := float64(percent) / 100
-		row(fmt.Sprintf("p%d", percent), quantile(low.OK, at), quantile(high.OK, at), ms)
+		add(fmt.Sprintf("p%d", percent), quantile(low.OK, at), quantile(high.OK, at), ms)
 	}
 	return t
 }

@@ -29,7 +29,7 @@ func (r *Run) addRequests(a *verdict.Assessment, all, shown []StageResult, sum T
 		}
 	}
 	a.Facts = append(a.Facts, refusals(shown)...)
-	a.Checks = append(a.Checks, r.accounted(all)...)
+	a.Checks = append(a.Checks, r.ownCount(all)...)
 	a.Tables = append(a.Tables, append(endpointTables(shown), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good answers, ms", "stage", firstBytes))

@@ -26,81 +26,66 @@ var upload = Suite{
 	Assess: assessUpload,
 }
 
-// An uploaded stage is how much arrived, and how fast.
-type uploaded struct {
-	StageResult
-	bytes, seconds float64
-}
-
-// uploads are the stages with their sizes. One after the other, only the time of the uploads
-// themselves counts, not what the client does between them.
-func (r *Run) uploads(stages []StageResult) (out []uploaded) {
-	for _, st := range stages {
-		u := uploaded{StageResult: st}
-		switch st.Kind {
-		case kindSequence:
-			u.bytes, u.seconds = r.number("SEQUENCE_MB")*1e6*float64(st.OK.Count()), st.sum/1000
-		case kindParallel:
-			u.bytes, u.seconds = r.number("PARALLEL_MB")*1e6*float64(st.OK.Count()), st.Span()
-		}
-		out = append(out, u)
+// uploadRate returns the bytes that arrived in a stage, and the seconds that they took. In a sequence only the time of the
+// uploads themselves counts, not what the client does between them.
+func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) {
+	switch st.Kind {
+	case kindSequence:
+		bytes, seconds = r.number("SEQUENCE_MB")*1e6*float64(st.OK.Count()), st.sum/1000
+	case kindParallel:
+		bytes, seconds = r.number("PARALLEL_MB")*1e6*float64(st.OK.Count()), st.Span()
 	}
-	return out
-}
-
-func (u uploaded) rate() float64 {
-	if u.seconds <= 0 {
-		return 0
+	if seconds > 0 {
+		mbPerSecond = bytes / 1e6 / seconds
 	}
-	return u.bytes / 1e6 / u.seconds
+	return bytes, seconds, mbPerSecond
 }
 
 func assessUpload(r *Run) verdict.Assessment {
-	every := r.stages()
-	all, sum := r.uploads(every), total(every)
-	t := verdict.Table{
-		Title: "Uploads", Note: "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
-		Columns: []string{"stage", "uploads", "whole", "failed", "MB", "seconds", "MB/s"},
-	}
-	lost := verdict.Check{ID: CheckCorrect, Name: "every upload arrived whole", Limit: "all", Why: "the server's hash of what came is the hash of what was sent"}
-	fast := verdict.Check{ID: CheckRate, Name: "MB/s", Limit: "any", Pass: true, Why: "how long people wait for their uploads"}
-	if least := r.number("MIN_MB_PER_SECOND"); least > 0 {
-		fast.Limit = fmt.Sprintf("at least %.1f", least)
-	}
-	var planned, whole64 int64
-	var rates []string
+	all, least := r.stages(), r.number("MIN_MB_PER_SECOND")
+	t := newTable("Uploads", "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
+		"stage|uploads|whole|failed|MB|seconds|MB/s")
+	var planned, whole int64
+	var rates, lost, slow []string
 	var a verdict.Assessment
-	for _, u := range all {
-		planned += int64(u.Stage.Requests)
-		whole64 += u.OK.Count()
-		t.Add(u.Title, format.Thousands(u.Stage.Requests), format.Thousands(u.OK.Count()), format.Thousands(u.Failed.Count()), fmt.Sprintf("%.0f", u.bytes/1e6),
-			fmt.Sprintf("%.2f", u.seconds), fmt.Sprintf("%.1f", u.rate()))
-		if u.OK.Count() < int64(u.Stage.Requests) {
-			lost.Reasons = append(lost.Reasons, fmt.Sprintf("%s: %d of %d arrived whole (%s)", u.Title, u.OK.Count(), u.Stage.Requests, worst(u.Requests)))
+	for i := range all {
+		st := &all[i]
+		bytes, seconds, rate := r.uploadRate(st)
+		text := fmt.Sprintf("%.1f", rate)
+		planned += int64(st.Stage.Requests)
+		whole += st.OK.Count()
+		t.Add(row(st.Title, st.Stage.Requests, st.OK.Count(), st.Failed.Count(), fmt.Sprintf("%.0f", bytes/1e6), fmt.Sprintf("%.2f", seconds), text)...)
+		if st.OK.Count() < int64(st.Stage.Requests) {
+			lost = append(lost, sentence("%s: %v of %v arrived whole (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
 		}
-		if u.rate() < r.number("MIN_MB_PER_SECOND") {
-			fast.Pass = false
-			fast.Reasons = append(fast.Reasons, fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate()))
+		if rate < least {
+			slow = append(slow, st.Title+": "+text+" MB/s")
 		}
-		rates = append(rates, fmt.Sprintf("%.1f", u.rate()))
-		a.Facts = append(a.Facts, verdict.Fact{Name: u.Kind, Value: fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate())})
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
-		a.Metrics = append(a.Metrics, u.timeMetrics("in "+u.Kind, u.limited())...)
+		rates = append(rates, text)
+		a.Facts = append(a.Facts, verdict.Fact{Name: st.Kind, Value: st.Title + ": " + text + " MB/s"})
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + st.Kind, Unit: "MB/s", Value: rate, HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.limited())...)
 	}
-	fast.Actual = strings.Join(rates, " and ")
-	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
-	if n := unrequested(every); n > 0 {
-		lost.Pass = false
-		lost.Reasons = append(lost.Reasons, fmt.Sprintf("the server sent unrequested bytes after its answer in %s", format.Plural(int(n), "case", "cases")))
+	if n := unrequested(all); n > 0 {
+		lost = append(lost, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))
 	}
-	a.Checks, a.Tables = []verdict.Check{lost, fast}, []verdict.Table{t}
-	r.addRequests(&a, every, every, sum)
-	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}
+	limit := "any"
+	if least > 0 {
+		limit = fmt.Sprintf("at least %.1f", least)
+	}
+	of := sentence("%v of %v", whole, planned)
+	a.Checks = []verdict.Check{
+		check(CheckCorrect, "every upload arrived whole", "all", of, planned > 0 && len(lost) == 0, lost...),
+		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),
+	}
+	a.Tables = []verdict.Table{t}
+	r.addRequests(&a, all, all, total(all))
+	a.Passed = []string{of + " uploads arrived whole"}
 	return a
 }
 
-// worst is the most frequent error in words.
-func worst(q *Requests) string {
+// mostFrequent returns the most frequent failure in words.
+func mostFrequent(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"
 	}
