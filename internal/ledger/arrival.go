@@ -2,55 +2,55 @@ package ledger
 
 import "time"
 
-// A Noop is what the wire said of one noop.
+// A Noop is one noop as it arrived.
 type Noop struct {
 	At      Instant
-	Number  uint64 // of its `id:`, 0 where it has none that is a number
-	OtherID bool   // it has an id that is no number
+	Number  uint64 // of its `id:`; 0: it has no numeric id
+	OtherID bool   // it has an id that is not a number
 	Intact  bool   // its data was exactly `0`
-	Data    string // what it was otherwise, for the finding; may be cut short
+	Data    string // of a corrupted one, for the finding; may be truncated
 }
 
-// An Arrival is what the ledger made of a noop, for sums over all connections.
+// An Arrival is the result of one noop, for sums over all connections.
 type Arrival struct {
 	Counted bool // a distinct noop: received, or corrupted
-	// Lateness is how late up to two noops were, at least 0. There may be two because, without numbers,
-	// only the next arrival shows whether a long gap was lateness or a loss.
+	// Lateness has the lateness of up to two noops, at least 0. There may be two because, without numbers, only the next arrival
+	// shows whether a long gap was lateness or a loss.
 	Lateness [2]time.Duration
-	N        int // how many of Lateness are set
-	Late     int // how many of them were over the limit
+	N        int // number of elements of Lateness that are set
+	Late     int // number of these that are over the limit
 }
 
 // Noop counts one noop, by the clock and by number.
 //
-// It is called deep in the stack of each reading goroutine, of which there may be many thousand. What
-// is rare is in functions that are not inlined, so that the common case fits into the few KB of stack
-// that a goroutine begins with.
+// It is called deep in the stack of each reading goroutine, of which there may be many thousand. Rare cases are in functions that
+// are not inlined, so that the common case fits into the few KB of stack that a goroutine begins with.
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.clock.Arrived() == 0 {
-		l.believe(&n)
+		l.checkFirst(&n)
 	}
 	a := l.clock.noop(&n)
 	c := l.byNumber
 	if c == nil {
-		l.cutBrought(n.At, 0, false, false)
+		l.cutMessage(n.At, 0, false, false)
 		return a
 	}
 	if n.OtherID {
 		n.Number = 0
 	}
-	before := c.twice()
+	before, _ := c.copies()
 	byNumber := c.noop(&n)
-	l.cutBrought(n.At, n.Number, c.twice()[0] > before[0], false)
-	if c.ids.hopeless(&c.oddities().against) {
+	duplicated, _ := c.copies()
+	l.cutMessage(n.At, n.Number, duplicated > before, false)
+	if c.ids.hopeless() {
 		l.byNumber = nil
-		l.say(another)
+		l.classify(otherIDs)
 	} else {
-		l.say(l.opinion())
+		l.classify(l.presentClass())
 	}
-	if l.rec.rare != nil && l.rec.rare.kept > 0 {
+	if l.extra != nil && l.extra.replayable > 0 {
 		l.replayed(n.At, byNumber.Counted)
 	}
 	if l.numbersDecide() {
@@ -59,7 +59,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	return a
 }
 
-// Message counts a numbered event that is no noop: it uses a number, but no slot.
+// Message counts a numbered event that is not a noop: it uses a number, but no slot.
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,231 +2,200 @@ package ledger
 
 import "time"
 
-// A clockCounter counts noops by the clock alone: one is owed per interval. It ignores ids, so it works
-// for any service.
+// A clockCounter counts noops by interval: one is expected per interval. It ignores ids, so it works for any service.
 type clockCounter struct {
 	counter
-	doubts *doubts // nil: there were none yet
+	early       earlyArrival  // the last arrival, if it may have been a duplicate
+	pendingGap  time.Duration // the gap before the last arrival, if its lateness is not decided; otherwise 0
+	pendingSlot int64         // the slots of that gap
+	silent      bool          // an earlier stream ended without a message that was due; nothing has arrived since
 }
 
-// doubts are about the last arrivals; the next one decides them.
-type doubts struct {
-	early       earlyArrival // the last arrival, if it may have been a duplicate
-	pendingGap  time.Duration
-	pendingSlot int64
-	silent      bool // an earlier stream ended without a message that was due; nothing has arrived since
-}
-
-// inDoubt are the doubts, to be written.
-func (c *clockCounter) inDoubt() *doubts {
-	if c.doubts == nil {
-		c.doubts = new(doubts)
-	}
-	return c.doubts
-}
-
-// early is the last arrival, if it may have been a duplicate.
-func (c *clockCounter) early() earlyArrival {
-	if c.doubts == nil {
-		return earlyArrival{}
-	}
-	return c.doubts.early
-}
-
-// An earlyArrival came well before its slot. It is the next noop, and the one before was late, or it is a
-// copy of the one before. The arrival after it decides.
+// An earlyArrival came well before its slot. Either it is the next noop, and the previous one was late, or it is a copy of the
+// previous one. The next arrival decides.
 type earlyArrival struct {
-	before  Instant // the anchor before it
-	at      Instant // 0: there is none
-	ordinal uint64
-	intact  bool
+	before Instant // the anchor before it
+	at     Instant // 0: there is none
+	intact bool
 }
 
-// doubledBy says that the arrival at the instant at shows the early one to be a copy: it fills the slot that
-// the early one would have filled.
-func (e *earlyArrival) doubledBy(at Instant, interval time.Duration) bool {
+// isCopyBefore reports whether an arrival shows the early one to be a copy: it fills the slot that the early one would have
+// filled.
+func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.at > 0 && at-e.before < interval+(e.at-e.before)/2
 }
 
-// knownPhase is the number of noops after which the phase is known well enough to take an early
-// arrival that nothing follows for a copy.
+// knownPhase is the number of noops after which the phase is known well enough to count an early arrival at the end as a copy.
 const knownPhase = 5
 
 func (c *clockCounter) noop(n *Noop) (a Arrival) {
-	interval := c.cfg.Interval
-	if c.doubts != nil {
-		if c.doubts.early.doubledBy(n.At, interval) {
-			c.takeForDuplicate()
-		}
-		c.doubts.early = earlyArrival{}
+	interval := c.interval()
+	if c.early.isCopyBefore(n.At, interval) {
+		c.countAsDuplicate()
 	}
+	c.early = earlyArrival{}
 	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.sawNoop
 	doubt, burst := c.slots.balance > 0, c.inBurst(n.At)
-	if c.tellsPace(n.At) && c.measures(n.At) {
+	if c.countsForPace(n.At) && c.measures(n.At) {
 		c.checkGap(n.At - c.pace.last)
 		c.pace.gap(n.At, interval)
 	}
 	ordinal := c.Arrived() + 1
-	passed, again := c.place(n.At, gap)
-	if again {
+	passed, duplicate := c.place(n.At, gap)
+	if duplicate {
 		c.fault().Duplicated++
-		c.found(KindDuplicated, ordinal-1, n.At)
+		c.findAt(KindDuplicated, ordinal-1, n.At)
 		return a
 	}
 	if doubt {
-		c.settleLateness(&a, ordinal-1, passed)
+		c.decideLateness(&a, ordinal-1, passed)
 	}
-	c.silence(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
+	c.addEmptySlots(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
 	switch {
 	case passed > 1:
-		doubts := c.inDoubt()
-		doubts.pendingGap, doubts.pendingSlot = gap, passed
-	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
+		c.pendingGap, c.pendingSlot = gap, passed
+	case passed == 0: // it may be a copy of the previous one, and the noop of the slot lost
 		c.fault().Filled++
 		c.Hidden++
-		c.lateBy(&a, ordinal, n.At, c.heldUp(n.At))
+		c.addLateness(&a, ordinal, n.At, c.delayOf(n.At))
 	default:
-		c.lateBy(&a, ordinal, n.At, gap-interval)
+		c.addLateness(&a, ordinal, n.At, gap-interval)
 	}
 	if since := n.At - before; !first && !doubt && since >= interval/4 && since < share(interval, 1-jitter) {
-		c.inDoubt().early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
+		c.early = earlyArrival{before: before, at: n.At, intact: n.Intact}
 	}
 	if first {
-		c.begin(n.At, passed)
+		c.countFirst(n.At, passed)
 	}
-	c.gapClock(n.At, gap)
+	c.recordGap(n.At, gap)
 	a.Counted, c.sawNoop = true, true
 	c.count(n)
 	return a
 }
 
-// place puts an arrival on its slot and says how many slots that is past the last one, 0 for one that was
-// in doubt. again says that there is no slot for it: it is a copy.
-func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, again bool) {
-	interval := c.cfg.Interval
-	doubt, steady := c.slots.balance > 0, c.slots.steady
-	ahead := doubt && !c.slots.stands(c.lastAt, interval)
+// place assigns an arrival to a slot. It returns the number of slots from the last one to that, 0 for a slot that was in doubt. An
+// arrival without a slot is a duplicate.
+func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
+	interval := c.interval()
+	doubt, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
+	lastWasLate := doubt && !c.slots.isOnSlot(c.lastAt, interval) // its slot is not due yet
 	regular := (gap - interval).Abs() < share(interval, early)
-	if c.slots.loose && regular {
+	if c.slots.longGap && regular {
 		c.Hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
 	}
-	loose := c.sawNoop && !steady && !doubt && gap > interval+share(interval, jitter)
+	longGap := c.sawNoop && !phaseKnown && !doubt && gap > interval+share(interval, jitter)
 	passed = c.passed(at)
-	c.slots.loose = loose && passed == 1
+	c.slots.longGap = longGap && passed == 1
 	switch {
-	case ahead && !steady && regular: // the last arrival was on a slot of its own after all: these two tell the phase
+	case lastWasLate && !phaseKnown && regular: // the last arrival was on its own slot after all: these two show the phase
 		c.slots.anchor, passed = at, 1
-	case ahead && passed > 0: // the last arrival was late, and its slot not due yet: that is to be filled now
+	case lastWasLate && passed > 0: // that slot is filled now
 		c.slots.balance--
 		passed++
 	}
 	switch {
 	case passed > 0:
 	case doubt:
-		again = c.slots.tooEarly(at, interval)
+		duplicate = c.slots.tooEarly(at, interval)
 	case c.phaseUnknown(at, gap):
 		c.slots.anchor, passed = at, 1
 	default:
-		again = true
+		duplicate = true
 	}
-	return passed, again
+	return passed, duplicate
 }
 
-// settleLateness decides how late the noop before was: what came next tells whether the slots before it
-// were lost or late with it.
-func (c *clockCounter) settleLateness(a *Arrival, ordinal uint64, passed int64) {
-	d := c.doubts
-	if d == nil || d.pendingGap <= 0 {
+// decideLateness records the lateness of the previous noop: the present one shows whether the slots before that were lost, or late
+// with it.
+func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) {
+	if c.pendingGap <= 0 {
 		return
 	}
-	was := d.pendingGap - time.Duration(d.pendingSlot)*c.cfg.Interval
+	slots := time.Duration(c.pendingSlot)
 	if passed == 0 {
-		was = d.pendingGap - c.cfg.Interval
+		slots = 1
 	}
-	c.lateBy(a, ordinal, c.lastAt, was)
-	d.pendingGap = 0
+	c.addLateness(a, ordinal, c.lastAt, c.pendingGap-slots*c.interval())
+	c.pendingGap = 0
 }
 
-// tellsPace says that a noop counts for the interval that is measured: what comes soon after another may
-// be a copy of it, and what comes after the request for the end is sent because of that.
-func (c *clockCounter) tellsPace(at Instant) bool {
-	return c.closeRequestedAt == 0 && (!c.sawNoop || at-c.pace.last >= c.cfg.Interval/4)
+// countsForPace reports whether a noop counts for the measured interval. One that follows another soon may be a copy of it, and one
+// after the request for the end may be sent because of that request.
+func (c *clockCounter) countsForPace(at Instant) bool {
+	return c.stream.closeRequestedAt == 0 && (!c.sawNoop || at-c.pace.last >= c.interval()/4)
 }
 
-// begin counts what stays undecided at the first noop of a stream. If one more noop would have been due
-// between headers and this one, it may have been lost. After an outage, the number of noops owed in it is
-// only an estimate.
-func (c *clockCounter) begin(at Instant, slotsPassed int64) {
-	c.slots.headLate = at-c.openedAt > c.cfg.Interval*3/2
-	if slotsPassed > 1 || at-c.openedAt >= share(c.cfg.Interval, startsAtOnce) {
+// countFirst counts the undetectable losses at the first noop of a stream. If one more noop would have been due between the headers
+// and this one, it may have been lost. After an outage, the number of noops expected in it is only an estimate.
+func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
+	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
+	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), startsAtOnce) {
 		c.Hidden++
 	}
-	if c.streams > 1 {
+	if c.stream.count > 1 {
 		c.Hidden++
 	}
 }
 
-// takeForDuplicate turns the early arrival from a noop into a duplicate.
-func (c *clockCounter) takeForDuplicate() {
-	early := c.early()
-	if early.intact {
+// countAsDuplicate counts the early arrival as a duplicate instead of a noop.
+func (c *clockCounter) countAsDuplicate() {
+	if c.early.intact {
 		c.Received--
 	} else {
 		c.fault().Corrupted--
-		c.withdraw(KindCorrupted, early.at)
+		c.withdraw(KindCorrupted, c.early.at)
 	}
 	c.fault().Duplicated++
-	c.found(KindDuplicated, early.ordinal-1, early.at)
-	c.slots.anchor = early.before
-	c.doubts.early = earlyArrival{}
+	c.findAt(KindDuplicated, c.Arrived(), c.early.at)
+	c.slots.anchor, c.early = c.early.before, earlyArrival{}
 }
 
-// phaseUnknown says that an arrival before the next slot may still be a noop on time: the first noop of
-// the stream may have been late, and then the anchor is late too.
+// phaseUnknown reports whether an arrival before the next slot may be a noop on time: the first noop of the stream may have been
+// late, and then the anchor is late too.
 func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
-	if c.slots.steady {
+	if c.slots.phaseKnown {
 		return false
 	}
-	behind := gap >= c.cfg.Interval/4 || c.slots.headLate
-	return behind && c.Arrived() <= whole(at-c.openedAt+share(at-c.openedAt, aboutDue), c.cfg.Interval)
+	behind := gap >= c.interval()/4 || c.slots.firstLate
+	return behind && c.Arrived() <= whole(at-c.stream.openedAt+share(at-c.stream.openedAt, aboutDue), c.interval())
 }
 
-// lose records that the stream was lost and the client reconnects. If no noop ever arrived, and none was due yet, none was
+// streamLost records that the stream was lost and the client reconnects. If no noop ever arrived, and none was due yet, none was
 // expected on it.
-func (c *clockCounter) lose(at Instant) {
-	c.oweSinceHeaders()
+func (c *clockCounter) streamLost(at Instant) {
+	c.anchorAtHeaders()
 	switch {
 	case c.Arrived() > 0:
-	case c.emptySlots(at, c.cfg.tolerance()) > 0:
-		c.inDoubt().silent = true
-	case c.doubts == nil || !c.doubts.silent:
+	case c.emptySlots(at, c.stream.cfg.tolerance()) > 0:
+		c.silent = true
+	case !c.silent:
 		c.slots.anchor = at
 	}
 }
 
 // close ends the count. The last stream ended at the instant end; the client was disconnected until the instant last.
 func (c *clockCounter) close(end, last Instant) {
-	if early := c.early(); early.at > 0 && early.ordinal > knownPhase {
-		c.takeForDuplicate()
+	if c.early.at > 0 && c.Arrived() > knownPhase {
+		c.countAsDuplicate()
 	}
 	at, hidden := c.lastAt, c.Hidden
 	few := c.Arrived() == 1 || c.Arrived() == 2
-	late := c.slots.balance > 0 && !c.slots.stands(at, c.cfg.Interval) && at >= c.slots.anchor-share(c.cfg.Interval, jitter+.1)
+	late := c.slots.balance > 0 && !c.slots.isOnSlot(at, c.interval()) && at >= c.slots.anchor-share(c.interval(), jitter+.1)
 	var tail uint64
-	c.oweSinceHeaders()
+	c.anchorAtHeaders()
 	switch {
 	case c.sawNoop:
 		tail = c.tail(end)
-	case c.streams > 1: // slots due before the headers are counted as if a noop had arrived right after them
-		missed := c.slots.owed(min(c.openedAt, end-c.endTolerance()), c.cfg.Interval, 0)
-		c.silence(c.openedAt, missed)
-		c.slots.anchor += time.Duration(missed) * c.cfg.Interval //nolint:gosec // G115: intervals of one run
+	case c.stream.count > 1: // slots due before the headers are counted as if a noop had arrived right after them
+		missed := c.slots.expected(min(c.stream.openedAt, end-c.endTolerance()), c.interval(), 0)
+		c.addEmptySlots(c.stream.openedAt, missed)
+		c.slots.anchor += time.Duration(missed) * c.interval() //nolint:gosec // G115: intervals of one run
 		fallthrough
 	default:
-		tail = c.tailOfUnknown(end)
+		tail = c.tailWithoutPhase(end)
 	}
-	c.silence(at, c.counter.close(end, last, tail))
+	c.addEmptySlots(at, c.counter.close(end, last, tail))
 	if c.Hidden == hidden && (few || late) {
-		c.Hidden++ // two noops show little of the phase; and the last one may be late, or the next one
+		c.Hidden++ // two noops show little of the phase; the last one may be late, or the next one
 	}
 }

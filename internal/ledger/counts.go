@@ -1,41 +1,41 @@
 package ledger
 
-// Counts are the noops of one stream by what became of them, or the sum over many streams. A new counter is a
-// field here and in list; one that reports show is a field of Totals, too.
+// Counts are the messages of one stream by outcome, or the sum over many streams. A new counter is a field here and in list; one
+// that reports show is also a field of Totals.
 type Counts struct {
-	Received   uint64 `json:"received"`   // distinct good noops
-	Lost       uint64 `json:"lost"`       // numbers skipped and never seen
-	Unsent     uint64 `json:"unsent"`     // slots of the clock that stayed empty while the stream went on
-	Tail       uint64 `json:"tail"`       // slots that stayed empty before the end
-	Duplicated uint64 `json:"duplicated"` // seen again
-	Reordered  uint64 `json:"reordered"`  // seen after a higher number
+	Received   uint64 `json:"received"`   // distinct good messages
+	Lost       uint64 `json:"lost"`       // skipped numbers that never arrived
+	Unsent     uint64 `json:"unsent"`     // slots that stayed empty before a later message
+	Tail       uint64 `json:"tail"`       // slots that stayed empty at the end
+	Duplicated uint64 `json:"duplicated"` // arrived twice
+	Reordered  uint64 `json:"reordered"`  // arrived after a higher number
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
-	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
-	// Hidden is how many more noops may have been lost without a trace; see docs/accounting.md.
+	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
+	// Hidden is the number of undetectable losses: noops that may have been lost in addition; see docs/accounting.md.
 	Hidden uint64 `json:"could_hide,omitempty"`
-	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
-	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
+	// Filled is the number of these that followed a late noop at once, in the count by interval: each may be a copy in place of a
+	// lost noop. Not even the number of noops that the server sent decides that.
 	Filled uint64 `json:"could_be_copies,omitempty"`
 	// Uneven counts the gaps between two noops that differ from a multiple of the interval by more than the assumed jitter.
 	Uneven uint64 `json:"uneven_gaps,omitempty"`
 
-	// Of a described service:
-	Repeated   uint64 `json:"repeated,omitempty"`   // seen again, where the service may do that
+	// Of a service whose messages are numbered:
+	Repeated   uint64 `json:"repeated,omitempty"`   // arrived twice, if the service may repeat messages
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
-	Strayed    uint64 `json:"strayed,omitempty"`    // messages of this run that are of another topic
-	Heartbeats uint64 `json:"heartbeats,omitempty"` // never a message
+	Strayed    uint64 `json:"strayed,omitempty"`    // messages of this run for another topic
+	Heartbeats uint64 `json:"heartbeats,omitempty"` // signs of life that are not messages
 	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
-	Unnumbered uint64 `json:"unnumbered,omitempty"` // those of Corrupted without a number at message.seq
+	Unnumbered uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
-	Gaps       uint64 `json:"gaps,omitempty"`       // times that the service said that messages are missing
-	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before the lifetime that the service gives them
-	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than it
+	Gaps       uint64 `json:"gaps,omitempty"`       // announcements of the service that messages are missing
+	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before their promised lifetime
+	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than that
 	IDResets   uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
 	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
-// Heard is how many blocks and comments came of which none is a message.
+// Heard returns the number of blocks and comments that are not messages.
 func (c *Counts) Heard() uint64 {
 	return c.Heartbeats + c.Unchecked + c.Uncounted + c.Foreign + c.Strayed + c.Gaps
 }
@@ -56,7 +56,7 @@ func (c *Counts) Add(other Counts) {
 	}
 }
 
-// Largest is the largest of the counts.
+// Largest returns the largest of the counts.
 func (c Counts) Largest() (most uint64) {
 	for _, n := range c.list() {
 		most = max(most, *n)
@@ -64,19 +64,19 @@ func (c Counts) Largest() (most uint64) {
 	return most
 }
 
-// Arrived is how many distinct noops came.
+// Arrived returns the number of distinct messages that arrived.
 func (c *Counts) Arrived() uint64 { return c.Received + c.Corrupted }
 
-// Missed is how many noops were owed and did not come, by what the client saw.
+// Missed returns the number of expected messages that did not arrive, as the client counted.
 func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 
-// Expected is how many noops were owed while the connection was observed.
+// Expected returns the number of expected messages.
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
-// Faults is how many noops came that were not as they should be. Lateness is no fault here.
+// Faults returns the number of faulty messages. Lateness is not a fault here.
 func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Strayed }
 
-// Totals are the counts as reports show them.
+// Totals returns the counts as reports show them.
 func (c Counts) Totals() Totals {
 	return Totals{
 		Received: c.Received, Missed: c.Missed(), Expected: c.Expected(),
@@ -99,7 +99,7 @@ type Totals struct {
 type Total struct {
 	Name  string // one word in lower case
 	Count uint64
-	Fault bool // a service without fault leaves it at 0
+	Fault bool // a service without faults leaves it at 0
 }
 
 // Each lists the totals in the order of tables.

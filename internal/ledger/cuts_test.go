@@ -149,7 +149,7 @@ func TestAnAnnouncedGapIsOfTheCutBeforeIt(t *testing.T) {
 	for _, c := range []struct {
 		before, after Instant
 		want          uint64
-	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + seam + 1, 0}} {
+	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeWindow + 1, 0}} {
 		l := cutLedger(Numbered)
 		bring(l, 2*sec, 1)
 		l.Cut(4*sec, "half", false)

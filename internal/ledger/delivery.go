@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Delivery is what the wire said of one message of a described service.
+// A Delivery is one numbered message as it arrived.
 type Delivery struct {
 	At Instant
-	// Number is that of the message, 0 where it has none. It means nothing where the message is Broken.
+	// Number is 0 if the message has none. It is undefined if the message is Broken.
 	Number uint64
-	// Broken says why the message is not what it should be; "" where it is.
+	// Broken is the reason why the message counts as corrupted; "": it does not.
 	Broken string
 	// Unnumbered reports whether the message has no number at message.seq.
 	Unnumbered bool
-	// Lateness is how long after it was sent the message came, where it is Timed.
+	// Lateness is the time from sending to arrival, if the message is Timed.
 	Lateness time.Duration
 	Timed    bool
 }
@@ -23,11 +23,11 @@ type Delivery struct {
 // A Span is the time in which a stream was open and messages were expected on it.
 type Span struct {
 	From Instant `json:"from_ns"`
-	To   Instant `json:"to_ns"` // 0: it is open
+	To   Instant `json:"to_ns"` // 0: the stream is open
 	// Resumed reports whether messages published since the previous stream are expected on this one: the client had an id to
 	// resume from, or the service had reset that id.
 	Resumed bool `json:"resumed,omitempty"`
-	// Planned and Cut are what the Outage that follows has.
+	// Planned and Cut are those of the Outage that follows.
 	Planned bool `json:"planned,omitempty"`
 	Cut     bool `json:"cut,omitempty"`
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
@@ -46,60 +46,50 @@ func (s *Span) receive(number uint64) {
 // A Range is a run of numbers.
 type Range [2]uint64
 
-// maxSpans limits how many spans a connection remembers. What it was owed in others cannot be told. A service that ends
-// each stream after 5 minutes makes 288 in a day. Each may leave a hole.
+// maxSpans is the number of spans that a connection lists. The messages expected in others are unknown. A service that ends each
+// stream after 5 minutes makes 288 in a day. Each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a connection by their numbers alone: somebody publishes them, so none is due by the
-// clock. The first number may be any, since a stream may join late. The record says which numbers came: the first, the
-// last, and the holes between. Package verdict decides which of the others were owed, when all is known.
+// deliveries count the messages of a connection by their numbers alone: none is due at a known time. The first number may be any,
+// since a stream may join late. The record has the numbers that arrived: the first, the last, and the holes between. Package
+// verdict decides at the end of the run which of the others were expected.
 type deliveries struct {
 	counter
 	numbers   numbers
-	known     bool // a number was seen
+	hasNumber bool // a number arrived
 	first     uint64
 	corrupted *corrupted // nil: no corrupted message arrived
 	spans     []Span
 	unlisted  uint64 // spans beyond maxSpans
 }
 
-// corrupted holds what is known of the numbers of corrupted messages.
+// corrupted holds the possible numbers of corrupted messages.
 type corrupted struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // corrupted messages without such a number
 	at       []Instant // the arrival times of unplaced messages that may be any message missing then
 }
 
-var noneCorrupted corrupted
-
-// corruption returns what is known of corrupted messages.
-func (c *deliveries) corruption() *corrupted {
-	if c.corrupted == nil {
-		return &noneCorrupted
-	}
-	return c.corrupted
-}
-
-// Delivered counts a message of a described service. One whose number cannot be is Broken then.
+// Delivered counts a numbered message. One with an impossible number counts as corrupted.
 func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silentUntil(d.At)
-	before := l.messages.twice()
+	l.endSilence(d.At)
+	duplicated, repeated := l.messages.copies()
 	a := l.messages.add(d)
 	if d.Broken == "" {
-		after := l.messages.twice()
-		l.cutBrought(d.At, d.Number, after[0] > before[0], after[1] > before[1])
+		nowDuplicated, nowRepeated := l.messages.copies()
+		l.cutMessage(d.At, d.Number, nowDuplicated > duplicated, nowRepeated > repeated)
 	}
 	return a
 }
 
 func (c *deliveries) add(d *Delivery) (a Arrival) {
 	if d.Broken == "" {
-		d.Broken = c.madeUp(d.Number)
+		d.Broken = c.checkNumber(d.Number)
 	}
 	if d.Broken != "" {
-		c.broken(d)
+		c.addCorrupted(d)
 		a.Counted = true
 		return a
 	}
@@ -108,31 +98,31 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 		a.Counted = true
 	case filled:
 		a.Counted = true
-		if !c.cfg.AnyOrder {
+		if !c.stream.cfg.AnyOrder {
 			c.fault().Reordered++
-			c.found(KindReordered, d.Number, d.At)
+			c.findAt(KindReordered, d.Number, d.At)
 		}
 	case repeated:
 		if c.wasGuessed(d.Number) {
 			a.Counted = true
 			break
 		}
-		if c.cfg.Repeats {
+		if c.stream.cfg.Repeats {
 			c.fault().Repeated++
 			return a
 		}
 		c.fault().Duplicated++
-		c.found(KindDuplicated, d.Number, d.At)
+		c.findAt(KindDuplicated, d.Number, d.At)
 		return a
 	}
 	c.Received++
-	c.gapClock(d.At, d.At-c.lastAt)
+	c.recordGap(d.At, d.At-c.lastAt)
 	c.sawNoop = true
 	if span := c.openSpan(); span != nil {
 		span.receive(d.Number)
 	}
 	if d.Timed {
-		c.lateBy(&a, d.Number, d.At, d.Lateness)
+		c.addLateness(&a, d.Number, d.At, d.Lateness)
 	}
 	return a
 }
@@ -140,49 +130,48 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 // see records one number.
 func (c *deliveries) see(number uint64, at Instant) sighting {
 	switch {
-	case !c.known:
-		c.known, c.first, c.numbers.highest = true, number, number
+	case !c.hasNumber:
+		c.hasNumber, c.first, c.numbers.highest = true, number, number
 		return inOrder
-	case number < c.first: // the first that came had been overtaken
+	case number < c.first: // the first that arrived had overtaken this one
 		if number+1 < c.first {
-			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, apart: true}) // who knows when the stream began to get them
+			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, separate: true}) // it is unknown from which number on the stream received messages
 		}
 		c.first = number
 		return filled
-	case number > c.numbers.highest+1 && c.begunAnew():
-		if !c.cfg.Published { // nobody knows whether they were owed
+	case number > c.numbers.highest+1 && c.startsWithoutResume():
+		if !c.stream.cfg.Published { // it is unknown whether they were expected
 			c.numbers.highest = number
 			return inOrder
 		}
-		c.numbers.open(hole{from: c.numbers.highest + 1, to: number - 1, at: at, apart: true})
+		c.numbers.open(hole{from: c.numbers.highest + 1, to: number - 1, at: at, separate: true})
 		c.numbers.highest = number
 		return inOrder
 	}
-	sight, _ := c.numbers.see(number, at)
-	return sight
+	return c.numbers.see(number, at).sighting
 }
 
-// lost are the numbers that are missing for all that a stream knows: what was published while there was none is not. Nor is,
-// in any order, what may have been on its way when the stream ended.
+// lost returns the number of messages that are certainly missing. Messages published while there was no stream are not. Nor are,
+// with AnyOrder, those that may have been on their way when the stream ended.
 func (c *deliveries) lost() (sum uint64) {
-	for _, h := range c.numbers.holes() {
-		if !c.cfg.Published || !h.apart && !c.cfg.AnyOrder {
+	for _, h := range c.numbers.holes {
+		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
 			sum += h.size()
 		}
 	}
-	return sum + c.numbers.forgotten()
+	return sum + c.numbers.forgotten
 }
 
-// begunAnew says that the next message is the first of a stream that does not go on behind the one before.
-func (c *deliveries) begunAnew() bool {
+// startsWithoutResume reports whether the next message is the first of a stream that does not resume the previous one.
+func (c *deliveries) startsWithoutResume() bool {
 	span := c.openSpan()
-	return c.streams > 1 && !c.sawNoop && (span == nil || !span.Resumed)
+	return c.stream.count > 1 && !c.sawNoop && (span == nil || !span.Resumed)
 }
 
-// broken counts a message that is not what it should be. Where messages come in order it is the next one.
+// addCorrupted counts a corrupted message. If messages come in order, it is the next one.
 //
 //go:noinline
-func (c *deliveries) broken(d *Delivery) {
+func (c *deliveries) addCorrupted(d *Delivery) {
 	c.fault().Corrupted++
 	if d.Unnumbered {
 		c.fault().Unnumbered++
@@ -191,7 +180,7 @@ func (c *deliveries) broken(d *Delivery) {
 		c.corrupted = new(corrupted)
 	}
 	var number uint64
-	if c.known && !c.cfg.AnyOrder && !c.begunAnew() {
+	if c.hasNumber && !c.stream.cfg.AnyOrder && !c.startsWithoutResume() {
 		number = c.numbers.highest + 1
 		c.see(number, d.At)
 		if len(c.corrupted.guesses) < maxRanges {
@@ -209,7 +198,10 @@ func (c *deliveries) broken(d *Delivery) {
 // wasGuessed reports whether a corrupted message was assumed to have the number that arrives now. That message was an extra copy
 // then, and replaces no missing one.
 func (c *deliveries) wasGuessed(number uint64) bool {
-	at := slices.Index(c.corruption().guesses, number)
+	if c.corrupted == nil {
+		return false
+	}
+	at := slices.Index(c.corrupted.guesses, number)
 	if at < 0 {
 		return false
 	}
@@ -224,12 +216,13 @@ func (c *deliveries) wasGuessed(number uint64) bool {
 	return true
 }
 
-// madeUp says why no message has that number, "" where one may: nobody published it, or it is beyond all bounds.
-func (c *deliveries) madeUp(number uint64) string {
-	switch most := c.cfg.Most; {
-	case c.cfg.Published && most > 0 && (number == 0 || number > most):
+// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the others. "": it is
+// possible.
+func (c *deliveries) checkNumber(number uint64) string {
+	switch most := c.stream.cfg.Most; {
+	case c.stream.cfg.Published && most > 0 && (number == 0 || number > most):
 		return fmt.Sprintf("nobody published a message with the number %d", number)
-	case c.known && number > c.numbers.highest && number-c.numbers.highest > maxJump:
+	case c.hasNumber && number > c.numbers.highest && number-c.numbers.highest > maxJump:
 		return fmt.Sprintf("it has the number %d, and the highest before was %d", number, c.numbers.highest)
 	}
 	return ""
@@ -244,7 +237,7 @@ func (c *deliveries) opened(at Instant) {
 	c.spans = append(c.spans, Span{From: at})
 }
 
-// openSpan is the span of the stream that is open; nil where it is not remembered.
+// openSpan returns the span of the open stream; nil: it is not listed.
 func (c *deliveries) openSpan() *Span {
 	if last := len(c.spans) - 1; last >= 0 && c.spans[last].To == 0 {
 		return &c.spans[last]
@@ -252,44 +245,50 @@ func (c *deliveries) openSpan() *Span {
 	return nil
 }
 
-// endSpan ends the span of the open stream: nothing is owed to it any more.
+// endSpan ends the span of the open stream: no more messages are expected on it.
 func (c *deliveries) endSpan(at Instant) {
 	if span := c.openSpan(); span != nil {
 		span.To = max(at, span.From, 1)
 	}
 }
 
-// planned notes that the last span ended as planned.
-func (c *deliveries) planned(byClient bool) {
+// endedAsPlanned records that the last span ended as planned.
+func (c *deliveries) endedAsPlanned(byClient bool) {
 	if last := len(c.spans) - 1; c.unlisted == 0 && last >= 0 {
 		c.spans[last].Planned, c.spans[last].Cut = true, byClient
 	}
 }
 
-// fill writes the counts into a record. Where a publisher knows what was owed, holes are no losses yet.
+// fill writes the counts into a record. If a publisher knows the expected messages, holes are not losses yet.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
 	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lost()
-	r.Unplaced, r.UnlistedSpans = c.corruption().unplaced, c.unlisted
+	r.UnlistedSpans = c.unlisted
+	if c.corrupted != nil {
+		r.Unplaced = c.corrupted.unplaced
+	}
 }
 
-// fillLists adds what Record has and Sums leaves out.
+// fillLists adds the lists of Record that Sums omits.
 func (c *deliveries) fillLists(r *Record) {
-	r.Spans, r.UnplacedAt = slices.Clone(c.spans), slices.Clone(c.corruption().at)
-	if c.cfg.Published {
-		r.Lost = c.numbers.forgotten()
-		for _, h := range c.numbers.holes() {
+	r.Spans = slices.Clone(c.spans)
+	if c.corrupted != nil {
+		r.UnplacedAt = slices.Clone(c.corrupted.at)
+	}
+	if c.stream.cfg.Published {
+		r.Lost = c.numbers.forgotten
+		for _, h := range c.numbers.holes {
 			r.Holes = append(r.Holes, Range{h.from, h.to})
 		}
 		return
 	}
-	for _, h := range c.numbers.holes() {
+	for _, h := range c.numbers.holes {
 		r.find(h.finding())
 	}
 }
 
-// Joined notes that messages are owed to the present stream from here on, where that is not from its headers on: a
-// second request had to be answered.
+// Joined records that messages are expected on the present stream from here on, not from its headers on: a second request had to
+// be answered.
 func (l *Ledger) Joined(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -301,25 +300,25 @@ func (l *Ledger) Joined(at Instant) {
 	}
 }
 
-// Announced notes that the service said that messages of this stream are missing.
+// Announced records that the service announced missing messages of this stream.
 func (l *Ledger) Announced(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rec.rarely().Gaps++
+	l.extras().Gaps++
 	l.cutAnnounced(at)
-	l.rec.find(Finding{Kind: KindAnnounced, At: at})
+	l.find(Finding{Kind: KindAnnounced, At: at})
 }
 
-// Strayed notes that a message of another topic of this run came, for which the stream did not ask.
+// Strayed records a message of another topic of this run, to which the stream did not subscribe.
 func (l *Ledger) Strayed(at Instant, data string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silentUntil(at)
-	l.rec.rarely().Strayed++
-	l.rec.find(Finding{Kind: KindStrayed, At: at, Note: data})
+	l.endSilence(at)
+	l.extras().Strayed++
+	l.find(Finding{Kind: KindStrayed, At: at, Note: data})
 }
 
-// Heard is a sign of life on a stream that is no message.
+// Heard is the kind of a sign of life on a stream that is not a message.
 type Heard int
 
 // The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event names and
@@ -332,32 +331,32 @@ const (
 	ABlock
 )
 
-// Heard notes a sign of life on the open stream.
+// Heard records a sign of life on the open stream.
 func (l *Ledger) Heard(at Instant, what Heard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch what {
 	case ASign:
 	case AHeartbeat:
-		l.rec.rarely().Heartbeats++
+		l.extras().Heartbeats++
 	case AForeigner:
-		l.rec.rarely().Foreign++
+		l.extras().Foreign++
 	case AnUncheckedEvent:
-		l.rec.rarely().Unchecked++
+		l.extras().Unchecked++
 	case ABlock:
-		l.rec.rarely().Uncounted++
+		l.extras().Uncounted++
 	}
-	l.silentUntil(at)
+	l.endSilence(at)
 }
 
-// silentUntil ends a time in which nothing came.
-func (l *Ledger) silentUntil(at Instant) {
-	if l.cfg.IgnoresSilence {
+// endSilence ends a time without a sign of life.
+func (l *Ledger) endSilence(at Instant) {
+	if l.stream.cfg.IgnoresSilence {
 		return
 	}
-	s := l.silence()
+	s := &l.silences
 	if silence := at - s.heardAt; silence > s.longest {
 		s.longest, s.from = silence, s.heardAt
 	}
-	s.heardAt = max(s.heardAt, at) // a comment line may be known as a heartbeat only when the next block came
+	s.heardAt = max(s.heardAt, at) // a comment line may be known as a heartbeat only when the next block arrived
 }

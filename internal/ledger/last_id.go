@@ -20,7 +20,7 @@ type idReset struct {
 func (l *Ledger) IDReceived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cfg.Counting != Noops { // noops are expected by the clock, whether or not the service resumes
+	if l.stream.cfg.Counting != Noops { // noops are expected by the clock, whether or not the service resumes
 		l.lastID = idReceived
 	}
 }
@@ -34,31 +34,31 @@ func (l *Ledger) IDReset(at Instant, event string) {
 		return
 	}
 	l.lastID = idEmptied
-	l.rec.rarely().reset = &idReset{at, event, l.highest()}
+	l.extras().reset = &idReset{at, event, l.highest()}
 }
 
 // resume decides whether messages published since the previous stream are expected on the stream that has just opened. If the
 // service promises to resume, and the client has received messages but has no id, it records a finding.
 func (l *Ledger) resume(at Instant) {
 	switch {
-	case l.streams < 2:
+	case l.stream.count < 2:
 		return
 	case l.lastID == idReceived:
-		l.cutAsked()
+		l.cutResumed()
 		l.messages.resume()
 		return
-	case !l.cfg.Resumes || l.messages == nil || !l.messages.known || l.closeRequestedAt != 0:
+	case !l.stream.cfg.Resumes || l.messages == nil || !l.messages.hasNumber || l.stream.closeRequestedAt != 0:
 		return
 	}
-	rare := l.rec.rarely()
+	x := l.extras()
 	if l.lastID == idEmptied {
 		l.messages.resume()
-		rare.IDResets++
-		l.rec.find(Finding{Kind: KindIDReset, At: rare.reset.at, From: rare.reset.after, Note: rare.reset.event})
+		x.IDResets++
+		l.find(Finding{Kind: KindIDReset, At: x.reset.at, From: x.reset.after, Note: x.reset.event})
 		return
 	}
-	rare.NoIDs++
-	l.rec.find(Finding{Kind: KindNoID, At: at})
+	x.NoIDs++
+	l.find(Finding{Kind: KindNoID, At: at})
 }
 
 // resume marks the open stream as one on which messages published since the previous stream are expected.

@@ -1,79 +1,77 @@
-// Package ledger counts the noops of one connection: which came, which did not, and when. It does
-// no I/O, starts no goroutine and reads no clock.
+// Package ledger counts the messages of one client: expected, received and missing. It does no I/O, starts no goroutine and reads
+// no clock.
 //
-// Noops are counted twice, because each count sees what the other cannot:
+// Messages that come at an interval, called noops, are counted twice, because each count finds faults that the other cannot:
 //
-//   - by number, where they carry an `id:` of 1, 2, 3 … per device (numberCounter). A hole in the
-//     numbers is a noop that was sent and lost on the way.
-//   - by the clock (clockCounter). Every interval has a slot, in which one noop is owed. A slot that
-//     stays empty is a noop that never came, whether or not the server noticed.
+//   - by number, if they carry an `id:` of 1, 2, 3 … per client (numberCounter). A hole in the numbers is a noop that was sent and
+//     lost.
+//   - by interval (clockCounter). One noop is expected in the slot of each interval. A slot that stays empty is a noop that never
+//     arrived, whether or not the server sent it.
 //
-// A late noop arrives before the next one is due and fills its own slot, so lateness is never
-// taken for loss; see slots. docs/accounting.md has the assumptions.
+// A late noop arrives before the next one is due and fills its own slot, so lateness does not count as loss; see slots.
+// docs/accounting.md has the assumptions.
 package ledger
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// An Instant is a monotonic time since the start of the runner, and positive. Wall clocks may
-// be stepped during a run; instants are not.
+// An Instant is a positive monotonic time since the start of the runner. Wall clocks may be stepped during a run.
 type Instant = time.Duration
 
 // Config is shared by all ledgers of a run.
 type Config struct {
 	// Interval is the promised distance between two noops of a connection. It must be positive.
 	Interval time.Duration
-	// Late is the lateness above which a noop counts as late. A noop that is due for less than that
-	// (at most half an interval) when its stream ends may still be on its way.
+	// Late is the lateness above which a noop counts as late. A noop that was due less than that (at most half an interval)
+	// before the end of its stream may still be on its way.
 	Late time.Duration
 
-	// Counting says what is counted. The zero value is noops: by number and by the clock.
+	// Counting is the kind of messages. The zero value is noops: by number and by interval.
 	Counting Counting
-	// AnyOrder and Repeats: the service does not promise the order of messages, or may bring one again.
+	// AnyOrder and Repeats report whether the service may reorder messages, and send one twice.
 	AnyOrder, Repeats bool
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
-	// Published: a publisher knows what is owed, so a hole in the numbers is no loss by itself.
+	// Published reports whether a publisher knows the expected messages, so that a hole in the numbers is not a loss by itself.
 	Published bool
-	// Most is the highest number that can be published to a topic; 0: not known.
+	// Most is the highest number that can be published to a topic; 0: unknown.
 	Most uint64
 	// IgnoresSilence turns off the measurement of the longest silence.
 	IgnoresSilence bool
-	// ClientEnds: a stream that the client closes at the end is completed.
+	// ClientEnds reports whether a stream that the client closes at the end is completed.
 	ClientEnds bool
-	// Cuts: the client cuts its streams itself, to see them resume.
+	// Cuts reports whether the client disconnects its streams on purpose, to test that they resume.
 	Cuts bool
-	// Lifetime is how long a stream lives at least where the service ends streams on purpose; 0: it does not.
+	// Lifetime is the shortest lifetime of a stream if the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
-	// Longest is how long it lives at most; 0: not said.
+	// Longest is the longest lifetime; 0: unknown.
 	Longest time.Duration
 	// MaxOutage is the longest outage of a client at the time its end is requested. After a longer outage the client counts
 	// as dropped. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
-	// How many streams of the runner take the service's ids for a sequence, and how many do not.
+	// Streams of the runner whose ids are a sequence, and those whose ids are not.
 	sequences, others atomic.Int64
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
 
-// Counting is what a ledger counts.
+// Counting is the kind of messages that a ledger counts.
 type Counting int
 
 const (
-	// Noops come once per interval: they are counted by number and by the clock.
+	// Noops come once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered are messages that come whenever somebody publishes one: they are counted by the numbers in them.
+	// Numbered messages come when one is published. They are counted by the numbers in them.
 	Numbered
-	// Nothing is counted: streams are held, and their silences are measured.
+	// Nothing: only the silences of streams are measured.
 	Nothing
 )
 
-// State is what a connection is doing, or how it ended.
+// A State is the activity of a connection, or how it ended.
 type State string
 
 // The states of a connection. Completed is the only good end.
@@ -92,60 +90,84 @@ const (
 const (
 	ReasonClient      = "client"      // the script closed the stream
 	ReasonInterrupted = "interrupted" // the run was stopped
-	ReasonCut         = "cut"         // the client cut the stream, to see it resume
+	ReasonCut         = "cut"         // the client disconnected on purpose, to test that the stream resumes
 )
 
-// ReasonNoAnswer is why a connection was refused if its first dial was still under way when its end was
-// requested.
+// ReasonNoAnswer is the reason of a refused connection whose first dial was under way when its end was requested.
 const ReasonNoAnswer = "no answer before the end"
 
-// Bounds on what one connection may remember: a ledger never grows with time.
+// Bounds of the lists of one connection: a ledger does not grow with time.
 const (
 	maxFindings     = 16
 	maxLateFindings = 4 // of these: lateness is common, and must leave room for losses
 	maxOutages      = 16
-	maxReasons      = 16 // for which attempts failed
+	maxReasons      = 16 // of failed attempts
 )
 
-// A Ledger counts the noops of one device id over all its streams. The zero value is not
-// usable; see New. All methods may be called from any goroutine.
+// A Ledger counts the messages of one client over all its streams. The zero value is not usable; see New. All methods may be
+// called from any goroutine.
 type Ledger struct {
-	mu  sync.Mutex
-	rec summary
+	mu       sync.Mutex
+	id       string
+	state    State
+	attempts uint32
 
-	connection
-	clock    clockCounter
-	byNumber *numberCounter // from the start, for what happens before the first noop; nil: their ids do not number them
-	messages *deliveries    // counts Numbered messages; nil: noops are counted
-	cuts     *cuts          // nil: the run makes none
-	silences *silences      // nil: silences are not measured
+	connectIsPlain bool          // no attempt failed before the first stream: the first connect is an outage without extras
+	connect        time.Duration // first dial to the headers of the first stream; if the client was refused, to the end
+	openedAt       Instant       // headers of the first stream
+
+	stream   stream
+	end      streamEnd
 	lastID   lastID
+	dials    dials
+	silences silences
+	outage   *Outage // the present one; nil: none
+	cuts     *cuts   // nil: the run does not disconnect its clients
+	extra    *extras // nil: none yet
 
-	dials  *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
-	outage *Outage // the present one; nil: there is none
+	clock    clockCounter
+	byNumber *numberCounter // counts noops by number; nil: their ids are not a sequence
+	messages *deliveries    // counts Numbered messages; nil: noops are counted
 }
 
-// dials are the attempts since the last stream; of an open one those that led to it.
+// A stream is the state of the present stream that all counters need.
+type stream struct {
+	cfg              *Config
+	openedAt         Instant // headers
+	closeRequestedAt Instant // 0: not yet
+	count            uint32  // streams that were opened, with this one
+	open             bool
+	lifetimeOver     bool // the server ended the last stream after its lifetime, and no attempt to open another has failed since
+	dialing          bool // an attempt is under way
+	idClass          idClass
+}
+
+// openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, though it may deliver
+// noops that earlier streams missed.
+func (s *stream) openedAfterRequest() bool {
+	return s.closeRequestedAt != 0 && s.openedAt >= s.closeRequestedAt
+}
+
+// until returns the last moment of the stream at which a noop could still be expected, if it ends at an instant.
+func (s *stream) until(at Instant) Instant {
+	if s.closeRequestedAt != 0 {
+		return min(at, s.closeRequestedAt)
+	}
+	return at
+}
+
+// A streamEnd is known when a stream, or an attempt to open one, has ended.
+type streamEnd struct {
+	reason string
+	at     Instant
+	held   time.Duration // summed over streams
+	open   time.Duration // summed over streams
+}
+
+// dials are the attempts that lead to the next stream. With a Lifetime they stay until the first attempt after that stream.
 type dials struct {
-	from Instant // the first
-	last Instant
-	over bool // a stream is open
-}
-
-// begun is the first of them.
-func (d *dials) begun() Instant {
-	if d == nil {
-		return 0
-	}
-	return d.from
-}
-
-// latest is the last of them.
-func (d *dials) latest() Instant {
-	if d == nil {
-		return 0
-	}
-	return d.last
+	first, last Instant
+	underWay    bool // no stream has opened since the first
 }
 
 // silences are the times without a sign of life on a stream.
@@ -155,86 +177,85 @@ type silences struct {
 	from    Instant       // when it began
 }
 
-// silence returns the silences, and allocates them on first use.
-func (l *Ledger) silence() *silences {
-	if l.silences == nil {
-		l.silences = &silences{heardAt: l.openedAt}
-	}
-	return l.silences
-}
-
-// New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
+// New returns the ledger of one client. All ledgers of a runner share cfg.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}}
-	l.clock.connection = &l.connection
+	l := &Ledger{id: id, state: Planned, stream: stream{cfg: cfg}}
+	l.clock.stream = &l.stream
 	if cfg.Cuts {
 		l.cuts = new(cuts)
 	}
 	switch cfg.Counting {
 	case Noops:
-		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
+		l.byNumber = &numberCounter{counter: counter{stream: &l.stream}}
 	case Numbered:
-		l.messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
+		l.messages = &deliveries{counter: counter{stream: &l.stream}, numbers: numbers{limit: maxSpans}}
 	case Nothing:
 	}
 	return l
 }
 
-// Counting is what the ledger counts.
-func (l *Ledger) Counting() Counting { return l.cfg.Counting }
+// Counting returns the kind of messages that the ledger counts.
+func (l *Ledger) Counting() Counting { return l.stream.cfg.Counting }
 
-// ID is the device id.
-func (l *Ledger) ID() string { return l.rec.ID }
+// ID returns the id of the client.
+func (l *Ledger) ID() string { return l.id }
 
-// Undecided is how long it will still be unknown whether the noop of the present slot is lost or on its
-// way; 0 if none is due. A script that waits for that long before it requests the end leaves no noop
-// undecided.
+// Undecided returns the time until it is known whether the noop of the present slot is lost or on its way; 0 if none is due. A
+// script that waits for that time before it requests the end leaves no noop undecided.
 func (l *Ledger) Undecided(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cfg.Counting != Noops {
+	if l.stream.cfg.Counting != Noops {
 		return 0
 	}
 	c := l.counterOf(l.numbersDecide())
-	if !l.streamOpen || !c.sawNoop {
+	if !l.stream.open || !c.sawNoop {
 		return 0
 	}
-	if burst := c.lastAt + l.cfg.Interval/2; c.slots.balance > 0 && at < burst {
-		return burst - at // what was held up with the last noop may be right behind it
+	if burst := c.lastAt + l.stream.cfg.Interval/2; c.slots.balance > 0 && at < burst {
+		return burst - at // noops that were delayed with the last one may follow it
 	}
-	within := c.slots.tolerance(l.cfg.tolerance(), l.cfg.Interval) + share(l.cfg.Interval, aboutDue)
-	due := c.slots.nextDue(at-within, c.lastAt, l.cfg.Interval)
+	within := c.slots.tolerance(l.stream.cfg.tolerance(), l.stream.cfg.Interval) + share(l.stream.cfg.Interval, aboutDue)
+	due := c.slots.nextDue(at-within, c.lastAt, l.stream.cfg.Interval)
 	if at < due-within/4 {
 		return 0
 	}
 	return due + within - at
 }
 
-// Record is a copy of all counts and findings so far.
+// Record returns a copy of all counts and findings so far.
 func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sumUp(&r)
-	l.rec.fillLists(&r)
 	r.Cuts = l.cuts.copied()
-	var of *counter
+	if l.extra != nil {
+		l.extra.fillLists(&r)
+	}
+	var decides *counter
 	if l.messages != nil {
-		of = &l.messages.counter
+		decides = &l.messages.counter
 		l.messages.fillLists(&r)
-	} else if of = l.counterOf(r.Numbered); r.Numbered {
-		for _, h := range l.byNumber.numbers.holes() {
+	} else if decides = l.counterOf(r.Numbered); r.Numbered {
+		for _, h := range l.byNumber.numbers.holes {
 			r.find(h.finding())
 		}
 	}
-	faults := of.seen()
-	r.Unlisted += faults.unlisted
-	for _, f := range slices.Concat(faults.findings, l.rec.rarities().Findings) {
-		r.find(f)
+	if f := decides.faults; f != nil {
+		r.Unlisted += f.unlisted
+		for _, f := range f.findings {
+			r.find(f)
+		}
+	}
+	if l.extra != nil {
+		for _, f := range l.extra.Findings {
+			r.find(f)
+		}
 	}
 	return r
 }
 
-// Sums is Record without its lists: cheap enough to call on every ledger once a second.
+// Sums returns a Record without its lists. It is cheap enough to call on every ledger once a second.
 func (l *Ledger) Sums() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,44 +263,40 @@ func (l *Ledger) Sums() (r Record) {
 	return r
 }
 
-// A Steady is all that Sums says of a connection whose first stream is open and has shown no fault, as of most of thousands.
-type Steady struct {
-	Received, Hidden uint64
-	LastAt           Instant
-}
-
-// Steady is false where there is more to say. It looks at a third of what Sums does, and is taken of every ledger once a second.
-func (l *Ledger) Steady() (s Steady, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cfg.Counting != Noops || !l.streamOpen || l.streams != 1 || l.rec.rare != nil || l.rec.State() != Open {
-		return s, false
-	}
-	if n := l.byNumber; l.clock.faults != nil || n != nil && (n.faults != nil || n.numbers.lost() > 0) {
-		return s, false // in either count: which of them decides may change
-	}
-	c := l.counterOf(l.numbersDecide())
-	return Steady{Received: c.Received, Hidden: uint64(c.Hidden), LastAt: c.lastAt}, true
-}
-
 func (l *Ledger) sumUp(r *Record) {
-	l.rec.fill(r)
-	r.Streams = int(l.streams)
-	if s := l.silences; s != nil {
-		r.MaxSilence, r.SilentFrom = s.longest, s.from
-	}
+	l.fill(r)
 	switch {
 	case l.messages != nil:
 		r.Numbered = true
 		l.messages.fill(r)
-	case l.cfg.Counting == Nothing:
+	case l.stream.cfg.Counting == Nothing:
 	case l.numbersDecide():
 		r.Numbered = true
 		l.byNumber.fill(r)
 	default:
 		l.clock.fill(r)
 	}
-	if l.rec.rare != nil {
-		r.Add(l.rec.rare.Counts)
+	if l.extra != nil {
+		r.Add(l.extra.Counts)
 	}
+}
+
+// A Steady has the Sums of a connection whose first stream is open and has no fault. Most of many thousand are like that.
+type Steady struct {
+	Received, Hidden uint64
+	LastAt           Instant
+}
+
+// Steady reports false for other connections. It needs a third of the time of Sums, and is called on every ledger once a second.
+func (l *Ledger) Steady() (s Steady, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stream.cfg.Counting != Noops || !l.stream.open || l.stream.count != 1 || l.extra != nil || l.state != Open {
+		return s, false
+	}
+	if n := l.byNumber; l.clock.faults != nil || n != nil && (n.faults != nil || n.numbers.lost() > 0) {
+		return s, false // in either count: the other one may decide later
+	}
+	c := l.counterOf(l.numbersDecide())
+	return Steady{Received: c.Received, Hidden: uint64(c.Hidden), LastAt: c.lastAt}, true
 }

@@ -293,6 +293,6 @@ func TestALedgerDoesNotGrow(t *testing.T) {
 	}
 	r := p.end(sec)
 	require.LessOrEqual(t, len(r.Findings), maxFindings)
-	require.Len(t, p.byNumber.numbers.holes(), maxRanges)
+	require.Len(t, p.byNumber.numbers.holes, maxRanges)
 	require.EqualValues(t, 49_999, r.Missed())
 }

@@ -2,52 +2,45 @@ package ledger
 
 import "time"
 
-// Connecting notes that a dial begins.
+// Connecting records that a dial begins.
 func (l *Ledger) Connecting(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rec.Attempts == 0 && l.closeRequestedAt == 0 {
-		l.leave(at)
+	if l.attempts == 0 && l.stream.closeRequestedAt == 0 {
+		l.outage = &Outage{From: at}
 	}
-	if l.dials == nil || l.dials.over {
-		l.dials = &dials{from: at}
+	if !l.dials.underWay {
+		l.dials = dials{first: at, underWay: true}
 	}
-	l.dialing, l.dials.last = true, at
-	l.rec.Attempts++
-	if l.streams == 0 && l.rec.State() != Refused {
-		l.rec.become(Connecting)
+	l.stream.dialing, l.dials.last = true, at
+	l.attempts++
+	if l.stream.count == 0 && l.state != Refused {
+		l.state = Connecting
 	}
 }
 
-// Opened notes that the headers of a good response are complete: the first noop is awaited from
-// here on, not from the dial. It returns how long the connect took, from the first dial since the last
-// stream.
+// Opened records that the headers of a good response are complete. The first noop is expected from here on, not from the dial. It
+// returns how long the connect took, from the first dial since the last stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := at - l.dials.begun()
-	l.streams++
-	if l.rec.rare != nil {
-		l.rec.rare.kept = 0
+	took := at - l.dials.first
+	l.stream.count++
+	if l.extra != nil {
+		l.extra.replayable = 0
 	}
-	switch o := l.comeBack(at); {
-	case l.streams == 1:
-		l.rec.connected(at, took)
-	case o != nil:
-		l.cameBack(at, o)
+	if l.stream.count == 1 {
+		l.connected(at, took)
+	} else if o := l.endOutage(at); o != nil {
+		l.reconnected(at, o)
 	}
-	l.rec.become(Open)
-	l.dialing = false
-	if l.cfg.Lifetime == 0 {
-		l.dials = nil
-	} else if l.dials != nil {
-		l.dials.over = true
+	l.state = Open
+	if l.stream.cfg.Lifetime == 0 {
+		l.dials = dials{}
 	}
-	l.streamOpen, l.served = true, false
-	l.openedAt = at
-	if l.silences != nil {
-		l.silences.heardAt = at
-	}
+	l.dials.underWay = false
+	l.stream.dialing, l.stream.open, l.stream.lifetimeOver = false, true, false
+	l.stream.openedAt, l.silences.heardAt = at, at
 	l.clock.opened(at)
 	if l.byNumber != nil {
 		l.byNumber.opened(at)
@@ -65,182 +58,171 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closeRequestedAt != 0 {
-		return l.streamOpen
+	if l.stream.closeRequestedAt != 0 {
+		return l.stream.open
 	}
-	l.closeRequestedAt = max(at, 1)
-	outage := l.comeBack(at)
+	l.stream.closeRequestedAt = max(at, 1)
+	outage := l.endOutage(at)
 	switch {
-	case l.rec.State() == Waiting:
-		l.endOutage(at, outage)
-	case l.rec.State() == Connecting && !l.dialing: // between two attempts, and none follows
-		l.refuse(at, l.rec.theEnd().Reason)
+	case l.state == Waiting:
+		l.decideLastOutage(at, outage)
+	case l.state == Connecting && !l.stream.dialing: // between two attempts, and none follows
+		l.refuse(at, l.end.reason)
 	}
-	return l.streamOpen
+	return l.stream.open
 }
 
-// endOutage decides the state of a client that is disconnected when its end is requested. The client is completed if its
+// decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is completed if its
 // outage is at most MaxOutage, or if it was disconnected as planned and has not been refused since. Otherwise it stays Waiting:
 // it counts as dropped unless the current attempt opens a stream.
-func (l *Ledger) endOutage(at Instant, o *Outage) {
-	rare := l.rec.rarely()
-	rare.LastOutage = o
-	if l.dialing {
-		rare.Unanswered = at - l.dials.latest()
+func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
+	x := l.extras()
+	x.LastOutage = o
+	if l.stream.dialing {
+		x.Unanswered = at - l.dials.last
 	}
-	if l.served || o.To-o.From <= l.cfg.MaxOutage {
-		l.rec.become(Completed)
+	if l.stream.lifetimeOver || o.To-o.From <= l.stream.cfg.MaxOutage {
+		l.state = Completed
 		l.closeCounters(o.From, at)
 	}
 }
 
-// Closed notes the end of a stream or of an attempt to open one. clean: the server ended the stream.
-// reason is its name in reports. again: the client is going to reconnect.
-func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
+// Closed records the end of a stream or of an attempt to open one. clean: the server ended the stream. reason is its name in
+// reports. reconnects: the client is going to reconnect.
+func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := l.closeRequestedAt != 0
-	l.dialing = false
-	if l.streamOpen {
-		l.streamOpen = false
-		l.ended(at)
-		if l.cfg.Lifetime > 0 && !asked && reason != ReasonClient && reason != ReasonInterrupted && reason != ReasonCut {
-			l.lived(at, clean)
-		}
-		l.outlived(at)
-		if !asked {
-			l.cutLost(at)
-		}
-		past := l.rec.ended()
-		past.Held += at - l.openedAt
-		past.Open += max(l.end(at)-l.openedAt, 0)
-		past.ClosedAt = at
-		if again && !asked {
-			l.lose(at)
-			l.outage.Cut = reason == ReasonCut
-			l.outage.Planned = l.served || l.outage.Cut
-			if l.messages != nil && l.outage.Planned {
-				l.messages.planned(l.outage.Cut)
-			}
-		}
+	requested := l.stream.closeRequestedAt != 0
+	l.stream.dialing = false
+	if l.stream.open {
+		l.streamClosed(at, reason, clean, reconnects)
 	} else {
 		l.attemptFailed(at, reason)
 	}
-	if !again {
-		l.comeBack(at)
+	if !reconnects {
+		l.endOutage(at)
 	}
-	if state := l.rec.State(); state != Completed && state != Waiting || reason != ReasonClient { // otherwise the client gave up an attempt
-		l.rec.ended().Reason = reason
+	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // otherwise the client gave up an attempt
+		l.end.reason = reason
 	}
-	switch {
-	case again && !asked:
-		if l.streams > 0 {
-			l.rec.become(Waiting)
+	if reconnects && !requested {
+		if l.stream.count > 0 {
+			l.state = Waiting
 		}
-	case l.streams == 0:
+		return
+	}
+	end := l.stream.until(at)
+	asPlanned := l.stream.lifetimeOver || requested && (clean || l.clientEnds() && reason == ReasonClient)
+	switch {
+	case l.stream.count == 0:
 		l.refuse(at, reason)
-	case asked && (l.rec.State() == Completed || l.rec.State() == Waiting): // the last attempt: CloseRequested has decided
-	case l.served && l.rec.State() == Open: // reconnecting was turned off a moment ago
-		l.rec.become(Completed)
-		l.closeCounters(l.end(at), l.end(at))
-	case asked && (clean || l.clientEnds() && reason == ReasonClient) && l.rec.State() == Open:
-		l.rec.become(Completed)
-		l.closeCounters(l.end(at), l.end(at))
-	case l.rec.State() == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
-		l.rec.become(Unfinished)
-		l.closeCounters(l.end(at), l.end(at))
+	case requested && (l.state == Completed || l.state == Waiting): // the last attempt: CloseRequested has decided
+	case l.state == Open && asPlanned:
+		l.state = Completed
+		l.closeCounters(end, end)
+	case l.state == Open && (requested || reason == ReasonClient || reason == ReasonInterrupted):
+		l.state = Unfinished
+		l.closeCounters(end, end)
 	default:
-		l.closeCounters(l.end(at), l.end(at))
-		l.rec.become(Dropped)
-		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
+		l.closeCounters(end, end)
+		l.state = Dropped
+		l.find(Finding{Kind: KindDropped, At: at, Note: reason})
+	}
+}
+
+// streamClosed records the end of the open stream; its arguments are those of Closed.
+func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool) {
+	requested, end := l.stream.closeRequestedAt != 0, l.stream.until(at)
+	l.stream.open = false
+	if l.stream.cfg.Counting != Noops {
+		l.endSilence(end)
+	}
+	if l.messages != nil {
+		l.messages.endSpan(end)
+	}
+	byServer := reason != ReasonClient && reason != ReasonInterrupted && reason != ReasonCut
+	if l.stream.cfg.Lifetime > 0 && !requested && byServer {
+		l.checkLifetime(at, clean)
+	}
+	l.checkLongestLifetime(at)
+	if !requested {
+		l.cutLost(at)
+	}
+	l.end.held += at - l.stream.openedAt
+	l.end.open += max(end-l.stream.openedAt, 0)
+	l.end.at = at
+	if !reconnects || requested {
+		return
+	}
+	cut := reason == ReasonCut
+	l.outage = &Outage{From: at, Cut: cut, Planned: l.stream.lifetimeOver || cut}
+	if l.messages != nil && l.outage.Planned {
+		l.messages.endedAsPlanned(cut)
+	}
+	if l.stream.cfg.Counting == Noops {
+		l.clock.streamLost(at)
+	}
+	if l.byNumber != nil {
+		l.byNumber.streamLost(at)
 	}
 }
 
 // clientEnds reports whether the client ends the stream: the service accepts no request for that, or the stream was not open when
 // the end was requested.
-func (l *Ledger) clientEnds() bool { return l.cfg.ClientEnds || l.openedAfterRequest() }
+func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
 
-// ended notes the end of a stream of a described service.
-func (l *Ledger) ended(at Instant) {
-	if l.cfg.Counting == Noops {
+// checkLifetime compares the duration of a stream whose end was not requested with the lifetime that the service promises. The
+// headers may have arrived late: the lifetime began when the client sent its request, or later.
+func (l *Ledger) checkLifetime(at Instant, clean bool) {
+	if at-l.dials.last < l.stream.cfg.Lifetime {
+		l.extras().Cut++
+		l.find(Finding{Kind: KindCut, At: at, Lateness: at - l.stream.openedAt})
 		return
 	}
-	l.silentUntil(l.end(at))
-	if l.messages != nil {
-		l.messages.endSpan(l.end(at))
-	}
+	l.stream.lifetimeOver = clean
 }
 
-// lived compares the life of a stream that nobody asked to end with what the service gives it. Its headers may have come
-// late: the service began it when the client asked for it, or after that.
-func (l *Ledger) lived(at Instant, clean bool) {
-	if at-l.dials.latest() < l.cfg.Lifetime {
-		l.rec.rarely().Cut++
-		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: at - l.openedAt})
-		return
-	}
-	l.served = clean
-}
-
-// outlived compares the life of a stream with what the service gives it at most, less what its clock and a busy machine may
-// take.
-func (l *Ledger) outlived(at Instant) {
-	longest := l.cfg.Longest
-	if lived := l.cuts.openUntil(l.end(at)) - l.openedAt; longest > 0 && lived > longest+max(l.cfg.Late, longest/overdue) {
-		l.rec.rarely().Overdue++
-		l.rec.find(Finding{Kind: KindOverdue, At: at, Lateness: lived})
-	}
-}
-
-// overdue is the share of its lifetime by which a stream may end late.
+// overdue is the share of its lifetime by which a stream may end late, because of the clock of the service or a busy machine.
 const overdue = 20
 
-// Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the
-// client.
+// checkLongestLifetime compares the duration of a stream with the longest lifetime that the service promises.
+func (l *Ledger) checkLongestLifetime(at Instant) {
+	longest, duration := l.stream.cfg.Longest, l.cuts.openUntil(l.stream.until(at))-l.stream.openedAt
+	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/overdue) {
+		l.extras().Overdue++
+		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
+	}
+}
+
+// Explain adds a text to the finding of Closed: the text of an error, or of the answer that refused the client.
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if text == "" || l.rec.rare == nil || len(l.rec.rare.Findings) == 0 {
+	if text == "" || l.extra == nil || len(l.extra.Findings) == 0 {
 		return
 	}
-	f := &l.rec.rare.Findings[len(l.rec.rare.Findings)-1]
-	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.theEnd().Reason {
+	f := &l.extra.Findings[len(l.extra.Findings)-1]
+	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.end.reason {
 		f.Note += ": " + text
-	}
-}
-
-// lose notes that the stream is lost, and another follows.
-func (l *Ledger) lose(at Instant) {
-	l.leave(at)
-	if l.cfg.Counting != Noops {
-		return
-	}
-	l.clock.lose(at)
-	if l.byNumber != nil {
-		l.byNumber.lose(at)
 	}
 }
 
 // closeCounters closes both counters. The last stream ended at the instant end; the client was disconnected until the instant at.
 // Slots still in doubt count as missed. Noops due between end and at are undetectable.
 func (l *Ledger) closeCounters(end, at Instant) {
-	if l.cfg.Counting != Noops {
-		return // what was owed is decided when all is known
+	if l.stream.cfg.Counting != Noops {
+		return // the expected messages are known at the end of the run
 	}
 	l.clock.close(end, at)
 	if l.byNumber == nil {
 		return
 	}
-	rare := l.rec.rarities()
-	if l.byNumber.close(end, at, rare.kept) && rare.LastOutage == nil && rare.latest != nil {
-		rare.LastOutage = rare.latest
+	x := l.extra
+	if x == nil {
+		l.byNumber.close(end, at, 0)
+		return
 	}
-}
-
-// end is the last moment of the stream at which a noop could still be owed.
-func (l *Ledger) end(at Instant) Instant {
-	if l.closeRequestedAt != 0 {
-		return min(at, l.closeRequestedAt)
+	if l.byNumber.close(end, at, x.replayable) && x.LastOutage == nil && x.latest != nil {
+		x.LastOutage = x.latest
 	}
-	return at
 }

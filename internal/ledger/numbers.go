@@ -15,7 +15,7 @@ type hole struct {
 	at       Instant
 	// apart: the numbers before it and behind it came on two streams, of which the second did not go on behind the first.
 	// Only deliveries know.
-	apart bool
+	separate bool
 }
 
 func (h hole) size() uint64 { return h.to - h.from + 1 }
@@ -26,41 +26,14 @@ func (h hole) finding() Finding {
 
 // numbers records which `id:` numbers came, since the server last began at 1.
 type numbers struct {
-	highest uint64
-	gaps    *gaps // nil: no number was skipped yet
-	limit   int16 // of holes; 0: maxRanges
-	known   bool  // a number of this numbering was seen
-}
-
-// gaps are the numbers that were skipped.
-type gaps struct {
+	highest   uint64
 	holes     []hole
-	skippedAt Instant // of the hole that was filled last
-	forgotten uint64  // numbers in holes beyond the limit, and in earlier numberings
+	forgotten uint64 // numbers in holes beyond the limit, and in earlier numberings
+	limit     int16  // of holes; 0: maxRanges
+	known     bool   // a number of this numbering was seen
 }
 
-// skipped are the gaps, to be written.
-func (n *numbers) skipped() *gaps {
-	if n.gaps == nil {
-		n.gaps = new(gaps)
-	}
-	return n.gaps
-}
-
-func (n *numbers) holes() []hole {
-	if n.gaps == nil {
-		return nil
-	}
-	return n.gaps.holes
-}
-
-func (n *numbers) forgotten() uint64 {
-	if n.gaps == nil {
-		return 0
-	}
-	return n.gaps.forgotten
-}
-
+// A sighting is the place of a number among those that came before.
 type sighting int
 
 const (
@@ -69,74 +42,73 @@ const (
 	repeated                 // seen before
 )
 
-// see records one number. advance is by how much the highest number grew.
-func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
-	switch {
-	case seq > n.highest:
+// A sight is the result of numbers.see.
+type sight struct {
+	sighting
+	advance   uint64  // how much the highest number grew
+	skippedAt Instant // when a filled hole was opened
+}
+
+// see records one number.
+func (n *numbers) see(seq uint64, at Instant) (s sight) {
+	if seq > n.highest {
 		if seq > n.highest+1 {
 			n.open(hole{from: n.highest + 1, to: seq - 1, at: at})
 		}
-		advance = seq - n.highest
+		s.advance = seq - n.highest
 		n.highest = seq
-		return inOrder, advance
-	case n.fillHole(seq):
-		return filled, 0
-	default:
-		return repeated, 0
+		return s
 	}
+	i := slices.IndexFunc(n.holes, func(h hole) bool { return seq >= h.from && seq <= h.to })
+	if i < 0 {
+		s.sighting = repeated
+		return s
+	}
+	s.sighting, s.skippedAt = filled, n.holes[i].at
+	n.fill(i, seq)
+	return s
 }
 
 func (n *numbers) open(h hole) {
-	gaps := n.skipped()
-	if len(gaps.holes) >= int(cmp.Or(n.limit, maxRanges)) {
-		gaps.forgotten += h.size()
+	if len(n.holes) >= int(cmp.Or(n.limit, maxRanges)) {
+		n.forgotten += h.size()
 		return
 	}
-	gaps.holes = append(gaps.holes, h)
+	n.holes = append(n.holes, h)
 }
 
-func (n *numbers) fillHole(seq uint64) bool {
-	for i := range n.holes() {
-		h := &n.gaps.holes[i]
-		if seq < h.from || seq > h.to {
-			continue
-		}
-		n.gaps.skippedAt = h.at
-		switch {
-		case h.from == h.to:
-			n.gaps.holes = slices.Delete(n.gaps.holes, i, i+1)
-		case seq == h.from:
-			h.from++
-		case seq == h.to:
-			h.to--
-		default:
-			rest := *h
-			rest.from, h.to = seq+1, seq-1
-			n.open(rest)
-		}
-		return true
+// fill removes a number from a hole.
+func (n *numbers) fill(i int, seq uint64) {
+	h := &n.holes[i]
+	switch {
+	case h.from == h.to:
+		n.holes = slices.Delete(n.holes, i, i+1)
+	case seq == h.from:
+		h.from++
+	case seq == h.to:
+		h.to--
+	default:
+		rest := *h
+		rest.from, h.to = seq+1, seq-1
+		n.open(rest)
 	}
-	return false
 }
 
-// restart begins a new numbering; the holes of the old one can no longer be filled.
+// restart begins a new numbering. The holes of the old one can no longer be filled.
 func (n *numbers) restart() (lost []hole) {
-	if lost = n.holes(); lost != nil {
-		n.gaps.forgotten += countHoles(lost)
-		n.gaps.holes = nil
-	}
-	n.known, n.highest = false, 0
+	lost = n.holes
+	n.forgotten += n.missing()
+	n.holes, n.known, n.highest = nil, false, 0
 	return lost
 }
 
-func countHoles(holes []hole) (sum uint64) {
-	for _, h := range holes {
+// lost returns the number of missing numbers, those that can no longer come included.
+func (n *numbers) lost() uint64 { return n.forgotten + n.missing() }
+
+// missing returns the number of missing numbers below the highest that may still come.
+func (n *numbers) missing() (sum uint64) {
+	for _, h := range n.holes {
 		sum += h.size()
 	}
 	return sum
 }
-
-func (n *numbers) lost() uint64 { return n.forgotten() + countHoles(n.holes()) }
-
-// missing is how many numbers below the highest are missing and may still come.
-func (n *numbers) missing() uint64 { return countHoles(n.holes()) }

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// An Outage is a time without a stream: from the first dial, or from the end of a stream that was
-// lost, to the headers of the next stream, or to the request for the end where none followed.
+// An Outage is a time without a stream: from the first dial, or from the end of a lost stream, to the headers of the next stream,
+// or to the request for the end if no stream followed.
 type Outage struct {
 	From     Instant   `json:"from_ns"`
 	To       Instant   `json:"to_ns"`
-	Refusals []Refusal `json:"refused,omitempty"` // the attempts that failed meanwhile
-	// Resumed is how many numbered noops came right behind the headers of the next stream: the service had kept them.
+	Refusals []Refusal `json:"refused,omitempty"` // failed attempts
+	// Resumed is the number of noops that the service had kept, and sent right after the headers of the next stream.
 	Resumed uint64 `json:"resumed,omitempty"`
-	// Planned: the service ended the stream on purpose, after the lifetime that it gives it, or the client cut it.
+	// Planned: the service ended the stream after its lifetime, or the client disconnected.
 	Planned bool `json:"planned,omitempty"`
-	// Cut: it was the client.
+	// Cut: the client disconnected.
 	Cut bool `json:"cut,omitempty"`
 }
 
 // A Refusal counts the attempts to connect that failed for one reason.
 type Refusal struct {
-	Reason string  `json:"reason"` // that of Closed, without the text after it
+	Reason string  `json:"reason"` // the reason of Closed, without details
 	Count  int     `json:"count"`
 	First  Instant `json:"first_ns"`
 	Last   Instant `json:"last_ns"`
@@ -31,7 +31,7 @@ type Refusal struct {
 // OtherReasons stands for all reasons beyond maxReasons, so that a server cannot fill the memory.
 const OtherReasons = "other reasons"
 
-// countRefusal adds an attempt that failed at the instant at.
+// countRefusal adds an attempt that failed at an instant.
 func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 	if end := strings.IndexAny(reason, ":("); end > 0 {
 		reason = strings.TrimSpace(reason[:end])
@@ -51,46 +51,63 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 	return list
 }
 
-// leave begins an outage.
-func (l *Ledger) leave(at Instant) { l.outage = &Outage{From: at} }
+// connected records the first stream, and how long its connect took.
+func (l *Ledger) connected(at Instant, took time.Duration) {
+	l.connect, l.openedAt = took, at
+	if o := l.outage; o != nil && o.Refusals == nil && o.From == l.dials.first && took > 0 {
+		l.connectIsPlain, l.outage = true, nil
+	}
+	l.endOutage(at)
+}
 
-// comeBack ends the outage, if there is one: a stream opened, or none will follow.
-func (l *Ledger) comeBack(at Instant) (o *Outage) {
-	if o, l.outage = l.outage, nil; o != nil {
-		o.To = at
-		l.rec.wasAway(o)
+// endOutage ends the outage, if there is one: a stream opened, or none will follow.
+func (l *Ledger) endOutage(at Instant) (o *Outage) {
+	if o, l.outage = l.outage, nil; o == nil {
+		return nil
+	}
+	o.To = at
+	if took := o.To - o.From; took > 0 {
+		x := l.extras()
+		x.Away += took
+		if took > x.Longest.To-x.Longest.From {
+			x.Longest = *o
+		}
 	}
 	return o
 }
 
-// cameBack notes that a stream opened after an outage.
-func (l *Ledger) cameBack(at Instant, o *Outage) {
-	l.rec.survived(o)
-	rare := l.rec.rare
-	rare.latest, rare.replayedAt = o, at
+// reconnected records that a stream opened after an outage. The first outages are listed.
+func (l *Ledger) reconnected(at Instant, o *Outage) {
+	x := l.extras()
+	x.Survived++
+	x.MaxOutage = max(x.MaxOutage, o.To-o.From)
+	if len(x.Outages) < maxOutages {
+		x.Outages = append(x.Outages, *o)
+	}
+	x.latest, x.replayedAt = o, at
 	if l.byNumber != nil {
-		rare.kept = l.byNumber.missedSlots(at)
+		x.replayable = l.byNumber.missedSlots(at)
 	}
 }
 
-// atOnce is how soon after the headers, or after the one before, a noop comes that the service had kept for the client.
-func (l *Ledger) atOnce() Instant { return min(l.cfg.Interval/50, 50*time.Millisecond) }
+// replayWindow is the time after the headers, or after the previous noop, in which a noop is a replayed one.
+func (l *Ledger) replayWindow() Instant { return min(l.stream.cfg.Interval/50, 50*time.Millisecond) }
 
-// replayed counts a noop to the last outage, unless the service has sent all that it had kept.
+// replayed attributes a noop to the last outage, unless the service has sent all noops that it had kept.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
-	rare := l.rec.rare
-	if at-rare.replayedAt > l.atOnce() {
-		rare.kept = 0
+	x := l.extra
+	if at-x.replayedAt > l.replayWindow() {
+		x.replayable = 0
 		return
 	}
-	rare.replayedAt = at
+	x.replayedAt = at
 	if counted {
-		rare.kept--
-		rare.latest.Resumed++
-		if rare.Survived == len(rare.Outages) { // it is listed
-			rare.Outages[len(rare.Outages)-1].Resumed++
+		x.replayable--
+		x.latest.Resumed++
+		if x.Survived == len(x.Outages) { // it is listed
+			x.Outages[len(x.Outages)-1].Resumed++
 		}
 	}
 }
@@ -100,35 +117,30 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 	if reason == ReasonClient || reason == ReasonInterrupted {
 		return
 	}
-	l.served = l.served && l.closeRequestedAt != 0
-	rare := l.rec.rarely()
-	rare.Refusals = countRefusal(rare.Refusals, reason, at)
+	l.stream.lifetimeOver = l.stream.lifetimeOver && l.stream.closeRequestedAt != 0
+	x := l.extras()
+	x.Refusals = countRefusal(x.Refusals, reason, at)
 	if l.outage != nil {
 		l.outage.Refusals = countRefusal(l.outage.Refusals, reason, at)
 	}
 }
 
-// refuse concludes that no stream was ever opened. If the service refused an attempt, that is the reason,
-// even if the client gave up the last one itself.
+// refuse concludes that no stream was ever opened. If the service refused an attempt, that is the reason, even if the client gave
+// up the last one itself.
 func (l *Ledger) refuse(at Instant, reason string) {
+	byClient := reason == ReasonClient || reason == ReasonInterrupted
 	switch {
-	case len(l.rec.rarities().Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):
-		reason = l.lastRefusal()
-	case reason == ReasonClient && l.closeRequestedAt != 0:
+	case byClient && l.extra != nil && len(l.extra.Refusals) > 0:
+		reason = slices.MaxFunc(l.extra.Refusals, func(a, b Refusal) int { return int(a.Last - b.Last) }).Reason
+	case reason == ReasonClient && l.stream.closeRequestedAt != 0:
 		reason = ReasonNoAnswer
 	}
-	l.comeBack(at)
-	if l.rec.State() == Refused { // the client tried once more after the request to close
+	l.endOutage(at)
+	if l.state == Refused { // the client tried once more after the request to close
 		return
 	}
-	l.rec.become(Refused)
-	past := l.rec.ended()
-	past.Reason, past.ClosedAt = reason, at
-	l.rec.rarely().Connect = at - l.dials.begun()
-	l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
-}
-
-func (l *Ledger) lastRefusal() string {
-	last := slices.MaxFunc(l.rec.rare.Refusals, func(a, b Refusal) int { return int(a.Last - b.Last) })
-	return last.Reason
+	l.state = Refused
+	l.end.reason, l.end.at = reason, at
+	l.connect = at - l.dials.first
+	l.find(Finding{Kind: KindRefused, At: at, Note: reason})
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// earlyGaps is the number of gaps whose median is exact enough to count intervals with.
+// earlyGaps is the number of gaps whose median is precise enough to count intervals.
 const earlyGaps = 7
 
-// pace measures the interval that a service keeps on a stream, whatever the plan says: the time
-// between the first and the last noop, divided by the number of intervals between them. Numbers tell how
-// many these are; without numbers the median of the first gaps does.
+// pace measures the actual interval of a stream, which may differ from the plan: the time between the first and the last noop,
+// divided by the number of intervals between them. That number comes from the numbers of the noops, or from the median of the
+// first gaps.
 type pace struct {
 	first, last Instant
 	gauge       *gauge // nil: by number, or every gap is about as planned
@@ -21,12 +21,12 @@ type pace struct {
 	planned     bool // the median of the first gaps is the planned interval
 }
 
-// A gauge tells how many intervals the gaps between noops are that have no numbers.
+// A gauge counts the intervals in the gaps between noops without numbers.
 type gauge struct {
 	early   [earlyGaps]time.Duration // the first gaps, until there are enough
-	gaps    int8                     // so many of early
-	typical time.Duration            // their median, from then on
-	rest    time.Duration            // what the gaps counted so far are longer than their intervals
+	gaps    int8                     // number of gaps in early
+	typical time.Duration            // their median, once there are enough
+	rest    time.Duration            // excess of the counted gaps over their intervals
 }
 
 // measured is a time, and the number of intervals in it.
@@ -35,22 +35,22 @@ type measured struct {
 	n    int64
 }
 
-// start begins to measure with the noop at the instant at.
+// start starts the measurement with a noop.
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop that came n intervals after the one before. A first noop that was held up tells
-// nothing of the pace: the measurement starts with the second then.
+// step adds a noop that came n intervals after the previous one. A delayed first noop does not show the pace: then the measurement
+// starts with the second.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	if p.steps == 0 && !p.late && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
 		p.late, p.first, p.last = true, at, at
 		return
 	}
 	p.last = at
-	p.passed(n)
+	p.addIntervals(n)
 }
 
-// passed adds so many intervals, up to what fits: at one a second that is more than a century, but numbers may leap.
-func (p *pace) passed(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } //nolint:gosec // G115: bounded in this expression
+// addIntervals adds n intervals, up to the maximum of the type: at one a second that is more than a century, but numbers may leap.
+func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } //nolint:gosec // G115: bounded in this expression
 
 // gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {
@@ -58,7 +58,7 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	p.last = at
 	if p.gauge == nil && p.planned {
 		var rest time.Duration
-		if p.passed(intervals(gap, planned, &rest)); rest != 0 {
+		if p.addIntervals(intervals(gap, planned, &rest)); rest != 0 {
 			p.gauge = &gauge{typical: planned, rest: rest}
 		}
 		return
@@ -68,14 +68,14 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	}
 	g := p.gauge
 	if g.typical > 0 {
-		p.passed(intervals(gap, g.typical, &g.rest))
+		p.addIntervals(intervals(gap, g.typical, &g.rest))
 	} else {
 		g.early[g.gaps] = gap
 		if g.gaps++; g.gaps < earlyGaps {
 			return
 		}
-		steps, rest := g.told(planned)
-		p.passed(steps)
+		steps, rest := g.count(planned)
+		p.addIntervals(steps)
 		g.rest = rest
 		g.typical, g.gaps = g.median(planned), 0
 	}
@@ -84,8 +84,8 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	}
 }
 
-// told is how many intervals the first gaps are, by their median.
-func (g *gauge) told(planned time.Duration) (steps int64, rest time.Duration) {
+// count returns the number of intervals in the first gaps, by their median.
+func (g *gauge) count(planned time.Duration) (steps int64, rest time.Duration) {
 	typical := g.median(planned)
 	for _, gap := range g.early[:g.gaps] {
 		steps += intervals(gap, typical, &rest)
@@ -93,8 +93,8 @@ func (g *gauge) told(planned time.Duration) (steps int64, rest time.Duration) {
 	return steps, rest
 }
 
-// intervals is how many intervals a gap is. What a noop is late belongs to the next gap, which is so
-// much shorter; what jitter makes of it does not.
+// intervals returns the number of intervals in a gap. The lateness of a noop carries over to the next gap, which is shorter by
+// that; jitter does not.
 func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 	n := nearest(gap+*rest, interval)
 	*rest += gap - time.Duration(n)*interval
@@ -104,8 +104,8 @@ func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 	return n
 }
 
-// median is that of the first gaps, or the planned interval where jitter makes a median of it, or losses
-// do, which leave gaps of whole intervals.
+// median returns the median of the first gaps, or the planned interval if jitter explains the difference, or losses do, which leave
+// gaps of whole intervals.
 func (g *gauge) median(planned time.Duration) time.Duration {
 	gaps := slices.Clone(g.early[:g.gaps])
 	slices.Sort(gaps)
@@ -131,10 +131,10 @@ func nearest(gap, interval time.Duration) int64 {
 	return int64((gap + interval/2) / interval)
 }
 
-// intervals is how many lie between the first noop and the last.
+// intervals returns the number of intervals between the first noop and the last.
 func (p *pace) intervals(planned time.Duration) int64 {
 	if g := p.gauge; g != nil && g.gaps > 0 {
-		steps, _ := g.told(planned)
+		steps, _ := g.count(planned)
 		return steps
 	}
 	return int64(p.steps)
@@ -143,13 +143,12 @@ func (p *pace) intervals(planned time.Duration) int64 {
 // fewest is the number of intervals that a measurement needs.
 const fewest = 4
 
-// measured is what is between the first noop and the last.
+// measured returns the time between the first noop and the last.
 func (p *pace) measured(planned time.Duration) measured {
 	return measured{p.last - p.first, p.intervals(planned)}
 }
 
-// fill writes the interval into a record, and how far it may be off: by the jitter at both ends,
-// and by what was late.
+// fill writes the interval into a record, and its possible error: the jitter at both ends, and the lateness.
 func (m measured) fill(r *Record, interval time.Duration) {
 	if m.n < fewest {
 		return

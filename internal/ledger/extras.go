@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// extras are the parts of a ledger that few connections need. Most streams open once, and stay open until the end is requested.
+type extras struct {
+	Counts // of events that are not messages
+
+	Findings   []Finding
+	Unlisted   int
+	Others     []EventCount
+	Unanswered time.Duration
+	LastOutage *Outage
+
+	Away      time.Duration // all outages, without a first connect that is plain
+	Longest   Outage        // of these
+	Refusals  []Refusal
+	Survived  int
+	MaxOutage time.Duration
+	Outages   []Outage
+
+	reset *idReset // the latest; nil: none
+
+	latest     *Outage // the latest outage after which the client reconnected
+	replayable uint64  // noops of that outage that the service may still replay
+	replayedAt Instant // when the last of them came
+}
+
+// extras returns the extras of the connection, allocating them on first use.
+func (l *Ledger) extras() *extras {
+	if l.extra == nil {
+		l.extra = new(extras)
+	}
+	return l.extra
+}
+
+// fill writes all but the counts of messages into a record.
+func (l *Ledger) fill(r *Record) {
+	*r = Record{
+		ID: l.id, State: l.state, Reason: l.end.reason, Attempts: int(l.attempts), Streams: int(l.stream.count), Connect: l.connect,
+		OpenedAt: l.openedAt, ClosedAt: l.end.at, Held: l.end.held, Open: l.end.open,
+		MaxSilence: l.silences.longest, SilentFrom: l.silences.from,
+	}
+	if l.connectIsPlain {
+		r.Away, r.Longest = l.connect, Outage{From: l.openedAt - l.connect, To: l.openedAt}
+	}
+	if x := l.extra; x != nil {
+		r.Away += x.Away
+		if x.Longest.To-x.Longest.From > r.Longest.To-r.Longest.From {
+			r.Longest = x.Longest
+		}
+		r.Unlisted, r.Unanswered, r.Survived, r.MaxOutage = x.Unlisted, x.Unanswered, x.Survived, x.MaxOutage
+	}
+}
+
+// fillLists adds the lists of Record that Sums omits. Findings are added last.
+func (x *extras) fillLists(r *Record) {
+	r.LastOutage = x.LastOutage
+	r.Outages, r.Others, r.Refusals = slices.Clone(x.Outages), slices.Clone(x.Others), slices.Clone(x.Refusals)
+}
+
+// find adds a finding, or counts it if there are too many.
+func (l *Ledger) find(f Finding) {
+	x := l.extras()
+	x.Findings, x.Unlisted = listed(x.Findings, x.Unlisted, f)
+}
+
+// listed adds a finding to a list, or counts it if the list is full.
+func listed(list []Finding, unlisted int, f Finding) ([]Finding, int) {
+	if len(list) >= maxFindings {
+		return list, unlisted + 1
+	}
+	return append(list, f), unlisted
+}
