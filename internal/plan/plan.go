@@ -61,12 +61,13 @@ type Plan struct {
 	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
-	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
-	Topics      int     `json:"topics,omitempty"`       // that are published to; 0: nothing is published
-	PublishRate float64 `json:"publish_rate,omitempty"` // messages per second, all topics together
-	MessageKB   int     `json:"message_kb,omitempty"`   // of padding in each message that is published
-	TokenTTL    int     `json:"token_ttl_s,omitempty"`  // how long a token is good that token() gives; 0: nothing is said
-	Marker      string  `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
+	Service     string   `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
+	Topics      int      `json:"topics,omitempty"`       // that are published to; 0: nothing is published
+	TopicNames  []string `json:"topic_names,omitempty"`  // of topics that exist on the service; empty: see TopicName
+	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second, all topics together
+	MessageKB   int      `json:"message_kb,omitempty"`   // of padding in each message that is published
+	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // how long a token is good that token() gives; 0: nothing is said
+	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
 	// Of a run that cuts its own streams; left out of the JSON of others. See cuts.go.
 	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // of all runners together; 0: none

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,11 +32,32 @@ func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 // PublishInterval is how many seconds apart the messages of one topic are, and so of one stream.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
-// Topic is the topic of the nth stream. Both count from 0.
-func (p *Plan) Topic(n int) int { return n % max(p.Topics, 1) }
+// TopicCount returns the number of topics that the streams subscribe to.
+func (p *Plan) TopicCount() int { return max(p.Topics, len(p.TopicNames), 1) }
 
-// TopicName is the name of the kth topic. It has the prefix, so that two runs with different ones do not meet.
-func (p *Plan) TopicName(k int) string { return p.Prefix + "topic-" + strconv.Itoa(k) }
+// Topic returns the topic of the nth stream. Both count from 0.
+func (p *Plan) Topic(n int) int { return n % p.TopicCount() }
+
+// TopicName returns the name of the kth topic. A generated name has the prefix, so that runs with different prefixes use different
+// topics.
+func (p *Plan) TopicName(k int) string {
+	if k < len(p.TopicNames) {
+		return p.TopicNames[k]
+	}
+	return p.Prefix + "topic-" + strconv.Itoa(k)
+}
+
+// checkTopicNames returns an error if topics are named twice, or if their number is not that of TOPICS.
+func (p *Plan) checkTopicNames() error {
+	names := slices.Compact(slices.Sorted(slices.Values(p.TopicNames)))
+	switch n := len(p.TopicNames); {
+	case len(names) < n:
+		return fmt.Errorf("TOPIC names a topic twice: %s", strings.Join(p.TopicNames, ", "))
+	case n > 0 && p.Topics > 0 && p.Topics != n:
+		return fmt.Errorf("TOPICS must be the number of topics that TOPIC names, %d, got %d; leave TOPICS out", n, p.Topics)
+	}
+	return nil
+}
 
 // Padding is what makes each message that is published as large as MESSAGE_KB says.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
@@ -55,11 +77,14 @@ func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) 
 
 // checkService is what the settings of a described service have to be to each other.
 func (p *Plan) checkService() error {
+	if err := p.checkTopicNames(); err != nil {
+		return err
+	}
 	held := float64(p.Seconds - DisconnectLead)
 	switch {
 	case p.Service == "":
-		if p.Topics != 0 || p.PublishRate != 0 {
-			return fmt.Errorf("TOPICS and PUBLISH_RATE are for a service that is published to, and %s publishes by itself: name one by SERVICE, or leave them out", NoopService)
+		if p.Topics != 0 || p.PublishRate != 0 || len(p.TopicNames) > 0 {
+			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE are for a service that is published to, and %s publishes by itself: name one by SERVICE, or leave them out", NoopService)
 		}
 		if p.TokenTTL > 0 {
 			return fmt.Errorf("TOKEN_TTL is for a service whose description has token(), and %s has none: name one by SERVICE, or leave it out", NoopService)

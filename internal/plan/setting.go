@@ -240,8 +240,8 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 func Difference(want, got Plan, scope Scope) string {
 	wanted := want.Settings()
 	for i, s := range got.Settings() {
-		if w := wanted[i].value(); s.Holds <= scope && s.value() != w {
-			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w)
+		if w := wanted[i]; s.Holds <= scope && !reflect.DeepEqual(s.value(), w.value()) {
+			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w.value())
 		}
 	}
 	return ""

@@ -20,6 +20,8 @@ func another(t *testing.T, s Setting) {
 		*v += .5
 	case *string:
 		*v += "x"
+	case *[]string:
+		*v = append(*v, "x")
 	default:
 		t.Fatalf("%s: teach Setting.Set and the generator this kind of value", s.Name)
 	}

@@ -72,6 +72,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "topics to publish messages to, dealt round to the streams; 0: nothing is published", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
 			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
+		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
+			Help: "topic that exists on the service, in place of generated names; may be given again"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, OutOfBounds: "it must be a whole number of seconds, up to a year, or 0 where nothing is said", Doc: "docs/services.md",
 			Help: "seconds for which a token is to be good that token() of the description gives; turns --reconnect on; 0: nothing is said", Script: "tokenTtl?", ScriptHelp: "seconds for which a token is to be good, 0 where nothing is said"},
 		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, Unset: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
@@ -111,6 +113,8 @@ func (p *Plan) Settings() []Setting {
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string
+	CA                                 string // path
+	Insecure                           bool
 	At                                 []string
 	AtEnv                              string
 }
@@ -136,6 +140,8 @@ func (l *Local) Settings() []Setting {
 		out      = "folder of all runs; this one gets a folder in it"
 		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
 		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; none: they share all (default: auto in suites of plain requests, else none)"
+		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
+		insecure = "do not verify TLS certificates; the report has a warning"
 		live     = "show the run in a browser while it goes on, by default for this machine only; for others, too, with an address as in --live=:8080"
 	)
 	return []Setting{
@@ -153,6 +159,8 @@ func (l *Local) Settings() []Setting {
 			Help: progress, SuiteHelp: progress},
 		{Name: "PIN", Value: &l.Pin, Holds: Here, Help: pin, SuiteHelp: pin},
 		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/live.md", Help: live, SuiteHelp: live},
+		{Name: "CA", Value: &l.CA, Holds: Here, Doc: "docs/services.md", Help: ca, SuiteHelp: ca},
+		{Name: "INSECURE", Value: &l.Insecure, Holds: Here, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/distributed.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 	}

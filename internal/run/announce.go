@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// announce says what is about to run, and against what.
+// announce prints what is about to run.
 func (s *session) announce() {
 	p, load := s.Plan, format.Count(s.needs.VUs, "virtual user")
 	if s.needs.Connections > 0 {
@@ -24,6 +24,12 @@ func (s *session) announce() {
 	if s.part > 0 {
 		what += fmt.Sprintf(", here only number %d", s.part)
 	}
+	fmt.Fprintln(s.Stdout, what)
+}
+
+// announceTarget prints the address of the target, and the actions.
+func (s *session) announceTarget() {
+	p := s.Plan
 	where := p.BackendURL + s.through()
 	if len(s.seen.Proxies) > 0 {
 		where += " through the proxy " + strings.Join(s.seen.Proxies, ", ")
@@ -37,7 +43,7 @@ func (s *session) announce() {
 	if s.cluster != nil {
 		where += " and a cluster at " + s.ClusterURL
 	}
-	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
+	fmt.Fprintf(s.Stdout, "target %s\n", where)
 	for _, a := range s.actions {
 		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, s.shownAction(a).Command)
 	}

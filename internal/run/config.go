@@ -13,6 +13,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/secret"
@@ -95,6 +96,9 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := s.checkURLs(); err != nil {
 		return err
 	}
+	if err := s.trust(); err != nil {
+		return err
+	}
 	if s.Suite.Plan.Known {
 		err = s.completePlan()
 	} else {
@@ -125,6 +129,17 @@ func (s *session) complete(now time.Time) (err error) {
 	}
 	s.Plan.RunID = shard.NewProcess()
 	return s.checkBackends()
+}
+
+// trust applies --ca and --insecure.
+func (s *session) trust() error {
+	switch {
+	case s.On == "k8s" && (s.CA != "" || s.Insecure):
+		return errors.New("--ca and --insecure are for runners on this machine; on Kubernetes, set SSL_CERT_FILE in the overlay")
+	case s.Insecure:
+		s.warn("TLS certificates are not verified (--insecure)")
+	}
+	return proxy.Trust(s.CA, s.Insecure)
 }
 
 // checkURLs brings the URLs into their normal form, since a merge compares them as text.

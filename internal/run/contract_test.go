@@ -83,7 +83,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 
 func newRig(t *testing.T, does string) *rig {
 	t.Helper()
-	r := &rig{service: httptest.NewServer(http.NotFoundHandler())}
+	r := &rig{service: httptest.NewServer(http.HandlerFunc(silentStream))}
 	t.Cleanup(r.service.Close)
 	r.k6, r.folder = fakeK6(t, does)
 	r.force, r.kill = context.WithCancel(t.Context())
@@ -94,6 +94,17 @@ func newRig(t *testing.T, does string) *rig {
 	r.config = Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
 	r.config.Out = t.TempDir()
 	return r
+}
+
+// silentStream answers requests of the noop protocol with a stream, and all others with 404.
+func silentStream(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/event/connect" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }
 
 // session is one that has read what was asked for, with the fakes in their places.
@@ -272,7 +283,7 @@ func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 			}
 			_, _, err := drive(t, r)
 			if name == "local" {
-				require.ErrorContains(t, err, "nothing answers at")
+				require.ErrorContains(t, err, "/event/connect?…: nothing listens there (connection refused); without --service")
 			}
 			assert.Empty(t, r.pids())
 		})
@@ -300,7 +311,7 @@ func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	said := r.config.Stdout.(*bytes.Buffer).String()
-	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntarget "+r.service.URL+"\n"), said)
+	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\n"), said)
 	assert.Contains(t, said, "report.html")
 }
 

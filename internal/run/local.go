@@ -118,6 +118,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 				d.drawMarker()
 			}
 			d.dir, err = results.Create(d.Out, d.Plan.TestID)
+			tell("another run has this test id; this one is " + d.Plan.TestID)
 		}
 	}
 	if err != nil {

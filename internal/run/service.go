@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -34,6 +35,9 @@ func (s *session) setService(described *service.Service) {
 // completeService fills in what the settings alone say of a service, before its description is loaded.
 func (s *session) completeService() (err error) {
 	p := &s.Plan
+	if err := s.checkServiceName(); err != nil {
+		return err
+	}
 	if p.BackendURL == "" {
 		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend, so say where %s runs", p.ServiceName())
 	}
@@ -42,10 +46,39 @@ func (s *session) completeService() (err error) {
 			return err
 		}
 	}
+	if p.Topics == 0 && p.PublishRate > 0 {
+		p.Topics = len(p.TopicNames)
+	}
 	if p.Published() {
 		p.NoopInterval = p.PublishInterval()
 	}
 	return nil
+}
+
+// checkServiceName returns an error with a suggestion if load-tests/services has no module of that name. A script of the user may
+// have modules of its own.
+func (s *session) checkServiceName() error {
+	name := s.Plan.Service
+	if plan.IsServiceFile(name) || s.Script != "" || s.script != "" {
+		return nil
+	}
+	noop, err := Script("load-tests", "services", plan.NoopService+".js")
+	if err != nil {
+		return nil //nolint:nilerr // the script reports a module that cannot be loaded
+	}
+	modules, _ := filepath.Glob(filepath.Join(filepath.Dir(noop), "*.js")) // the pattern is valid
+	var names []string
+	for _, module := range modules {
+		names = append(names, strings.TrimSuffix(filepath.Base(module), ".js"))
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	hint := ""
+	if near := service.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("; did you mean %s?", near)
+	}
+	return fmt.Errorf("SERVICE is %q: load-tests/services has %s; the path of a module of your own ends in .js%s", name, strings.Join(names, ", "), hint)
 }
 
 // checkService is Suite.Check before the description is read. Where the run publishes nothing, the interval is in the

@@ -115,7 +115,8 @@ func TestSettingsOfAService(t *testing.T) {
 		edit func(c *Config)
 		want string
 	}{
-		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend, so say where mine runs"},
+		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend, so say where nchan runs"},
+		{"a misspelled name", func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" }, "did you mean nchan?"},
 		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
 		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "noop publishes by itself"},
 		{"several", func(c *Config) { c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "http://a,http://b", 1, 1 }, "BACKEND_URL names 2 services"},
@@ -123,7 +124,7 @@ func TestSettingsOfAService(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.config.Plan.Service = "mine"
+			r.config.Plan.Service = "nchan"
 			c.edit(&r.config)
 			require.ErrorContains(t, newSession(r.config).complete(time.Now()), c.want)
 		})
@@ -225,7 +226,8 @@ func TestDriversSoakADescribedService(t *testing.T) {
 				assert.Equal(t, []string{"mine", p.Marker}, []string{of.Plan.Service, of.Plan.Marker}, "the settings reach the runner")
 			}
 			if name != "parts" { // each says it to its own terminal
-				assert.Contains(t, said.String(), "for 20 s, a message every 2 s, 2 runners\ntarget mine at http://127.0.0.1:")
+				assert.Contains(t, said.String(), "for 20 s, a message every 2 s, 2 runners\n")
+				assert.Contains(t, said.String(), "\ntarget mine at http://127.0.0.1:")
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 			return "", err
 		}
 	}
-	switch err := s.driver.check(graceful); {
+	switch err := s.reporting("checking the script and this machine", func() error { return s.driver.check(graceful) }); {
 	case err != nil && errors.Is(err, context.Canceled):
 		return "", errStopped
 	case err != nil:
@@ -110,10 +110,11 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.checkActions(); err != nil {
 		return "", UsageError{err}
 	}
+	s.announce()
 	defer s.driver.close(force)
-	err = s.tryService(graceful) // what does not fit leaves no folder of a run
+	err = s.reporting("waiting for the service", func() error { return s.tryService(graceful) }) // what does not fit leaves no folder of a run
 	if err == nil {
-		err = s.driver.prepare(graceful)
+		err = s.reporting("preparing the target", func() error { return s.driver.prepare(graceful) })
 	}
 	switch {
 	case err != nil && graceful.Err() != nil && s.On == "local" && errors.Is(err, context.Canceled):
@@ -129,7 +130,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if s.service.Backend {
 		s.seen.Backend = s.targets[0].Version(graceful)
 	}
-	s.announce()
+	s.announceTarget()
 	if err := s.show(); err != nil {
 		return "", err
 	}

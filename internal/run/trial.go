@@ -2,22 +2,32 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/trial"
 )
 
-// tryService tries the description out on its service, so that one that does not fit it is found before the load, and before the run has a folder. Pods
-// may reach a service that this machine does not: there it is left out.
+// tryService opens one stream of the service before the load, and before the run has a folder; with a description it also tries
+// publishing and the other fields. Pods may reach a service that this machine does not reach, so a run on Kubernetes has no trial.
 func (s *session) tryService(ctx context.Context) error {
-	if !s.isModule || s.On != "local" {
+	if s.On != "local" || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Streams {
 		return nil
 	}
 	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
 	if err != nil {
 		return err
+	}
+	fmt.Fprintf(s.Stdout, "trying one stream of %s\n", s.Plan.BackendURL)
+	if !s.isModule {
+		return s.tryNoop(ctx, at)
 	}
 	if err := at.Probe(ctx, 0); err != nil {
 		return err
@@ -26,12 +36,96 @@ func (s *session) tryService(ctx context.Context) error {
 	if !s.Plan.Published() {
 		described.Publish = nil
 	}
-	err = trial.Run(ctx, trial.Config{
-		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker, Padding: s.Plan.Padding(),
-		SubscribeToken: os.Getenv(s.described.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"), AcceptEncoding: s.Plan.Accept(), HTTPVersion: s.Plan.HTTPVersion, FollowRedirects: s.Plan.FollowRedirects, Note: s.warn,
-	})
+	err = trial.Run(ctx, s.trialOf(&described))
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the description of %s does not fit what is at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)
 	}
 	return err
+}
+
+// Try checks the settings and opens one stream of the service, as a run does before its load. It publishes nothing.
+func Try(ctx context.Context, c Config) error {
+	s := newSession(c)
+	if err := s.complete(time.Now()); err != nil {
+		return UsageError{err}
+	}
+	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), "")
+	if err != nil {
+		return err
+	}
+	if !s.isModule {
+		return s.tryNoop(ctx, at)
+	}
+	if err := s.findScript(); err != nil {
+		return err
+	}
+	if err := s.inspect(ctx); err != nil {
+		return err
+	}
+	return trial.Connect(ctx, s.trialOf(s.described))
+}
+
+// trialOf returns the configuration of a trial with the first topic of the run and an id that none of its streams has.
+func (s *session) trialOf(described *service.Service) trial.Config {
+	p := &s.Plan
+	return trial.Config{
+		Service: described, Base: p.BackendOf(max(s.part, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
+		SubscribeToken: os.Getenv(described.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
+		AcceptEncoding: p.Accept(), HTTPVersion: p.HTTPVersion, FollowRedirects: p.FollowRedirects, Note: s.warn,
+	}
+}
+
+// The headers of a noop stream must arrive within noopPatience. A service may send them with its first noop; then /healthz, or any
+// other answer, must arrive within healthPatience.
+const (
+	noopPatience   = 7 * time.Second
+	healthPatience = 3 * time.Second
+)
+
+// tryNoop opens one stream by the noop protocol. It does not wait for a noop: noops that are missing are a failure of the service.
+func (s *session) tryNoop(ctx context.Context, at target.Several) error {
+	c := s.trialOf(s.described)
+	c.ID = "trial-" + shard.NewProcess() // an id with the prefix of the run would be in the backend's ledger of it
+	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
+		c.ID = "_" + c.ID
+	}
+	c.Patience = noopPatience
+	err := trial.Connect(ctx, c)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopPatience; late {
+		asking, stop := context.WithTimeout(ctx, healthPatience)
+		defer stop()
+		if at.Probe(asking, 0) == nil {
+			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopPatience))
+			return nil
+		}
+	}
+	var m *trial.Mismatch
+	if errors.As(err, &m) {
+		err = m.Err // the description is not the user's
+	}
+	return fmt.Errorf("%w; without --service, soak expects the %s protocol (docs/services.md): for any other service, run `soak init %s` with the URL of its event stream",
+		err, plan.NoopService, s.Plan.BackendURLs()[0])
+}
+
+// reporting runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints its own progress.
+func (s *session) reporting(what string, f func() error) error {
+	const every = 3 * time.Second
+	if s.On != "local" {
+		return f()
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for waited := every; ; waited += every {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			tell(fmt.Sprintf("%s: %s", what, waited))
+		}
+	}
 }

@@ -49,8 +49,8 @@ func (m mistakes) sentences() Mistakes {
 	return out
 }
 
-// nearest is the one of names that a writer most likely meant, "" where none is near.
-func nearest(name string, names []string) string {
+// Nearest returns the one of names that the writer of a name most likely meant, "" if none is near.
+func Nearest(name string, names []string) string {
 	best, least := "", 1+len(name)/2
 	for _, n := range names {
 		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {

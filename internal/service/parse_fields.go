@@ -29,7 +29,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 	for _, m := range n.members {
 		full := f.full(m.name)
 		if !slices.Contains(known, m.name) {
-			meant := nearest(m.name, known)
+			meant := Nearest(m.name, known)
 			f.meant[meant] = true
 			if meant != "" {
 				meant = ": did you mean " + f.full(meant) + "?"

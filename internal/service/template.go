@@ -191,7 +191,7 @@ func (c *compiler) placeholder(name string) {
 			return
 		}
 	}
-	meant := nearest(name, known)
+	meant := Nearest(name, known)
 	if meant != "" {
 		meant = ": did you mean {" + meant + "}?"
 	}

@@ -220,7 +220,7 @@ func inner(err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
 		return errors.New("nothing listens there (connection refused)")
 	}
-	return err
+	return proxy.Explained(err)
 }
 
 // Do sends a request whose answer is no stream.

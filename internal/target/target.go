@@ -81,25 +81,42 @@ func get(ctx context.Context, client *http.Client, url, token string) (*http.Res
 	return client.Do(req)
 }
 
-// Probe says in a sentence why a soak with noops at this interval cannot begin: nothing answers
-// at the target's address, or it is a backend of ours that is set to another interval. A
-// foreign service need not know any path but its own, so every HTTP answer is one. Interval 0 is any.
-func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
+// health is the part of /healthz of our backend that soak reads.
+type health struct {
+	Version  string  `json:"version"`
+	Interval float64 `json:"noop_interval_s"`
+}
+
+// health returns what /healthz reports; a zero value if the target is not our backend. It does not wait for the body of any other
+// target, which may be an event stream.
+func (t *Target) health(ctx context.Context) (h health, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()
 	resp, err := t.get(ctx, "/healthz")
 	if err != nil {
-		return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", t.host(), err)
+		return health{}, err
 	}
 	defer resp.Body.Close()
-	var health struct {
-		Interval float64 `json:"noop_interval_s"`
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		return health{}, nil
 	}
-	text := io.LimitReader(resp.Body, 1<<16)
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(text).Decode(&health) != nil || health.Interval == 0 {
-		return nil // not one of ours
+	if json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&h) != nil || h.Interval == 0 {
+		return health{}, nil
 	}
-	if its := time.Duration(health.Interval * float64(time.Second)); interval > 0 && its != interval {
+	return h, nil
+}
+
+// Probe returns an error if nothing answers at the target's address, or if a backend of ours sends noops at another interval. A
+// foreign service need not have any path but its own, so every HTTP answer is one. Interval 0 is any.
+func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
+	h, err := t.health(ctx)
+	if err != nil {
+		if explained := proxy.Explained(err); explained != err { //nolint:errorlint // whether it is the same
+			return fmt.Errorf("connect to %s: %w", t.host(), explained)
+		}
+		return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", t.host(), err)
+	}
+	if its := time.Duration(h.Interval * float64(time.Second)); its > 0 && interval > 0 && its != interval {
 		return fmt.Errorf("the backend sends a noop every %v, the plan says every %v: set NOOP_INTERVAL to what the backend does", its, interval)
 	}
 	return nil
@@ -174,20 +191,10 @@ func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return show(ctx, t.client, t.base+"/metrics", t.Token)
 }
 
-// Version is what the backend says of itself, "" where it is none of ours.
+// Version returns the version of the backend, "" if it is not ours.
 func (t *Target) Version(ctx context.Context) string {
-	page, ok := show(ctx, t.client, t.base+"/healthz", t.Token)
-	if !ok {
-		return ""
-	}
-	defer page.Close()
-	var health struct {
-		Version string `json:"version"`
-	}
-	if json.NewDecoder(io.LimitReader(page, 1<<16)).Decode(&health) != nil {
-		return ""
-	}
-	return health.Version
+	h, _ := t.health(ctx)
+	return h.Version
 }
 
 // show opens a page that need not be there.

@@ -78,8 +78,18 @@ func TestATruncatedServerLedgerIsRefused(t *testing.T) {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	says := func(text string) *Target {
-		return serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, text)
+		})
 	}
+	endless := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	require.NoError(t, serve(t, endless).Probe(t.Context(), time.Second), "its body is not read")
+	require.Empty(t, serve(t, endless).Version(t.Context()))
 	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
 	round := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
 	require.NoError(t, serve(t, round).Probe(t.Context(), time.Second), "one that sends its visitors round in a circle answers")
@@ -120,7 +130,7 @@ func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), 0), "tls: failed to verify certificate")
+	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), 0), "untrusted certificate (x509: certificate signed by unknown authority")
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }

@@ -48,8 +48,29 @@ type Config struct {
 	Note     func(string)  // is told what could not be tried; may be nil
 }
 
+// ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.
+var ErrNoAnswer = errors.New("no answer")
+
+// A Mismatch is an error of a trial with the field of the description that does not match the service.
+type Mismatch struct {
+	Field string
+	Err   error
+}
+
+func (m *Mismatch) Error() string { return m.Field + ": " + m.Err.Error() }
+func (m *Mismatch) Unwrap() error { return m.Err }
+
 // Run tries the description out. The error is a sentence for the user, unless ctx ended.
 func Run(ctx context.Context, c Config) error {
+	return start(ctx, c, (*trial).run)
+}
+
+// Connect opens a stream and closes it. The error is as that of Run.
+func Connect(ctx context.Context, c Config) error {
+	return start(ctx, c, (*trial).connect)
+}
+
+func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
 	if c.Patience == 0 {
 		c.Patience = Patience
 	}
@@ -63,7 +84,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.FollowRedirects {
 		network = stream.FollowingRedirects(network)
 	}
-	err := t.run(network)
+	err := run(t, network)
 	t.close()
 	if ctx.Err() != nil {
 		return ctx.Err() //nolint:wrapcheck // the caller's own
@@ -148,7 +169,7 @@ func (t *trial) connect(ctx context.Context) error {
 	}
 	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Asked(r.Header.Get("Accept-Encoding"), packed) {
 		answer.Close()
-		return fmt.Errorf("connect.url: %s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
+		return mismatch("connect.url", "%s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
 	}
 	if answer.IsEventStream() {
 		t.open = follow(answer, t.quote)
@@ -158,12 +179,16 @@ func (t *trial) connect(ctx context.Context) error {
 	defer answer.Close()
 	switch answer.Status {
 	case http.StatusOK:
-		return fmt.Errorf("connect.url: %s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
+		return mismatch("connect.url", "%s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
 			r, typeOf(answer.Header), saying(answer.Refusal()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("connect.headers: %s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
 	}
-	return fmt.Errorf("connect.url: %s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+}
+
+func mismatch(field, format string, args ...any) error {
+	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
 // openPublishing opens a stream. A service may send the headers together with the first event. If no headers have arrived after a
@@ -179,7 +204,7 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 	})
 	answer, err := openWithin(ctx, t.Patience, r)
 	if err != nil {
-		err = fmt.Errorf("connect.url: %w", err)
+		err = &Mismatch{Field: "connect.url", Err: err}
 	}
 	if late.Stop() {
 		return answer, err
@@ -204,7 +229,7 @@ func openWithin(ctx context.Context, patience time.Duration, r stream.Request) (
 		if s != nil {
 			s.Close()
 		}
-		return nil, fmt.Errorf("%s: no answer within %s", r, seconds(patience))
+		return nil, fmt.Errorf("%s: %w within %s", r, ErrNoAnswer, seconds(patience))
 	}
 	if err != nil {
 		cancel()

@@ -136,7 +136,7 @@ func (r *recorder) configure() {
 	default:
 		c.Counting = ledger.Nothing
 	}
-	r.topics = make([]*topicReader, max(p.Topics, 1))
+	r.topics = make([]*topicReader, p.TopicCount())
 	for k := range r.topics {
 		r.topics[k] = &topicReader{
 			Reader: s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,

@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, and skip the verification if
+// insecure is set. crypto/x509 reads its variable once, so Trust must be called before the first handshake.
+func Trust(ca string, insecure bool) error {
+	if insecure {
+		if err := os.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true"); err != nil {
+			return fmt.Errorf("--insecure: %w", err)
+		}
+	}
+	if ca == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(ca) //nolint:gosec // G304: the user's file
+	switch {
+	case err != nil:
+		return fmt.Errorf("--ca: %w", err)
+	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+		return fmt.Errorf("--ca must be a file of PEM certificates, got %s", ca)
+	case runtime.GOOS != "linux":
+		return errors.New("--ca works on Linux only; add the certificate to those that the system trusts")
+	}
+	if ca, err = filepath.Abs(ca); err == nil {
+		err = os.Setenv("SSL_CERT_FILE", ca) // the system's folder of certificates is read, too
+	}
+	return err
+}
+
+// Explained returns an error of a connection with the remedy, if its cause is that the certificate or the scheme of the URL is wrong.
+func Explained(err error) error {
+	var untrusted *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &untrusted):
+		return fmt.Errorf("untrusted certificate (%w); pass --ca FILE with the certificate of its authority, or --insecure", untrusted.Err)
+	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("the server does not speak TLS (%w); use http://", err)
+	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // a TLS alert
+		return fmt.Errorf("the server speaks TLS (%w); use https://", err)
+	}
+	return err
+}
