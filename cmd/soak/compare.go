@@ -45,6 +45,9 @@ func oldAndNew(dirs []string, dash int) (old, now []string, err error) {
 	if dash < 0 {
 		dash = len(dirs) - 1
 	}
+	if len(dirs) == 2 {
+		return nil, nil, fmt.Errorf("a comparison needs the folders of at least 3 runs of one plan; `soak history %s %s` shows what changed between two", dirs[0], dirs[1])
+	}
 	if len(dirs) < 3 || dash < 2 || dash == len(dirs) {
 		return nil, nil, errors.New("name the folders of at least 3 runs of one plan: two old ones or more, then the new one")
 	}

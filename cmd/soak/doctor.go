@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,38 +16,47 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
-	p := plan.Default()
+	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
+	p := &c.Plan
 	p.ConnectionsPerVU = 0
-	var backends int
-	var noNginx, asJSON bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at this machine as a run would: limits, clock, programs, and what mends them",
-		Long: "doctor starts nothing and loads nobody. It says what a run with these settings would find wrong with this machine, and the\n" +
-			"command that mends it. What only some runs need is absent, not wrong. Like a run it reads " + plan.SettingsFile + " where that is.\n\n" +
-			"Exit codes: 0 a run can begin, 2 it cannot, 64 wrong usage.",
+		Short: "Check this machine, and the service, for a run",
+		Long: "doctor checks limits, clock and programs of this machine for a run with these settings, and shows the command that fixes each\n" +
+			"problem. With --backend-url it opens one stream of the service. Programs that only some runs need are absent, not broken.\n" +
+			"Like a run it reads " + plan.SettingsFile + ".\n\n" +
+			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := settle(cmd.Flags()); err != nil {
 				return err
 			}
-			if p.Connections < 1 || p.Runners < 1 || backends < 1 {
+			if p.Connections < 1 || p.Runners < 1 || c.Backends < 1 {
 				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be 1 at least")}
 			}
 			if p.ConnectionsPerVU == 0 {
 				p.ConnectionsPerVU = p.Density()
 			}
-			s := preflight.Services{Count: backends, Here: true, Proxied: !noNginx}
+			s := preflight.Services{Count: c.Backends, Here: true, Proxied: !c.NoNginx}
 			if p.BackendURL != "" {
 				s = preflight.Services{Count: len(p.BackendURLs())}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			found := preflight.Inspect(ctx, p, s, ownPrograms(p.BackendURL == ""))
+			found := preflight.Inspect(ctx, *p, s, ownPrograms(p.BackendURL == ""))
+			if p.BackendURL != "" {
+				about, err := tryTarget(ctx, c)
+				if err != nil {
+					return err
+				}
+				found = append(found, about)
+			}
 			if !preflight.Fit(found) {
 				*outcome = verdict.Invalid
 			}
@@ -59,16 +69,34 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	plan.AddFlags(f, slices.DeleteFunc(p.Settings(), func(s plan.Setting) bool { return !slices.Contains(looked, s.Name) }))
-	f.IntVar(&backends, "backends", 1, "how many backends the run would start here")
-	f.BoolVar(&noNginx, "no-nginx", false, "the run would connect to the local backend directly")
+	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(looked, s.Name) }))
+	f.IntVar(&c.Backends, "backends", 1, "how many backends the run would start here")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run would connect to the local backend directly")
 	f.String("config", plan.SettingsFile, "file of the run's settings, which flags and variables win over; the default is read where it is there")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// looked are the settings on which it depends what a machine has to offer.
-var looked = []string{"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION"}
+// looked are the settings that the findings depend on.
+var looked = []string{
+	"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION",
+	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
+}
+
+// tryTarget opens one stream of the service.
+func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
+	f := preflight.Finding{About: "service", Name: "stream", State: preflight.OK, Found: "opened at " + c.Plan.BackendURL}
+	c.Stdout = io.Discard
+	err := run.Try(ctx, c)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return f, err
+	}
+	if err != nil {
+		f.State, f.Found = preflight.Broken, err.Error()
+	}
+	return f, nil
+}
 
 // ownPrograms are those of this repository.
 func ownPrograms(own bool) []preflight.Program {

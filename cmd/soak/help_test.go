@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // What --help says is documentation: it changes when somebody means it to.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "merge --help", "history --help"} {
+	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "run --help-all", "merge --help", "history --help"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			var outcome verdict.Outcome
@@ -29,7 +29,7 @@ func TestHelp(t *testing.T) {
 			soak.SetArgs(strings.Fields(line))
 			soak.SetOut(&out)
 			require.NoError(t, soak.Execute())
-			golden := filepath.Join("testdata", "help", strings.ReplaceAll(strings.TrimSuffix(line, " --help"), " ", "-")+".txt")
+			golden := filepath.Join("testdata", "help", strings.NewReplacer(" --help-", "-", " --help", "", " ", "-").Replace(line)+".txt")
 			if *update {
 				require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
 				require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))
@@ -38,5 +38,39 @@ func TestHelp(t *testing.T) {
 			require.NoError(t, err, "go test ./cmd/soak -update writes it")
 			require.Equal(t, string(want), out.String())
 		})
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	golden, err := filepath.Glob("testdata/help/run*.txt")
+	require.NoError(t, err)
+	for _, name := range golden {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), helpWidth, "%s: %s", name, line)
+		}
+	}
+}
+
+// Each flag of a run is in one group, except those of a suite.
+func TestHelpAllHasEverySetting(t *testing.T) {
+	t.Parallel()
+	var outcome verdict.Outcome
+	run := runCommand(&outcome)
+	require.False(t, ownFlags(run).HasFlags(), ownFlags(run).FlagUsages())
+	seen := map[string]bool{}
+	for _, g := range allFlags {
+		for _, name := range g.flags {
+			require.False(t, seen[name], name)
+			seen[name] = true
+			require.True(t, name == "cluster-url" || run.Flags().Lookup(name) != nil, name)
+		}
+	}
+	for _, g := range commonFlags {
+		for _, name := range g.flags {
+			require.True(t, seen[name], name)
+		}
 	}
 }

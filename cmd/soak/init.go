@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,20 +22,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-const initHelp = `init makes an empty folder ready to soak a service: it probes the service as ` + "`soak probe`" + ` does, and writes
+const initHelp = `init prepares an empty folder for soaks of a service: it probes the service as ` + "`soak probe`" + ` does, and writes
 
-    NAME.js     what the service speaks, with a comment on what was seen of each part
-    soak.yaml   the settings, all of them; ` + "`soak run`" + ` reads it where it is in the working directory
+    NAME.js                      the description of the service; comments show the evidence for each part
+    soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
     .github/workflows/soak.yml   a job of GitHub Actions that soaks with these
 
-A file that is there already is never written over. Without a URL it asks for one.`
+To check messages, soak has to publish some. A service that passes on a text is enough:
+
+    soak init 'https://HOST/rooms/news/events' --topic news --publish-url 'https://HOST/rooms/news/messages' \
+      --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
+
+It does not overwrite files. Without a URL it asks for one.`
+
+// An overwriting says what init does with files that exist.
+type overwriting struct{ force, update bool }
 
 func initCommand() *cobra.Command {
 	var c probe.Config
 	var seconds int
+	var over overwriting
 	cmd := &cobra.Command{
 		Use:   "init [URL]",
-		Short: "Probe a service, and write what a soak of it needs: description and settings",
+		Short: "Probe a service, and write the description and settings for a soak",
 		Long:  initHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 1 {
@@ -49,32 +60,44 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			c.Length = time.Duration(seconds) * time.Second
-			description := c.Name + ".js"
-			for _, file := range []string{description, plan.SettingsFile, workflowFile} {
-				if _, err := os.Lstat(file); err == nil {
-					return usageError{Err: fmt.Errorf("%s is there already: begin in an empty folder, or remove it", file)}
-				}
+			if err := over.check(c.Name + ".js"); err != nil {
+				return usageError{Err: err}
 			}
 			if err := checkProbe(&c, "", false); err != nil {
 				return usageError{Err: err}
 			}
 			ctx, stop := readyProbe(cmd.Context(), &c)
 			defer stop()
-			module, err := probe.Run(ctx, c)
+			result, err := probe.Run(ctx, c)
 			if err != nil {
 				return err //nolint:wrapcheck // a sentence for the user
 			}
 			if err := ctx.Err(); err != nil {
 				return errors.New("interrupted: nothing was written")
 			}
-			return writeProject(cmd.OutOrStdout(), &c, description, module)
+			return writeProject(cmd.OutOrStdout(), &c, result, over)
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&seconds, "seconds", 30, "seconds to look; heartbeats and lifetimes that are longer are not seen")
+	f.IntVar(&seconds, "seconds", 30, "length of the probe in seconds, at least 20; longer heartbeats and lifetimes are not found")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
+	f.BoolVar(&over.force, "force", false, "overwrite files that exist")
+	f.BoolVar(&over.update, "update", false, "replace files that were not edited since init wrote them; keep the others")
 	serviceFlags(f, &c)
 	return cmd
+}
+
+// check returns an error if a file exists that may not be replaced.
+func (o overwriting) check(description string) error {
+	if o.force && o.update {
+		return errors.New("--force and --update cannot be combined")
+	}
+	for _, file := range []string{description, plan.SettingsFile, workflowFile} {
+		if _, err := os.Lstat(file); err == nil && !o.force && !o.update {
+			return fmt.Errorf("%s exists; pass --update to keep what was edited, or --force to overwrite it", file)
+		}
+	}
+	return nil
 }
 
 func askURL(in io.Reader, out io.Writer) (string, error) {
@@ -119,41 +142,101 @@ func workflowOf(release, id string) string {
 // workflowFile is where GitHub looks for it.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
-// tryOut are the flags of a first run: few streams, for a short time.
-const tryOut = "--connections 10 --seconds 60"
+// The settings of a first run: few streams, for a short time.
+const (
+	firstConnections = "10"
+	firstSeconds     = "60"
+)
 
-func writeProject(w io.Writer, c *probe.Config, description, module string) error {
+// settingsFor returns the settings of the first run. Only a description that publishes gets settings to publish by.
+func settingsFor(c *probe.Config, found probe.Result, description string) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return usageError{Err: err}
+		return "", usageError{Err: err}
 	}
-	given := map[string]string{"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host}
-	if c.Publish.URL != "" {
-		given["topics"], given["publish-rate"] = "4", "1"
+	given := map[string]string{
+		"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "connections": firstConnections, "seconds": firstSeconds,
+	}
+	switch {
+	case found.Topics && c.Topic != "":
+		given["topic"] = c.Topic
+	case found.Publishes && found.Topics:
+		given["topics"] = "4"
+	case found.Publishes:
+		given["topics"] = "1"
+	}
+	if found.Publishes {
+		given["publish-rate"] = "1"
 	}
 	if c.FollowRedirects {
 		given["follow-redirects"] = "true"
 	}
-	settings, err := plan.FileOf(given)
+	if c.Insecure {
+		given["insecure"] = "true"
+	}
+	if c.CA != "" {
+		given["ca"] = c.CA
+	}
+	return plan.FileOf(given) //nolint:wrapcheck // it names the setting
+}
+
+// writeProject writes the files, and prints what is missing and what to do next.
+func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwriting) error {
+	description := c.Name + ".js"
+	settings, err := settingsFor(c, found, description)
 	if err != nil {
-		return err //nolint:wrapcheck // says which
+		return err
 	}
 	id, _ := source()
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
-		return err //nolint:wrapcheck // says what it could not make
+		return err //nolint:wrapcheck // it names the folder
 	}
-	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}, {workflowFile, workflowOf(linked, id)}} {
-		if err := safefile.Write(file.path, func(w io.Writer) error { _, err := io.WriteString(w, file.text); return err }); err != nil {
-			return fmt.Errorf("write %s: %w", file.path, err)
+	fmt.Fprintln(w)
+	for _, file := range []struct{ path, text, comment string }{
+		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, workflowOf(linked, id), "#"},
+	} {
+		path := file.path
+		if over.update && edited(path, file.comment) {
+			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".new" + filepath.Ext(path)
+			if file.path == workflowFile { // GitHub would run a second one
+				fmt.Fprintf(w, "Kept %s, which was edited.\n", file.path)
+				continue
+			}
+			fmt.Fprintf(w, "Kept %s, which was edited; the new one is %s.\n", file.path, path)
+		}
+		text := stamped(file.text, file.comment)
+		if err := safefile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		fmt.Fprintf(w, "Wrote %s.\n", path)
+	}
+	if len(found.Missing) > 0 {
+		fmt.Fprintln(w, "\nNot found:")
+		for _, sentence := range found.Missing {
+			fmt.Fprintf(w, "  - %s\n", sentence)
 		}
 	}
-	_, err = fmt.Fprintf(w, `
-Wrote %s (look at its comments: what was seen, and what was not), %s and %s.
-
-Next:
-    soak doctor             # has this machine what a run needs?
-    soak run %s
-    soak run                # as soak.yaml has it
-`, description, plan.SettingsFile, workflowFile, tryOut)
+	checks := "checks every message"
+	if !found.Checked {
+		checks = "checks connections only"
+	}
+	_, err = fmt.Fprintf(w, "\nNext, a first run of %s streams for %s s, which %s:\n    soak run\n", firstConnections, firstSeconds, checks)
 	return err //nolint:wrapcheck // of standard output
+}
+
+const stamp = " soak init: "
+
+// stamped appends a line with the checksum of a text, by which init knows whether a file was edited.
+func stamped(text, comment string) string {
+	return fmt.Sprintf("%s%s%s%x\n", text, comment, stamp, sha256.Sum256([]byte(text)))
+}
+
+// edited reports whether a file exists that init did not write, or that was changed since.
+func edited(path, comment string) bool {
+	written, err := os.ReadFile(path) //nolint:gosec // G304: in this folder
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	text, _, _ := strings.Cut(string(written), comment+stamp)
+	return string(written) != stamped(text, comment)
 }

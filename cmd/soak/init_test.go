@@ -80,9 +80,61 @@ func TestInitPinsTheActionToACommit(t *testing.T) {
 func TestInitWritesThatRedirectsAreFollowed(t *testing.T) {
 	for _, follow := range []bool{false, true} {
 		t.Chdir(t.TempDir())
-		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", FollowRedirects: follow}, "hub.js", ""))
+		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", Name: "hub", FollowRedirects: follow}, probe.Result{}, overwriting{}))
 		settings, err := os.ReadFile(plan.SettingsFile)
 		require.NoError(t, err)
 		require.Equal(t, follow, strings.Contains(string(settings), "\nfollow-redirects: \"true\"\n"), string(settings))
 	}
+}
+
+func TestInitSettingsFitTheDescription(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		topic string
+		found probe.Result
+		want  []string
+		not   []string
+	}{
+		{"news", probe.Result{Publishes: true, Topics: true}, []string{"topic: news", "publish-rate: 1"}, []string{"topics: "}},
+		{"", probe.Result{Publishes: true, Topics: true}, []string{"topics: 4", "publish-rate: 1"}, []string{"topic: "}},
+		{"", probe.Result{Publishes: true}, []string{"topics: 1", "publish-rate: 1"}, []string{"topic: "}},
+		{"news", probe.Result{Topics: true}, []string{"topic: news"}, []string{"topics: ", "publish-rate: "}},
+		{"", probe.Result{}, []string{"connections: 10", "seconds: 60", "service: ./hub.js"}, []string{"topics: ", "publish-rate: "}},
+	} {
+		settings, err := settingsFor(&probe.Config{URL: "http://h/x", Topic: c.topic}, c.found, "hub.js")
+		require.NoError(t, err)
+		for _, line := range c.want {
+			require.Contains(t, settings, "\n"+line+"\n")
+		}
+		for _, key := range c.not {
+			require.NotContains(t, settings, "\n"+key)
+		}
+	}
+}
+
+func TestInitUpdateKeepsWhatWasEdited(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(module string, over overwriting) string {
+		var out bytes.Buffer
+		c := &probe.Config{URL: "http://h/x", Name: "hub"}
+		require.NoError(t, writeProject(&out, c, probe.Result{Module: module, Missing: []string{"end: unknown."}}, over))
+		return out.String()
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Contains(t, write("one\n", overwriting{}), "Not found:\n  - end: unknown.\n")
+	write("two\n", overwriting{update: true})
+	require.Contains(t, read("hub.js"), "two\n")
+	require.NoFileExists(t, "hub.new.js")
+
+	require.NoError(t, os.WriteFile("hub.js", []byte(strings.Replace(read("hub.js"), "two", "mine", 1)), 0o600))
+	said := write("three\n", overwriting{update: true})
+	require.Contains(t, said, "Kept hub.js, which was edited; the new one is hub.new.js.")
+	require.Contains(t, read("hub.js"), "mine\n")
+	require.Contains(t, read("hub.new.js"), "three\n")
+	write("four\n", overwriting{force: true})
+	require.Contains(t, read("hub.js"), "four\n")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -39,34 +41,60 @@ func execute(args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: inWords(err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{Err: inWords(cmd, err)} })
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand())
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", helpWidth)))
+	wrapHelp(root)
 	root.SetArgs(args)
 	surviveClosedPipes()
 	root.SetOut(format.Escaping(departing{os.Stdout}))
-	err := secret.Error(root.Execute())
+	cmd, err := root.ExecuteC()
+	err = secret.Error(err)
 	var usage usageError
 	switch {
 	case err == nil:
 		return outcome.ExitCode()
 	case errors.As(err, &usage), isCobraUsage(err):
-		fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n`soak --help` lists the commands, `soak run --help` the settings.\n", err)
+		fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n%s\n", err, hint(cmd))
 		return exitUsage
 	}
 	fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n", err)
 	return verdict.Invalid.ExitCode()
 }
 
-// inWords says what a flag's value must be; the parser's own words are those of strconv.
-func inWords(err error) error {
-	var wrong *pflag.InvalidValueError
-	if !errors.As(err, &wrong) {
-		return err
+// hint returns the help that fits a usage error of a command.
+func hint(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return "`soak --help` lists the commands"
 	}
-	return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value.Type()))
+	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// noArgs and oneArg are cobra's checks as usage errors.
+// inWords rewrites an error of the parser: with the rule for a value, which the parser has in the words of strconv, and with the flag
+// that an unknown one may stand for.
+func inWords(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &wrong):
+		return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value.Type()))
+	case errors.As(err, &unknown):
+		var names []string
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
+		return didYouMean(err, "--"+unknown.GetSpecifiedName(), names)
+	}
+	return err
+}
+
+// didYouMean adds the name that a user most likely meant to an error, if there is one.
+func didYouMean(err error, name string, names []string) error {
+	if near := service.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return err
+}
+
+// oneArg and noArgs are cobra's checks as usage errors.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -84,6 +112,21 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usageError{Err: fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
 	}
 	return nil
+}
+
+// runArgs suggests the command for a URL, and the suite whose name is nearest.
+func runArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || cmd.Flags().Lookup("live").Changed {
+		return noArgs(cmd, args)
+	}
+	if strings.Contains(args[0], "://") {
+		return usageError{Err: fmt.Errorf("unexpected argument %q; run `soak init %[1]s` to describe the service, then `soak run`; for the noop protocol pass --backend-url %[1]s", args[0])}
+	}
+	var suites []string
+	for _, sub := range cmd.Commands() {
+		suites = append(suites, sub.Name())
+	}
+	return usageError{Err: didYouMean(fmt.Errorf("unexpected argument %q: it is no suite", args[0]), args[0], suites)}
 }
 
 // isCobraUsage recognizes an unknown command, for which cobra has no type.

@@ -54,11 +54,15 @@ func probeCommand() *cobra.Command {
 			}
 			ctx, stop := readyProbe(cmd.Context(), &c)
 			defer stop()
-			look := probe.Run
+			var text string
+			var err error
 			if idle {
-				look = probe.Idle
+				text, err = probe.Idle(ctx, c)
+			} else {
+				var result probe.Result
+				result, err = probe.Run(ctx, c)
+				text = result.Module
 			}
-			text, err := look(ctx, c)
 			if err != nil {
 				return err //nolint:wrapcheck // a sentence for the user
 			}
@@ -85,6 +89,8 @@ func probeCommand() *cobra.Command {
 // serviceFlags say what to probe.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
+	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
+	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
 	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	probeRequest(f, &c.Connect, "", "the request that opens a stream")

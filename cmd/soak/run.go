@@ -25,13 +25,12 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
-		Long: "run starts the target (backend behind nginx on this machine, unless BACKEND_URL names another) and the\n" +
-			"runners, waits, merges and judges. Each setting is a flag or the environment variable in brackets.\n" +
-			"Some are read from the environment only: BACKEND_TOKEN, the service's bearer token, with --service also\n" +
-			"SUBSCRIBE_TOKEN and PUBLISH_TOKEN (docs/services.md), and PROMETHEUS_URL, a Prometheus to take the CPU and memory\n" +
-			"of target and host from (docs/report.md).\n\n" +
-			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
-		Args: noArgs,
+		Long: "run holds streams of a service, checks that every message arrives, and ends with a verdict. Without --backend-url it starts\n" +
+			"the reference service on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
+			"Each setting is a flag, the environment variable in brackets, or a key of soak.yaml. Tokens are read from the environment\n" +
+			"only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
+			exitCodes,
+		Args: runArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },
 	}
 	f := cmd.Flags()
@@ -40,8 +39,12 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	for _, kind := range suite.All() {
 		cmd.AddCommand(suiteCommand(kind, outcome))
 	}
+	addRunHelp(cmd, "  soak run --connections 100 --seconds 60\n  soak run --service ./news.js --backend-url https://HOST --topics 4 --publish-rate 2")
 	return cmd
 }
+
+// exitCodes is the last paragraph of the help of a run.
+const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage."
 
 // soakFlags are those of a run whose plan is that of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
@@ -71,9 +74,8 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
 		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
-			"It is a soak, with its settings, its evidence and its checks. Defaults are those of the profile full.\n" +
-			kind.Page.Doc + " says what is owed, and how it is judged.\n\n" +
-			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+			"It is a soak with its settings, evidence and checks. Defaults are those of the profile full.\n" +
+			kind.Page.Doc + " describes what is expected and how it is judged.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Given = plan.GivenByEnvironment(cmd.Flags())
@@ -92,8 +94,11 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		name, value, _ := strings.Cut(setting, "=")
 		flagOf(cmd.Flags(), name).DefValue = value // what --help shows
 	}
+	addRunHelp(cmd, suiteExample(kind))
 	return cmd
 }
+
+func suiteExample(kind suite.Suite) string { return "  soak run " + kind.Name + " --profile smoke" }
 
 // flagOf is the flag of a setting.
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
@@ -144,11 +149,8 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: short,
 		Long: short + ".\n\n" +
-			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or\n" +
-			"the environment variable in brackets changes it. " + kind.Page.Doc + " says how the figures are judged.\n" +
-			"Flags of `soak run` for actions (--at), several machines (--runner, --shards, --start-at, --control-listen) and Kubernetes\n" +
-			"(--on) hold here too, and their help is there; a suite that cannot take one says so.\n\n" +
-			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or " +
+			"the environment variable in brackets changes it. " + kind.Page.Doc + " describes how the figures are judged.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, ofScript, outcome) },
 	}
@@ -160,22 +162,13 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
-	addHidden(f, &c)
+	elsewhere := pflag.NewFlagSet("", pflag.ContinueOnError)
+	plan.AddFlags(elsewhere, c.Local.Settings())
+	elsewhereFlags(elsewhere, &c)
+	f.AddFlagSet(elsewhere) // without those that the suite has
 	ciFlags(f, &c.CI)
+	addRunHelp(cmd, suiteExample(kind))
 	return cmd
-}
-
-// addHidden adds the flags of `soak run` for runners on several machines and on Kubernetes, whose help is there.
-func addHidden(f *pflag.FlagSet, c *run.Config) {
-	hidden := pflag.NewFlagSet("", pflag.ContinueOnError)
-	plan.AddFlags(hidden, c.Local.Settings())
-	elsewhereFlags(hidden, c)
-	hidden.VisitAll(func(flag *pflag.Flag) {
-		if f.Lookup(flag.Name) == nil {
-			flag.Hidden = true
-			f.AddFlag(flag)
-		}
-	})
 }
 
 // elsewhereFlags are for runners that are not all on this machine.

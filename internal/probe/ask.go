@@ -233,6 +233,11 @@ func (a *asked) draft(event, client string) (o object) {
 	return o
 }
 
+// names reports whether one of the requests has a placeholder.
+func (a *asked) names(placeholder string) bool {
+	return strings.Contains(string(asJSON(a.connect))+string(asJSON(a.then))+string(asJSON(a.publish)), placeholder)
+}
+
 // withoutTokens replaces the tokens in a text by {token}.
 func (a *asked) withoutTokens(text string) string {
 	return secret.Hide(text, a.subscribe, a.publishing)

@@ -209,7 +209,7 @@ func (f *findings) head() []string {
 	s := f.s
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: it looked at %s for %s with %s at a time.",
 		s.began.UTC().Format("2006-01-02"), s.asked.base, inSeconds(time.Since(s.began)), count(s.Streams, "stream"))}
-	if strings.Contains(string(asJSON(f.s.asked.connect))+string(asJSON(f.s.asked.then))+string(asJSON(f.s.asked.publish)), "{topic}") {
+	if s.asked.names("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(stringShort(s.Topic))))
 	}
 	out = append(out, s.notes...)

@@ -60,8 +60,8 @@ func probeIn(ctx context.Context, t *testing.T, server *httptest.Server, c Confi
 	if c.Length == 0 {
 		c.Length = 1600 * time.Millisecond
 	}
-	module, err := Run(ctx, c)
+	result, err := Run(ctx, c)
 	require.NoError(t, err)
-	t.Log(module)
-	return module, evaluate(t, module)
+	t.Log(result.Module)
+	return result.Module, evaluate(t, result.Module)
 }

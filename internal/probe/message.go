@@ -83,11 +83,11 @@ func (f *findings) findMessage() (m message) {
 // noMessage says that there is nothing to count.
 func (f *findings) noMessage(m *message) {
 	if n := f.s.confirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Are URL and --publish-url of one topic (%s)?", count(n, "published message"), statuses(f.s.statuses), f.s.Topic))
+		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", count(n, "published message"), statuses(f.s.statuses), f.s.Topic))
 		return
 	}
 	f.missing = append(f.missing,
-		"message: none came.")
+		"message: none came. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
 func statuses(all []int) string {
@@ -162,7 +162,7 @@ func (f *findings) findPublished(m *message, came []*unit) {
 	for _, p := range f.s.published {
 		sentAt[p.seq] = p
 	}
-	for _, source := range options {
+	for _, source := range append(slices.Clone(options), f.s.templateSources("seq")...) {
 		if read := reading(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
 			m.seq = source
 			m.is.add("seq", source, "Every message had the number that was published there.")
@@ -170,11 +170,11 @@ func (f *findings) findPublished(m *message, came []*unit) {
 		}
 	}
 	if m.seq == "" {
-		f.missing = append(f.missing, "message.seq: the number that was published was found in no part of what came, such as "+came[0].example()+".")
+		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+came[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
 	}
 	if f.s.sends("{run}") {
 		source := ""
-		for _, option := range options {
+		for _, option := range append(slices.Clone(options), f.s.templateSources("run")...) {
 			has := marked(option, f.s.marker)
 			if !slices.ContainsFunc(came, func(u *unit) bool { return !has(&u.Block) }) {
 				source = option
@@ -184,10 +184,10 @@ func (f *findings) findPublished(m *message, came []*unit) {
 		if source != "" {
 			m.is.add("run", source, "Every message had the marker that was published there.")
 		} else {
-			f.missing = append(f.missing, "message.run: the marker was in what came, but in no field of its own.")
+			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
 		}
 	} else {
-		f.missing = append(f.missing, "message.run: what is published has no {run}, so messages of others are taken for those of a run.")
+		f.missing = append(f.missing, "message.run: the published message has no {run}, so messages of others would be counted. Add {run} to --publish-body.")
 	}
 	f.findTime(m, came, func(u *unit, at int64) bool {
 		return slices.ContainsFunc(f.s.published, func(p sending) bool { return p.sentAt == at })
@@ -200,7 +200,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 	if !f.s.sends("{sum}") {
 		return
 	}
-	for _, option := range options {
+	for _, option := range append(slices.Clone(options), f.s.templateSources("sum")...) {
 		is := append(slices.Clone(m.is), field{name: "sum", value: option})
 		var o object
 		o.add("name", "x")
@@ -220,7 +220,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 			return
 		}
 	}
-	f.missing = append(f.missing, "message.sum: the checksum that was published was found in no part of what came.")
+	f.missing = append(f.missing, "message.sum: the checksum that was published was not found in the events. Remove {sum} from --publish-body, or put it into a field that the service passes on.")
 }
 
 // numbersOf says that the numbers are those that were published: each after it was, and at least two.
@@ -244,7 +244,11 @@ func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) 
 func (f *findings) findTime(m *message, came []*unit, published func(*unit, int64) bool) {
 	const near = time.Minute
 	best, coarse := "", ""
-	for _, source := range sources(came[0].Block) {
+	options := sources(came[0].Block)
+	if published != nil {
+		options = append(options, f.s.templateSources("sentAt")...)
+	}
+	for _, source := range options {
 		read := reading(source, readTime)
 		if read == nil {
 			continue

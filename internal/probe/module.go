@@ -27,6 +27,18 @@ func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
 }
 
+// value returns the value of a member, nil if there is none.
+func (o object) value(name string) any {
+	for _, f := range o {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return nil
+}
+
+func (o object) has(name string) bool { return o.value(name) != nil }
+
 // asJSON is the description as service.Parse reads it.
 func asJSON(v any) []byte {
 	switch v := v.(type) {

@@ -27,7 +27,9 @@ type Config struct {
 	Pace    time.Duration // between two messages that are published; 0: 1 s
 
 	SubscribeToken, PublishToken string
-	FollowRedirects              bool // to other origins
+	FollowRedirects              bool   // to other origins
+	CA                           string // file of certificates that are trusted, too
+	Insecure                     bool   // certificates are not verified
 
 	Progress func(sentence string) // may be nil
 	Wrong    func(err error) error // makes wrong usage of an error; may be nil
@@ -48,15 +50,24 @@ const patience = 10 * time.Second
 // usualTopic is the topic where none is given.
 const usualTopic = "soak-probe"
 
-// Run probes a service until Length has passed or ctx ends, and returns the module that describes it.
-func Run(ctx context.Context, c Config) (module string, err error) {
+// A Result is the outcome of a probe.
+type Result struct {
+	Module    string   // the description, as a JavaScript module
+	Missing   []string // what was not found, in sentences that name the remedy
+	Publishes bool     // the description has publish
+	Topics    bool     // its requests name {topic}
+	Checked   bool     // a run with it checks messages
+}
+
+// Run probes a service until Length has passed or ctx ends, and describes it.
+func Run(ctx context.Context, c Config) (Result, error) {
 	a, err := c.prepare()
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
 	s := newSession(c, a)
 	if err := s.observe(c.network(ctx)); err != nil {
-		return "", err
+		return Result{}, err
 	}
 	return s.describe()
 }
@@ -71,6 +82,9 @@ func (c *Config) prepare() (*asked, error) {
 	}
 	if c.Wrong == nil {
 		c.Wrong = func(err error) error { return err }
+	}
+	if err := proxy.Trust(c.CA, c.Insecure); err != nil {
+		return nil, c.Wrong(err)
 	}
 	a, err := understand(c)
 	if err != nil {
@@ -99,16 +113,22 @@ func (c *Config) sayProxy() {
 }
 
 // describe writes the description. Its comments quote the service, which may have repeated a token.
-func (s *session) describe() (string, error) {
+func (s *session) describe() (Result, error) {
 	f := look(s)
 	description := f.description()
 	if _, err := service.Parse(asJSON(description)); err != nil {
-		return "", fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return Result{}, fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	head := f.head()
 	for i, sentence := range head {
 		head[i] = s.asked.withoutTokens(sentence)
 	}
+	for i, sentence := range f.missing {
+		f.missing[i] = s.asked.withoutTokens(sentence)
+	}
 	s.asked.hideTokens(description)
-	return asModule(description, head), nil
+	return Result{
+		Module: asModule(description, head), Missing: f.missing,
+		Publishes: description.has("publish"), Topics: s.asked.names("{topic}"), Checked: description.value("message") != "unchecked",
+	}, nil
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -92,7 +93,7 @@ func TestAServiceThatIsPublishedTo(t *testing.T) {
 			"the number does not arrive",
 			&hub.Hub{Wrap: func(p string) string { return strings.ReplaceAll(p, `"seq":`, `"seq":900`) }},
 			[]string{`"message":"unchecked"`},
-			[]string{"message.seq: the number that was published was found in no part of what came"},
+			[]string{"message.seq: the number that was published was not found in the events"},
 			[]string{`"publish"`},
 		},
 		{
@@ -243,6 +244,43 @@ func TestAServiceThatSendsByItself(t *testing.T) {
 	}
 }
 
+// A chat passes on the text of a message, and adds fields of its own.
+func TestAServiceThatPassesOnAText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{
+			"run={run} seq={seq} t={sentAt} sum={sum}",
+			`"message":{"seq":"data:\\bseq=([0-9]+)","run":"data:\\brun=([A-Za-z0-9._-]+)","sentAt":"data:\\bt=([0-9]+)","sum":"data:\\bsum=([0-9a-f]{8})"}`,
+		},
+		{
+			"{run} {seq} {sentAt} {sum}",
+			`"message":{"seq":"data:[A-Za-z0-9._-]+ ([0-9]+) [0-9]+ [0-9a-f]{8}","run":"data:([A-Za-z0-9._-]+) [0-9]+ [0-9]+ [0-9a-f]{8}",`,
+		},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := 100
+				h := &hub.Hub{Wrap: func(payload string) string {
+					var message struct{ Text string }
+					require.NoError(t, json.Unmarshal([]byte(payload), &message))
+					n++
+					text, err := json.Marshal(map[string]any{"id": n, "author": "soak", "text": message.Text, "created_at": "2026-01-02T03:04:05Z"})
+					require.NoError(t, err)
+					return string(text)
+				}, Heartbeat: ":\n\n", Beat: 300 * time.Millisecond}
+				ctx, server := inMemory(t, h)
+				publish := Request{Method: "POST", URL: server.URL + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
+				_, described := probeIn(ctx, t, server, Config{Publish: publish})
+				require.Contains(t, described, c.want)
+				s, err := service.Parse([]byte(described))
+				require.NoError(t, err)
+				require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
+			})
+		})
+	}
+}
+
 func TestStreamsThatTheServiceEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -291,11 +329,11 @@ func TestAProbeThatIsStoppedWritesWhatItSaw(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	module, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond})
+	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond})
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 5*time.Second)
-	require.Contains(t, module, "The probe was stopped after ")
-	require.Contains(t, evaluate(t, module), published)
+	require.Contains(t, result.Module, "The probe was stopped after ")
+	require.Contains(t, evaluate(t, result.Module), published)
 }
 
 // Whatever a service sends stands in a comment or in a text of the module, and changes nothing else of it.

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -79,16 +78,17 @@ func TestAnotherOriginGetsNoSecretOfTheProbe(t *testing.T) {
 		URL: server.URL + "/sub?access_token=s3cret", Connect: Request{Headers: []string{"X-Api-Key: s3cret"}},
 		Streams: 3, Pace: 40 * time.Millisecond, Length: 1600 * time.Millisecond,
 	}
-	for _, look := range []func(context.Context, Config) (string, error){Run, Idle} {
-		_, err := look(t.Context(), c)
+	_, runErr := Run(t.Context(), c)
+	_, idleErr := Idle(t.Context(), c)
+	for _, err := range []error{runErr, idleErr} {
 		require.EqualError(t, err, "GET "+server.URL+"/sub?…: follow the redirect (status 302): "+other.URL+" is another origin; pass --follow-redirects to allow it")
 	}
 	require.Empty(t, got)
 
 	c.FollowRedirects = true
-	module, err := Run(t.Context(), c)
+	result, err := Run(t.Context(), c)
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were redirected to another origin, "+strings.ReplaceAll(other.URL, "//", ""))
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(result.Module, "//", "")), " "), "The streams were redirected to another origin, "+strings.ReplaceAll(other.URL, "//", ""))
 	require.NotEmpty(t, got)
 	for len(got) > 0 {
 		header := <-got

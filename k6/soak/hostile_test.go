@@ -135,14 +135,14 @@ func (h *hostileService) probed(t *testing.T) (module, said string) {
 			return client, nil
 		})
 		var progress strings.Builder
-		var err error
-		module, err = probe.Run(ctx, probe.Config{
+		result, err := probe.Run(ctx, probe.Config{
 			URL: "http://service.test/sub", Connect: probe.Request{Headers: []string{"Authorization: Bearer {token}"}}, SubscribeToken: knownToken,
 			Streams: 1, Length: time.Second, Name: "hostile", Progress: func(sentence string) { progress.WriteString(sentence + "\n") },
 		})
 		if err != nil {
 			progress.WriteString(err.Error())
 		}
+		module = result.Module
 		said = format.Escape(progress.String()) // as main.go does
 		mu.Lock()
 		defer mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +102,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	if r.planned && p.Connections == 0 {
 		p.Connections = r.plan.Connections
 	}
-	if r.planned && r.plan != p {
+	if r.planned && !reflect.DeepEqual(r.plan, p) {
 		return fmt.Errorf("soak.plan was called with two different plans: %+v and %+v", r.plan, p)
 	}
 	r.plan, r.planned = p, true

@@ -58,7 +58,7 @@ var (
 	pinned      = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	ciFlag      = regexp.MustCompile(`(?m)(?:^| )--([a-z-]+)`)
 	ownAction   = "sse-soak/sse-soak@COMMIT"
-	helpOfRun   = "cmd/soak/testdata/help/run.txt"
+	helpOfRun   = "cmd/soak/testdata/help/run-all.txt"
 	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
 )
 

@@ -159,7 +159,11 @@ func TestAReportSaysWhatCameInstead(t *testing.T) {
 		}
 	}))
 	t.Cleanup(named.Close)
-	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Query().Get("id"), "soak-") { // the trial
+			w.Header().Set("Content-Type", "text/event-stream")
+			return
+		}
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte(`{"title": "full", "detail": "no room for a 6th client"}`))

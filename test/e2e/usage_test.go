@@ -3,12 +3,17 @@
 package e2e
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
 )
 
 func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
@@ -28,7 +33,10 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy is to begin at 30s, when the run is over"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
-		"suite":       {[]string{"run", "rampdown"}, "unexpected argument"},
+		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": it is no suite; did you mean storm?`},
+		"a URL":       {[]string{"run", "http://h/events"}, "run `soak init http://h/events` to describe the service"},
+		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
+		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
 		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE is "tiny": it must be smoke or full.`},
 		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES is "20,x": it must be whole numbers over 0 with commas between, such as 20,50,100.`},
 		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `the stage "rate-20" is there twice`},
@@ -39,7 +47,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS is 2: capacity needs one runner, which knows of all connections."},
 		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS is 50,20: each level adds connections"},
 		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, `NOOP_INTERVAL is "0": it must be a number of seconds`},
-		"two runs":    {[]string{"compare", "a", "b"}, "at least 3 runs of one plan"},
+		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between two"},
 		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections is "abc": it must be a whole number`},
 		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout is "soon": it must be a duration, such as 90s or 10m`},
 		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance is -1: it must be 0 or more"},
@@ -88,11 +96,42 @@ func TestASuiteKnowsNoopsOnly(t *testing.T) {
 	require.Contains(t, string(text), `SERVICE is "nchan": capacity holds streams of noop only`)
 }
 
-func TestNothingAnswersIsInvalid(t *testing.T) {
+// A service that does not speak the noop protocol is one sentence within 10 s, and no report.
+func TestAServiceThatIsNotNoopIsOneSentence(t *testing.T) {
 	t.Parallel()
-	r := begin(t, nil, "--backend-url", "http://127.0.0.1:1", "--connections", "5", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, 2, r.end())
-	require.Contains(t, r.out.String(), "nothing answers at 127.0.0.1:1")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/html/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<h1>hello</h1>")
+	})
+	mux.HandleFunc("/401/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	mux.HandleFunc("/500/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/hang/", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	plain := httptest.NewServer(mux)
+	t.Cleanup(plain.Close)
+	secure := httptest.NewTLSServer(mux)
+	t.Cleanup(secure.Close)
+	for url, says := range map[string]string{
+		plain.URL + "/404":    "/404/event/connect?… answered 404 Not Found",
+		plain.URL + "/401":    "/401/event/connect?… answered 401 Unauthorized",
+		plain.URL + "/500":    "/500/event/connect?… answered 500 Internal Server Error",
+		plain.URL + "/html":   "/html/event/connect?… answered 200 with text/html, which is no event stream",
+		plain.URL + "/hang":   "/hang/event/connect?…: no answer within 7 s",
+		secure.URL:            "untrusted certificate (x509: certificate signed by unknown authority); pass --ca FILE",
+		"http://127.0.0.1:1":  "GET http://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
+		"https://127.0.0.1:1": "GET https://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
+	} {
+		t.Run(strings.TrimPrefix(says, "/"), func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+			require.Equal(t, 2, r.end())
+			out := r.out.String()
+			require.True(t, strings.HasPrefix(out, "soak t: 5 connections for 8 s, "), out)
+			require.Contains(t, out, says)
+			require.Contains(t, out, "without --service, soak expects the noop protocol (docs/services.md): for any other service, run `soak init "+url+"`")
+			require.NoFileExists(t, r.dir.Path(results.VerdictFile))
+		})
+	}
 }
 
 func TestAnotherIntervalThanTheBackendsIsInvalid(t *testing.T) {

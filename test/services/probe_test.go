@@ -34,14 +34,14 @@ func TestTheProbeDescribesEachService(t *testing.T) {
 			c := lookedAt[name]
 			r, byHand := up(t, name, c.options)
 			give := r.Probing()
-			module, err := probe.Run(t.Context(), probe.Config{
+			result, err := probe.Run(t.Context(), probe.Config{
 				URL: r.URL + give.Stream, Publish: give.Publish, Then: give.Then, Name: name + "-probed", PublishToken: r.PublishToken,
 				Streams: 3, Length: c.length, Pace: 300 * time.Millisecond,
 			})
 			require.NoError(t, err)
-			t.Log(module)
+			t.Log(result.Module)
 			file := filepath.Join(t.TempDir(), "probed.js")
-			require.NoError(t, os.WriteFile(file, []byte(module), 0o600))
+			require.NoError(t, os.WriteFile(file, []byte(result.Module), 0o600))
 			s := description(t, file)
 			for _, field := range []string{"message.seq", "message.run", "message.sentAt", "message.sum", "heartbeat.event", "heartbeat.comment", "resume.gap", "connect.then.event", "connect.then.client", "end.by"} {
 				if name != "mercure" || field != "end.by" { // streams end after 475 s

@@ -29,6 +29,14 @@ var sseStarlette = definition{
 	},
 }
 
+// fastapiRooms is the chat service in python/fastapi_rooms.py. It has no description: tests write one by `soak init`.
+var fastapiRooms = definition{
+	name: "fastapi",
+	set: func(s setup) (command, error) {
+		return python(s, "fastapi", "fastapi_rooms.py", "a queue in memory per stream")
+	},
+}
+
 func python(s setup, name, script, settings string, args ...string) (command, error) {
 	ready, err := built(s, name, "python", "ready") // the last thing that is made
 	if err != nil {

@@ -112,11 +112,12 @@ const patience = 30 * time.Second
 // Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
 // After an error nothing is left.
 func Start(ctx context.Context, name string, o Options) (*Running, error) {
-	i := slices.IndexFunc(definitions, func(d definition) bool { return d.name == name })
+	all := append(slices.Clone(definitions), fastapiRooms)
+	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("start service %q: there are %s", name, strings.Join(Names(), ", "))
 	}
-	d := definitions[i]
+	d := all[i]
 	root, err := findRoot()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the length of the longest line of a help text.
+const helpWidth = 100
+
+// A helpGroup is a part of the flags of a run, with a heading.
+type helpGroup struct {
+	heading string
+	flags   []string
+}
+
+// commonFlags are the flags of a run that --help shows.
+var commonFlags = []helpGroup{
+	{"The service", []string{"backend-url", "service", "topic"}},
+	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect"}},
+	{"The verdict", []string{"require-messages"}},
+	{"During the run", []string{"at", "live"}},
+	{"Results", []string{"out"}},
+}
+
+// allFlags are the flags of a run by topic. The flags of a suite that are in no group are its own.
+var allFlags = []helpGroup{
+	{"The service", []string{"backend-url", "service", "topic", "ca", "insecure", "follow-redirects", "accept-encoding", "http-version",
+		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
+	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect",
+		"connections-per-vu", "prefix", "end-timeout", "script"}},
+	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "max-outage", "back-within", "control", "control-url"}},
+	{"During the run", []string{"at", "at-env", "allow-actions", "live", "progress"}},
+	{"Results", []string{"out", "testid", "config", "github", "junit"}},
+	{"Several machines", []string{"runner", "shards", "start-at", "control-listen"}},
+	{"Kubernetes", []string{"on", "overlay", "backend-via", "kube-context", "start-timeout", "keep"}},
+}
+
+// addRunHelp makes --help of a run show the common flags, and --help-all every flag by topic.
+func addRunHelp(cmd *cobra.Command, example string) {
+	cmd.Example = example
+	all := cmd.Flags().Bool("help-all", false, "show every setting by topic")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *all {
+			return runHelp(cmd, allFlags)
+		}
+		return run(cmd, args)
+	}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // to standard output
+}
+
+// runHelp prints the help of a run with the flags of some groups.
+func runHelp(cmd *cobra.Command, groups []helpGroup) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrapped(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
+	if own := ownFlags(cmd); own.HasFlags() {
+		fmt.Fprintf(&b, "\nThe suite\n%s", own.FlagUsagesWrapped(helpWidth))
+	}
+	for _, g := range groups {
+		shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+		shown.SortFlags = false
+		for _, name := range g.flags {
+			if flag := cmd.Flags().Lookup(name); flag != nil {
+				shown.AddFlag(flag)
+			}
+		}
+		if shown.HasFlags() {
+			fmt.Fprintf(&b, "\n%s\n%s", g.heading, shown.FlagUsagesWrapped(helpWidth))
+		}
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nSuites\n")
+		for _, sub := range cmd.Commands() {
+			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), strings.ReplaceAll(wrapped(sub.Short, helpWidth-14), "\n", "\n"+strings.Repeat(" ", 14)))
+		}
+	}
+	fmt.Fprintf(&b, "\n%s --help-all shows every setting by topic.\n", cmd.CommandPath())
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err //nolint:wrapcheck // of standard output
+}
+
+// ownFlags returns the flags of a suite that are in none of the groups.
+func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		grouped := slices.ContainsFunc(allFlags, func(g helpGroup) bool { return slices.Contains(g.flags, flag.Name) })
+		if !grouped && flag.Name != "help" && flag.Name != "help-all" {
+			own.AddFlag(flag)
+		}
+	})
+	return own
+}
+
+// wrapped breaks the paragraphs of a text into lines of at most width; indented lines stay as they are.
+func wrapped(text string, width int) string {
+	var out []string
+	line := ""
+	end := func() {
+		if line != "" {
+			out = append(out, line)
+		}
+		line = ""
+	}
+	for given := range strings.SplitSeq(text, "\n") {
+		if given == "" || strings.HasPrefix(given, " ") {
+			end()
+			out = append(out, given)
+			continue
+		}
+		for word := range strings.FieldsSeq(given) {
+			if line != "" && len(line)+1+len(word) > width {
+				end()
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+	}
+	end()
+	return strings.Join(out, "\n")
+}
+
+// wrapHelp wraps the help texts of all commands.
+func wrapHelp(cmd *cobra.Command) {
+	cmd.Long = wrapped(cmd.Long, helpWidth)
+	for _, sub := range cmd.Commands() {
+		wrapHelp(sub)
+	}
+}
