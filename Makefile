@@ -152,9 +152,11 @@ live-test: build ## the stack in Docker, every query of the dashboards, a stream
 	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html ./internal/results ./internal/live
 
 .PHONY: bench
-bench: build ## measure memory and CPU per connection, beside the peers' figures
+bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a pattern), and write docs/results/bench.md with limits and peers
 	@$(GO) build -C tools -o ../bin/ ./bench
-	@bin/bench
+	@mkdir -p '$(OUT)'
+	@$(GO) test -C tools -run '^$$' -bench '$(or $(ONLY),.)' -benchtime 1x -count 3 -timeout 4h ./bench | tee '$(OUT)/bench.txt'
+	@bin/bench table docs/results/bench <'$(OUT)/bench.txt'
 
 # Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
 .PHONY: services-bench

@@ -1,176 +1,390 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"math"
+	"errors"
+	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"runtime"
-	"strings"
-	"sync"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/target"
 )
 
-// bench is started at the root of the repository.
-func TestScriptsExist(t *testing.T) {
-	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, requestsScript, described} {
-		require.FileExists(t, "../../"+script)
-	}
+const (
+	bareScript      = "tools/bench/runner.js"
+	soakScript      = "load-tests/sse/connectionTest.js"
+	tlsScript       = "tools/bench/tls.js"
+	handshakeScript = "load-tests/http/handshake.js"
+	requestsScript  = "tools/bench/requests.js"
+	described       = "tools/bench/service.js"
+)
+
+// A contender is one of the clients that a benchmark compares.
+type contender struct {
+	name  string // of its metrics
+	of    service
+	start func(streams int) client
 }
 
-// A rate that failures helped to is none: wrk counts an answer of any status.
-func TestWhatWrkSays(t *testing.T) {
-	rate, err := wrkSaid("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
-	require.NoError(t, err)
-	require.InDelta(t, 62836.25, rate, 0)
-	for _, text := range []string{
-		"  Non-2xx or 3xx responses: 60\nRequests/sec:  62836.25\n", "  Socket errors: connect 0, read 2, write 0, timeout 0\nRequests/sec:  62836.25\n", "unable to connect\n",
-	} {
-		_, err = wrkSaid(text)
-		require.Error(t, err, text)
-	}
+// soak returns a contender that runs a script like the soak's in one virtual user, with a plan that change adapts.
+func (s service) soak(name, script string, change func(*plan.Plan)) contender {
+	return contender{name, s, func(n int) client { return s.run(script, n, n, change) }}
 }
 
-func TestProcesses(t *testing.T) {
-	me := []int{os.Getpid()}
-	for _, of := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
-		require.InDelta(t, 100<<20, sum(me, of), 99<<20, "some MB")
+// compare measures the contenders one after the other, with few streams and with many. It reports memory and CPU of each, and
+// returns the CPU and the result with many streams by name.
+func compare(b *testing.B, streams int, all ...contender) (cpu map[string]float64, many map[string]cost) {
+	cpu, many = map[string]float64{}, map[string]cost{}
+	for _, c := range all {
+		small, large := c.once(size.few, max(size.window/2, 2*time.Second)), c.once(streams, size.window)
+		cpu[c.name], many[c.name] = large.per(1000), large
+		b.ReportMetric((large.rss-small.rss)/float64(streams-size.few)/kb, c.name+"-KB")
+		b.ReportMetric(large.per(1000), c.name+"-s")
 	}
-	before, began := sum(me, cpuOf), time.Now()
-	for sum(me, cpuOf) == before && time.Since(began) < 10*time.Second { // a tick is 10 ms of CPU
-	}
-	require.Greater(t, sum(me, cpuOf), before)
-	require.Error(t, attempt(func() { sum([]int{1 << 30}, rssOf) }))
-	require.Contains(t, children(os.Getppid(), ""), os.Getpid())
+	b.ReportMetric(0, "ns/op")
+	return cpu, many
 }
 
-func TestLowest(t *testing.T) {
-	x, y := lowest([]float64{0, 1, 2, 3, 4, 5, 6}, []float64{5, 4, 6, 9, 7, 8, 1}, 3)
-	require.Equal(t, []float64{1, 4}, x)
-	require.Equal(t, []float64{4, 7}, y)
-}
-
-func TestRawLine(t *testing.T) {
-	var c rawConn
-	noops := 0
-	for _, line := range []string{"HTTP/1.1 200 OK\r\n", "\r\n", "2a\r\n", "id: 1\n", ": sent=12\n", "data: 0\n", "\n", "\r\n", "id: 4\n", "data: 0\n", "data: x\n"} {
-		if c.line([]byte(line)) {
-			noops++
+// once measures one client. What a saturated machine keeps from being accounted for is measured again, twice at most.
+func (c contender) once(streams int, window time.Duration) (result cost) {
+	s := c.of
+	var err error
+	for range 3 {
+		before := s.counts()
+		client := c.start(streams)
+		s.await(streams)
+		time.Sleep(size.settle)
+		result = s.steady(client.pids(), window)
+		if err = s.finish(client, before); err == nil || !errors.Is(err, errUnaccounted) {
+			break
 		}
 	}
-	require.Equal(t, 2, noops)
-	require.EqualValues(t, 2, c.received)
-	require.EqualValues(t, 2, c.missed)
+	require.NoError(s.b, err)
+	return result
 }
 
-// The yardsticks are worth nothing if they miss noops: what comes before and after they are told to end, two in one piece among
-// them.
-func TestEpollClientsCountEveryNoop(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("epoll is Linux's")
+func BenchmarkRunner(b *testing.B) {
+	for b.Loop() {
+		s := backend(b, size.many, time.Second)
+		cpu, many := compare(b, size.many,
+			contender{"extension", s, func(n int) client { return s.run(bareScript, n, n, nil) }},
+			s.soak("soak", soakScript, nil),
+			contender{"raw", s, func(n int) client { return s.bare(n, false) }},
+			contender{"epoll", s, func(n int) client { return s.bare(n, true) }})
+		for name, c := range many {
+			b.ReportMetric(c.rss/mb, name+"-MB")
+		}
+		b.ReportMetric(many["soak"].peak/many["soak"].rss, "soak-ramp/steady")
+		b.ReportMetric(cpu["extension"]/cpu["raw"], "extension/raw")
+		b.ReportMetric(cpu["soak"]/cpu["raw"], "soak/raw")
+		b.ReportMetric(cpu["soak"]/cpu["epoll"], "soak/epoll")
+		p := plan.Default()
+		p.Connections, p.Runners = size.whole, 1
+		whole := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
+		b.ReportMetric(whole.once(size.whole, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
-	for _, o := range []rawOptions{{Epoll: true}, {Ledgers: true}} {
-		countsEveryNoop(t, o)
-	}
-	_, err := holdEpoll(t.Context(), rawOptions{Address: "127.0.0.1:1", Connections: 1})
-	require.ErrorContains(t, err, "connection 0: ")
 }
 
-func countsEveryNoop(t *testing.T, o rawOptions) {
-	const streams = 20
-	ctx, stop := context.WithCancel(t.Context())
+// BenchmarkMessages compares messages of a described service, whose marker, number, time and checksum are in JSON, with noops.
+// Both come once a second on every stream, all at the same instant.
+func BenchmarkMessages(b *testing.B) {
+	for b.Loop() {
+		noops, messages := backend(b, size.many, time.Second), backend(b, size.many, time.Hour)
+		cpu, _ := compare(b, size.many, noops.soak("noop", soakScript, nil), messages.soak("json", soakScript, func(p *plan.Plan) {
+			path, err := filepath.Abs(described)
+			require.NoError(b, err)
+			p.Service, p.Topics, p.PublishRate, p.Marker = path, 1, 1, "bench-12345678"
+		}))
+		b.ReportMetric(cpu["json"]/cpu["noop"], "json/noop")
+	}
+}
+
+func BenchmarkTLS(b *testing.B) {
+	for b.Loop() {
+		plain := backend(b, size.encrypted, time.Second)
+		secure := startBackend(b, target.LocalConfig{
+			Connections: size.encrypted, NoopInterval: time.Second, NoNginx: true, Certificates: target.Certificates(certificates(b)),
+		})
+		cpu, _ := compare(b, size.encrypted, secure.soak("tls", tlsScript, nil), plain.soak("plain", soakScript, nil))
+		b.ReportMetric(cpu["tls"]/cpu["plain"], "tls/plain")
+	}
+}
+
+// http2Service starts a service of noops over HTTP/2, which sends one a second to all streams at once.
+func http2Service(b testing.TB, certs string) service {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	var open sync.WaitGroup
-	open.Add(streams)
-	go func() {
-		for range streams {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
+	require.NoError(b, err)
+	address := listener.Addr().String()
+	require.NoError(b, listener.Close())
+	start(b, "http2-service", http2Options{Listen: address, Certs: certs, Interval: 1, Slots: 1})
+	url := "http://" + address
+	if certs != "" {
+		_, port, _ := net.SplitHostPort(address)
+		url = "https://localhost:" + port
+	}
+	targets, err := target.Remotes([]string{url}, "", target.Certificates(certs))
+	require.NoError(b, err)
+	s := service{Target: targets[0], b: b}
+	if certs != "" {
+		s.env = s.RunnerEnv(target.Certificates(certs))
+		s.env["CONNECT_TO"] = "127.0.0.1"
+	}
+	require.NoError(b, s.Ready(b.Context()))
+	return s
+}
+
+func BenchmarkHTTP2(b *testing.B) {
+	for b.Loop() {
+		open, secure := http2Service(b, ""), http2Service(b, certificates(b))
+		h1, h2 := func(p *plan.Plan) { p.HTTPVersion = "1.1" }, func(p *plan.Plan) { p.HTTPVersion = plan.HTTP2 }
+		cpu, _ := compare(b, size.many, open.soak("h2", soakScript, h2), open.soak("h1", soakScript, h1),
+			secure.soak("h2-tls", tlsScript, h2), secure.soak("h1-tls", tlsScript, h1))
+		b.ReportMetric(cpu["h2"]/cpu["h1"], "h2/h1")
+		b.ReportMetric(cpu["h2-tls"]/cpu["h1-tls"], "h2-tls/h1-tls")
+	}
+}
+
+func BenchmarkHandshake(b *testing.B) {
+	const workers = 16
+	for b.Loop() {
+		certs := certificates(b)
+		s := startBackend(b, target.LocalConfig{Connections: 1, NoopInterval: time.Hour, NoNginx: true, Certificates: target.Certificates(certs)})
+		k6 := 0.0
+		for _, m := range s.script(handshakeScript, plan.Plan{Suite: "handshake"}, map[string]string{
+			"CONNECTIONS": strconv.Itoa(size.handshakes), "WORKERS": strconv.Itoa(workers), "K6_SUMMARY_MODE": "disabled", "K6_NO_THRESHOLDS": "true",
+		}, 5*time.Minute).Metrics {
+			if m.Name == shard.RequestDuration && m.Tags[shard.TagCode] == shard.CodeOK && m.Count == int64(size.handshakes) {
+				k6 = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
 			}
-			go func() {
-				defer conn.Close()
-				req, err := http.ReadRequest(bufio.NewReader(conn))
-				if err != nil || !strings.HasPrefix(req.FormValue("id"), "d-") {
-					return
-				}
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nid: 1\ndata: 0\n\nid: 2\ndata: 0\n\n")
-				open.Done()
-				_, _ = io.Copy(io.Discard, conn)
-				_, _ = io.WriteString(conn, "id: 3\ndata: 0\n\n")
-			}()
 		}
-	}()
-	go func() { open.Wait(); stop() }()
-	o.Address, o.Connections, o.Prefix = listener.Addr().String(), streams, "d-"
-	result, err := holdEpoll(ctx, o)
-	require.NoError(t, err)
-	require.EqualValues(t, 3*streams, result.Received)
-	require.Zero(t, result.Missed)
-}
-
-// bench measures merges of runs that pass.
-func TestTheRunToMergePasses(t *testing.T) {
-	t.Parallel()
-	p := plan.Default()
-	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
-	p.ConnectionsPerVU = p.Density()
-	d := results.Dir(t.TempDir())
-	require.NoError(t, writeRun(t.Context(), d, p))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-}
-
-func TestSpreads(t *testing.T) {
-	ms := int64(time.Millisecond)
-	round := func(at ...int64) (out []arrival) {
-		for _, a := range at {
-			out = append(out, arrival{kernel: a * ms, reader: (a + 1) * ms})
-		}
-		return out
-	}
-	conns := []rawConn{{arrivals: round(10_000, 11_000, 12_000)}, {arrivals: round(11_030, 12_010)}}
-	kernel, reader := spreads(conns)
-	require.InDeltaSlice(t, []float64{0.030, 0.010}, kernel, 1e-9, "the first round did not reach both")
-	require.InDeltaSlice(t, []float64{0.030, 0.010}, reader, 1e-9)
-}
-
-func TestJudge(t *testing.T) {
-	for _, c := range []struct {
-		metric Metric
-		quick  bool
-		want   Verdict
-	}{
-		{metric("", "KB", 3), false, None},
-		{metric("", "KB", 3).limited(3), false, Pass},
-		{metric("", "KB", 3.1).limited(3), false, Over},
-		{metric("", "KB", 3.1).limited(3), true, None},
-		{metric("", "KB", math.NaN()).limited(3), false, Over},
-		{Metric{Value: 1, Low: -1, High: 3, Interval: true, Limit: 2}, false, Undecided},
-		{Metric{Value: 1, Low: -1, High: 2, Interval: true, Limit: 2}, false, Pass},
-		{Metric{Value: 4, Low: 3, High: 5, Interval: true, Limit: 2}, false, Over},
-	} {
-		c.metric.judge(c.quick)
-		require.Equal(t, c.want, c.metric.Verdict, "%+v", c.metric)
+		require.Positive(b, k6, "not all handshakes succeeded")
+		_, port, err := net.SplitHostPort(s.address())
+		require.NoError(b, err)
+		p, output := start(b, "handshakes", handshakeOptions{
+			Address: s.env["CONNECT_TO"] + ":" + port, Certs: certs, Connections: size.handshakes, Workers: workers,
+		})
+		loop := float64(size.handshakes) / finished[float64](b, p, output, 5*time.Minute)
+		b.ReportMetric(k6, "k6-handshakes/s")
+		b.ReportMetric(loop, "go-handshakes/s")
+		b.ReportMetric(loop/k6, "go/k6")
+		b.ReportMetric(0, "ns/op")
 	}
 }
 
-func TestShort(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", .00123456: "0.00123", 1.234: "1.23", 12.34: "12.3", 999.6: "1000", -123.4: "-123", 4567: "4567"} {
-		require.Equal(t, want, short(v))
+// BenchmarkRequests compares the closed loop of k6/x/requests with wrk, if that is installed.
+func BenchmarkRequests(b *testing.B) {
+	const atATime = 50
+	for b.Loop() {
+		s := backend(b, 1, time.Hour)
+		rate := 0.0
+		report := s.script(requestsScript, plan.Plan{Suite: "throughput"}, map[string]string{
+			"CONCURRENCY": strconv.Itoa(atATime), "WINDOW": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64),
+		}, size.window+time.Minute)
+		for _, m := range report.Metrics {
+			if m.Name == shard.RequestDuration {
+				require.Equal(b, shard.CodeOK, m.Tags[shard.TagCode], "requests failed")
+				rate = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
+				b.ReportMetric(report.Runner.CPUSeconds*1e6/float64(m.Count), "k6-µs")
+			}
+		}
+		b.ReportMetric(rate, "k6-responses/s")
+		b.ReportMetric(0, "ns/op")
+		if wrk, err := exec.LookPath("wrk"); err != nil {
+			b.Log("wrk is not installed (Debian: apt install wrk): nothing to compare with")
+		} else {
+			url := s.URL + "/default/services/calculator/math.multiply?a=9&b=22"
+			out, err := exec.CommandContext(b.Context(), wrk, "-t1", fmt.Sprintf("-c%d", atATime), fmt.Sprintf("-d%ds", int(size.window.Seconds())), url).Output()
+			require.NoError(b, err)
+			other, err := wrkRateIn(string(out))
+			require.NoError(b, err)
+			b.ReportMetric(other/rate, "wrk/k6")
+		}
+	}
+}
+
+var (
+	wrkRate   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
+	wrkFailed = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
+)
+
+// wrkRateIn returns the rate in the output of wrk. A rate that contains failures is an error: wrk counts a response of any status.
+func wrkRateIn(text string) (rate float64, err error) {
+	if failed := wrkFailed.FindStringSubmatch(text); failed != nil {
+		return 0, errors.New("requests of wrk failed: " + failed[1])
+	}
+	found := wrkRate.FindStringSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("read the output of wrk: no rate in %q", text)
+	}
+	return strconv.ParseFloat(found[1], 64)
+}
+
+func BenchmarkBackend(b *testing.B) {
+	for b.Loop() {
+		b.ReportMetric(0, "ns/op")
+		own := func() []int { return children(b, os.Getpid(), "backend") }
+		hold := func(n int, interval, settle time.Duration) (s service, empty float64) {
+			s = backend(b, n, interval)
+			time.Sleep(2 * time.Second)
+			empty = resting(b, own(), rssOf)
+			s.bare(n, false)
+			s.await(n)
+			time.Sleep(settle)
+			return s, empty
+		}
+		s, empty := hold(size.idle, time.Hour, size.idleSettle)
+		b.ReportMetric((resting(b, own(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
+		b.ReportMetric(empty/mb, "empty-MB")
+		s.Local.Stop(context.Background())
+
+		s, _ = hold(size.busy, time.Second, size.settle)
+		b.ReportMetric(s.steady(own(), size.window).per(1e6), "million-s")
+		s.Local.Stop(context.Background())
+
+		s, _ = hold(size.broadcast, time.Second, 2*time.Second)
+		c := s.steady(own(), size.window)
+		rounds := c.to.rounds.GetSampleCount() - c.from.rounds.GetSampleCount()
+		b.ReportMetric((c.to.rounds.GetSampleSum()-c.from.rounds.GetSampleSum())/float64(rounds)*1000, "broadcast-ms")
+		s.Local.Stop(context.Background())
+	}
+}
+
+// BenchmarkChurn opens and ends streams as fast as possible next to many that are open.
+func BenchmarkChurn(b *testing.B) {
+	const (
+		room = 800    // streams in addition to those that are open
+		most = 20_000 // in a window, for the client's ports
+	)
+	// Without it the backend accepts three quarters of its descriptors.
+	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+room))
+	for b.Loop() {
+		s := backend(b, size.busy+room, 15*time.Second)
+		held := s.bare(size.busy, false)
+		s.await(size.busy)
+		time.Sleep(size.settle)
+		for _, by := range []string{"reset", "delete"} {
+			_, prefix := folder(b)
+			before := sum(b, children(b, os.Getpid(), "backend"), cpuOf)
+			p, output := start(b, "churn", churnOptions{
+				Address: s.address(), Prefix: prefix, Token: s.Token, Delete: by == "delete", For: size.window, Most: most,
+			})
+			r := finished[churnResult](b, p, output, size.window+time.Minute)
+			over := time.Now()
+			s.await(size.busy) // the backend may be behind
+			streams, seconds := float64(len(r.Connect)), r.Seconds+time.Since(over).Seconds()
+			require.Empty(b, r.Errors)
+			b.ReportMetric(streams/seconds, by+"s/s")
+			b.ReportMetric((sum(b, children(b, os.Getpid(), "backend"), cpuOf)-before)/streams*1e6, by+"-µs")
+			b.ReportMetric(quantile(r.Connect, .99), by+"-connect-p99-ms")
+			if by == "delete" {
+				b.ReportMetric(quantile(r.End, .99), "delete-p99-ms")
+			}
+		}
+		_, missed := held.end()
+		require.Zero(b, missed, "the open streams missed noops")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkNginx holds streams through the nginx of a soak.
+func BenchmarkNginx(b *testing.B) {
+	const interval = 2 * time.Second
+	for b.Loop() {
+		s := startBackend(b, target.LocalConfig{Connections: size.nginx, NoopInterval: interval})
+		master := s.Local.NginxPID()
+		if master == 0 {
+			b.Skip("nginx is not installed")
+		}
+		time.Sleep(time.Second)
+		pids := append([]int{master}, children(b, master, "")...)
+		rss, pss := resting(b, pids, rssOf), resting(b, pids, pssOf)
+		c := s.bare(size.nginx, false)
+		s.await(size.nginx)
+		time.Sleep(max(size.settle, 3*interval))
+		b.ReportMetric((resting(b, pids, pssOf)-pss)/float64(size.nginx)/kb, "pss-KB")
+		b.ReportMetric((resting(b, pids, rssOf)-rss)/float64(size.nginx)/kb, "rss-KB")
+		b.ReportMetric(0, "ns/op")
+		_, missed := c.end()
+		require.Zero(b, missed, "noops missed behind nginx")
+	}
+}
+
+var grown bool // once is enough: it takes -growth twice
+
+// BenchmarkGrowth watches the memory of a runner that only holds streams: no collection is forced.
+func BenchmarkGrowth(b *testing.B) {
+	if *growth == 0 || grown {
+		b.Skip("-growth=0, or measured already")
+	}
+	grown = true
+	for b.Loop() {
+		s := backend(b, size.whole, time.Second)
+		before, perVU := s.counts(), 50 // as `make soak` plans
+		c := s.run(soakScript, size.whole, perVU, nil)
+		s.await(size.whole)
+		// The heap has to reach its size, and rarely used code to be loaded, before a slope means anything.
+		time.Sleep(min(*growth, 10*time.Minute))
+		var hours, used []float64
+		for began := time.Now(); time.Since(began) < *growth; time.Sleep(2 * time.Second) {
+			hours, used = append(hours, time.Since(began).Hours()), append(used, sum(b, c.pids(), rssOf)/mb)
+		}
+		s.quiet()
+		require.NoError(b, s.finish(c, before))
+		line, ok := resources.SlopeOf(lowest(hours, used, min(2*time.Minute, *growth/12).Hours()))
+		require.True(b, ok, "too few points for a slope")
+		b.Logf("the slope is %.3g MB/h, with 95 %% confidence between %.3g and %.3g", line.PerUnit, line.Low, line.High)
+		b.ReportMetric(line.PerUnit, "RSS-MB/h")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// lowest thins a series with ascending x to the lowest point of each stretch of width: between two garbage collections memory only
+// rises. It omits the last stretch, which may be shorter.
+func lowest(x, y []float64, width float64) (tx, ty []float64) {
+	from, least := 0, 0
+	for i := range x {
+		if x[i] >= x[from]+width {
+			tx, ty = append(tx, x[least]), append(ty, y[least])
+			from, least = i, i
+		}
+		if y[i] < y[least] {
+			least = i
+		}
+	}
+	return tx, ty
+}
+
+// BenchmarkMerge makes the files of a large run of an hour and has `soak merge` judge it.
+func BenchmarkMerge(b *testing.B) {
+	for b.Loop() {
+		dir := b.TempDir()
+		p := plan.Default()
+		p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", size.shards
+		p.Connections = p.Runners * size.ledgers
+		p.ConnectionsPerVU = p.Density()
+		require.NoError(b, writeRun(b.Context(), results.Dir(dir), p))
+		cmd := exec.CommandContext(b.Context(), "bin/soak", "merge", dir)
+		began := time.Now()
+		text, err := cmd.CombinedOutput()
+		require.NoError(b, err, string(text))
+		usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		require.True(b, ok)
+		b.ReportMetric(time.Since(began).Seconds(), "wall-s")
+		b.ReportMetric((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "cpu-s")
+		b.ReportMetric(float64(usage.Maxrss)/1024, "RSS-MB") // Maxrss is in KiB
+		b.ReportMetric(0, "ns/op")
 	}
 }

@@ -7,9 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -18,47 +16,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
-
-const (
-	limitMergeSeconds = 15
-	limitMergeMB      = 700
-)
-
-// measureMerge makes the files of a large run of an hour and has `soak merge` judge it.
-func (b *bench) measureMerge() []Metric {
-	dir := b.folder("merge")
-	p := plan.Default()
-	p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", b.shards
-	p.Connections = p.Runners * b.ledgers
-	p.ConnectionsPerVU = p.Density()
-	began := time.Now()
-	check(writeRun(b.ctx, results.Dir(dir), p))
-	b.say("the files took %v", time.Since(began).Round(time.Second))
-	var wall, cpu, rss []float64
-	for range b.rounds {
-		cmd := exec.CommandContext(b.ctx, "bin/soak", "merge", dir)
-		began = time.Now()
-		text, err := cmd.CombinedOutput()
-		if err != nil {
-			check(fmt.Errorf("soak merge: %w\n%s", err, text))
-		}
-		usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-		if !ok {
-			check(errors.New("soak merge: the system does not say what it took"))
-		}
-		wall = append(wall, time.Since(began).Seconds())
-		cpu = append(cpu, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
-		rss = append(rss, float64(usage.Maxrss)/1024) // Maxrss is in KiB
-		b.say("a merge took %.1f s, %.1f s of CPU and %.0f MB", wall[len(wall)-1], cpu[len(cpu)-1], rss[len(rss)-1])
-	}
-	return []Metric{
-		metric("merge, wall time", "s", wall...).limited(limitMergeSeconds).means(
-			"`soak merge` of %d shards of an hour with %d ledgers each and the backend's ledger of %d ids, all reports included; the verdict is pass; median of %d",
-			p.Runners, b.ledgers, p.Connections, b.rounds),
-		metric("merge, CPU", "s", cpu...).means("user and system time of the same"),
-		metric("merge, largest RSS", "MB", rss...).limited(limitMergeMB).means("of the same"),
-	}
-}
 
 // writeRun writes what a run leaves in its folder, as it is after an hour without a fault.
 func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {

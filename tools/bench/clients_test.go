@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestScriptsExist(t *testing.T) {
+	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, requestsScript, described} {
+		require.FileExists(t, script)
+	}
+}
+
+func TestWrkRateWithoutFailures(t *testing.T) {
+	rate, err := wrkRateIn("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
+	require.NoError(t, err)
+	require.InDelta(t, 62836.25, rate, 0)
+	for _, text := range []string{
+		"  Non-2xx or 3xx responses: 60\nRequests/sec:  62836.25\n", "  Socket errors: connect 0, read 2, write 0, timeout 0\nRequests/sec:  62836.25\n", "unable to connect\n",
+	} {
+		_, err = wrkRateIn(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	me := []int{os.Getpid()}
+	for _, of := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
+		require.InDelta(t, 100<<20, sum(t, me, of), 99<<20, "some MB")
+	}
+	before, began := sum(t, me, cpuOf), time.Now()
+	for sum(t, me, cpuOf) == before && time.Since(began) < 10*time.Second { // a tick is 10 ms of CPU
+	}
+	require.Greater(t, sum(t, me, cpuOf), before)
+	require.Contains(t, children(t, os.Getppid(), ""), os.Getpid())
+}
+
+func TestLowest(t *testing.T) {
+	x, y := lowest([]float64{0, 1, 2, 3, 4, 5, 6}, []float64{5, 4, 6, 9, 7, 8, 1}, 3)
+	require.Equal(t, []float64{1, 4}, x)
+	require.Equal(t, []float64{4, 7}, y)
+}
+
+// What a benchmark prints becomes figures. Others keep those of an earlier run, and a figure over its limit is an error.
+func TestTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bench")
+	output := "goos: linux\nBenchmarkMerge-2  1  9000000 ns/op  431 RSS-MB  14.4 wall-s\nBenchmarkMerge-2  1  440 RSS-MB  14.8 wall-s\n" +
+		"BenchmarkMerge-2  1  435 RSS-MB  14.6 wall-s\nPASS\n"
+	require.NoError(t, writeTable(strings.NewReader(output), path))
+	text, err := os.ReadFile(path + ".md")
+	require.NoError(t, err)
+	require.Regexp(t, `\| merge, wall time +\| 14.6 \(14.4…14.8\) s \| 15.0 +\| PASS \|`, string(text))
+	err = writeTable(strings.NewReader("BenchmarkRunner 1 1.7 soak/epoll 2.9 soak-KB\nFAIL\n"), path)
+	require.ErrorContains(t, err, "a benchmark failed")
+	require.ErrorContains(t, err, "runner, soak script, CPU against epoll client is 1.70 ×, over the limit of 1.60")
+	text, err = os.ReadFile(path + ".md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "14.6 (14.4…14.8) s")
+	require.Error(t, writeTable(strings.NewReader("PASS\n"), path), "no figure")
+}
+
+func TestShort(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", .00123456: "0.00123", 1.234: "1.23", 12.34: "12.3", 999.6: "1000", -123.4: "-123", 4567: "4567"} {
+		require.Equal(t, want, short(v))
+	}
+}
+
+func TestReaderCountsLines(t *testing.T) {
+	var c reader
+	for _, line := range []string{"HTTP/1.1 200 OK\r\n", "\r\n", "2a\r\n", "id: 1\n", ": sent=12\n", "data: 0\n", "\n", "\r\n", "id: 4\n", "data: 0\n", "data: x\n"} {
+		c.line([]byte(line))
+	}
+	require.EqualValues(t, 2, c.received)
+	require.EqualValues(t, 2, c.missed)
+}
+
+// Streams end with noops that the service sends when the client has said goodbye: these count, too.
+func TestHoldCountsEveryNoop(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("epoll is Linux's")
+	}
+	const streams = 20
+	for _, epoll := range []bool{false, true} {
+		ctx, stop := context.WithCancel(t.Context())
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer listener.Close()
+		var open sync.WaitGroup
+		open.Add(streams)
+		go func() {
+			for range streams {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer conn.Close()
+					req, err := http.ReadRequest(bufio.NewReader(conn))
+					if err != nil || !strings.HasPrefix(req.FormValue("id"), "d-") {
+						return
+					}
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nid: 1\ndata: 0\n\nid: 2\ndata: 0\n\n")
+					open.Done()
+					_, _ = io.Copy(io.Discard, conn)
+					_, _ = io.WriteString(conn, "id: 3\ndata: 0\n\n")
+				}()
+			}
+		}()
+		go func() { open.Wait(); stop() }()
+		result, err := hold(ctx, holdOptions{Address: listener.Addr().String(), Streams: streams, Prefix: "d-", Epoll: epoll})
+		require.NoError(t, err)
+		require.EqualValues(t, 3*streams, result.Received)
+		require.Zero(t, result.Missed)
+		require.Empty(t, result.Errors)
+	}
+	_, err := hold(t.Context(), holdOptions{Address: "127.0.0.1:1", Streams: 1, Epoll: true})
+	require.ErrorContains(t, err, "connection 0: ")
+}
+
+// BenchmarkMerge measures merges of runs that pass.
+func TestTheRunToMergePasses(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
+	p.ConnectionsPerVU = p.Density()
+	d := results.Dir(t.TempDir())
+	require.NoError(t, writeRun(t.Context(), d, p))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+}
+
+// endless is a service whose streams are ended by a DELETE, or by their clients.
+type endless struct {
+	streams       sync.Map // of channels, by id
+	open, deletes atomic.Int64
+}
+
+func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("id")
+	if r.Method == http.MethodDelete {
+		over, there := e.streams.LoadAndDelete(id)
+		if !there || r.Header.Get("Authorization") != "Bearer t" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		e.deletes.Add(1)
+		close(over.(chan struct{}))
+		return
+	}
+	over := make(chan struct{})
+	e.streams.Store(id, over)
+	e.open.Add(1)
+	defer e.open.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.(http.Flusher).Flush()
+	select {
+	case <-over:
+	case <-r.Context().Done():
+	}
+}
+
+// Each stream that is counted was open, and has ended; ids are never used twice.
+func TestTheChurnClientOpensAndEndsStreams(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
+	}
+	t.Parallel()
+	for _, ask := range []bool{false, true} {
+		service := &endless{}
+		server := httptest.NewServer(service)
+		r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Prefix: "d-", Token: "t", Delete: ask, For: time.Minute, Most: 500})
+		require.NoError(t, err)
+		require.Empty(t, r.Errors)
+		require.Len(t, r.Connect, 500)
+		require.Eventually(t, func() bool { return service.open.Load() == 0 }, 10*time.Second, time.Millisecond)
+		require.EqualValues(t, service.deletes.Load(), len(r.End))
+		if ask {
+			require.Len(t, r.End, 500)
+		}
+		server.Close()
+	}
+}
+
+// What is refused is no result, and is not asked for again and again.
+func TestTheChurnClientTellsWhatWasRefused(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
+	}
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer server.Close()
+	r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), For: time.Minute, Most: 10_000})
+	require.NoError(t, err)
+	require.Empty(t, r.Connect)
+	require.Equal(t, map[string]int{"GET answered 503 Service Unavailable": 10 * churnAtATime}, r.Errors)
+
+	server = httptest.NewServer(&endless{})
+	defer server.Close()
+	r, err = churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Token: "wrong", Delete: true, For: time.Minute, Most: 10_000})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"DELETE answered 404 Not Found": 10 * churnAtATime}, r.Errors)
+}

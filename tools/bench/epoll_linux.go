@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	eventsPerWait = 256
+	epollBuffer   = 32 << 10
+)
+
+// holdEpoll holds all streams in one loop over their descriptors, the least that can do so. It counts noops by their bytes
+// alone: the backend writes each in one piece, so no noop is divided between two reads.
+func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
+	fds, err := o.connectAll(ctx)
+	if err != nil {
+		return r, err
+	}
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return r, err
+	}
+	for _, fd := range fds {
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+			return r, err
+		}
+	}
+	// Half-closed, as by the goroutine client: then each stream ends, and with the last of them the loop.
+	go func() {
+		<-ctx.Done()
+		for _, fd := range fds {
+			_ = unix.Shutdown(fd, unix.SHUT_WR)
+		}
+	}()
+	r.Received, err = readAll(ctx, epoll, len(fds))
+	return r, err
+}
+
+// connectAll opens the connections one after the other, which on loopback takes a moment.
+func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
+	address, err := net.ResolveTCPAddr("tcp4", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	to := &unix.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())}
+	for i := 0; i < o.Streams && ctx.Err() == nil; i++ {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, to)
+		}
+		if err == nil {
+			_, err = unix.Write(fd, o.request(i))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("connection %d: %w", i, err)
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+// readAll reads until all streams have ended, and returns the number of noops.
+func readAll(ctx context.Context, epoll, open int) (received uint64, err error) {
+	events := make([]unix.EpollEvent, eventsPerWait)
+	buf := make([]byte, epollBuffer)
+	for open > 0 {
+		n, err := unix.EpollWait(epoll, events, int(goodbye/time.Millisecond))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return 0, err
+		}
+		if n == 0 && ctx.Err() != nil {
+			return 0, fmt.Errorf("%d streams did not end", open)
+		}
+		for _, e := range events[:max(n, 0)] {
+			got, err := unix.Read(int(e.Fd), buf)
+			if err != nil || got == 0 {
+				open--
+				_ = unix.Close(int(e.Fd))
+				continue
+			}
+			received += uint64(bytes.Count(buf[:got], noop))
+		}
+	}
+	return received, nil
+}

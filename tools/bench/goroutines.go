@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	rawBuffer    = 512             // bytes that each stream of the goroutine client reads into
+	goodbye      = 5 * time.Second // for the service to close a stream that the client has ended
+	dialsAtATime = 100             // so that the accept queue does not limit them
+)
+
+// holdOptions are the options of a client that holds streams.
+type holdOptions struct {
+	Address string // host:port of the service
+	Streams int
+	Prefix  string // of the client ids
+	Epoll   bool   // by one epoll loop, which only counts; otherwise by a goroutine for each stream
+}
+
+// A holdResult is what such a client prints when it ends.
+type holdResult struct {
+	Received uint64
+	Missed   uint64         // numbers skipped
+	Errors   map[string]int // of streams that could not be opened
+}
+
+// request returns the request for the nth stream.
+func (o holdOptions) request(n int) []byte {
+	return fmt.Appendf(nil, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, n, o.Address)
+}
+
+// hold opens all streams and reads them until ctx ends.
+func hold(ctx context.Context, o holdOptions) (holdResult, error) {
+	if o.Epoll {
+		return holdEpoll(ctx, o)
+	}
+	conns := make([]reader, o.Streams)
+	dialer := net.Dialer{Timeout: 20 * time.Second}
+	var dials errgroup.Group
+	dials.SetLimit(dialsAtATime)
+	var readers sync.WaitGroup
+	for i := range conns {
+		dials.Go(func() error {
+			c := &conns[i]
+			if c.conn, c.err = dialer.DialContext(ctx, "tcp", o.Address); c.err != nil {
+				return c.err
+			}
+			_, c.err = c.conn.Write(o.request(i))
+			readers.Go(c.read) // on a new stack: that of the dial has grown and would count
+			return nil
+		})
+	}
+	<-ctx.Done()
+	_ = dials.Wait()
+	// Half-closed, so that the client reads what the service has written before it closes the stream.
+	for i := range conns {
+		if half, ok := conns[i].conn.(*net.TCPConn); ok {
+			_ = half.CloseWrite()
+			_ = half.SetReadDeadline(time.Now().Add(goodbye))
+		}
+	}
+	readers.Wait()
+	sum := holdResult{Errors: map[string]int{}}
+	for i := range conns {
+		c := &conns[i]
+		sum.Received += c.received
+		sum.Missed += c.missed
+		if c.err != nil {
+			sum.Errors[c.err.Error()]++
+		}
+	}
+	return sum, nil
+}
+
+// A reader is one stream of the goroutine client.
+type reader struct {
+	conn                   net.Conn
+	received, missed, last uint64
+	err                    error
+}
+
+// read reads the stream to its end.
+func (c *reader) read() {
+	defer c.conn.Close()
+	lines := bufio.NewReaderSize(c.conn, rawBuffer)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if err != nil {
+			return
+		}
+		c.line(line)
+	}
+}
+
+var (
+	idField = []byte("id: ")
+	noop    = []byte("data: 0\n")
+)
+
+// line counts one line of the stream. Sizes of chunks and headers are lines without meaning.
+func (c *reader) line(line []byte) {
+	if id, ok := bytes.CutPrefix(line, idField); ok {
+		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
+		if n > c.last+1 {
+			c.missed += n - c.last - 1
+		}
+		c.last = n
+	} else if bytes.Equal(line, noop) {
+		c.received++
+	}
+}
+
+// churnAtATime is how many streams the churn client opens and ends at a time.
+const churnAtATime = 50
+
+// churnOptions are the options of a client that opens and ends streams as fast as it can.
+type churnOptions struct {
+	Address string        // host:port of the service
+	Prefix  string        // of the client ids
+	Token   string        // for DELETE
+	Delete  bool          // requests the end of each stream and reads it to its end; otherwise resets it after the headers
+	For     time.Duration // opens no stream after that,
+	Most    int64         // or after that number
+}
+
+// A churnResult is what the churn client prints when it ends.
+type churnResult struct {
+	Seconds      float64   // from the first stream to the end of the last
+	Connect, End []float64 // milliseconds to the headers of each stream, and of each DELETE
+	Errors       map[string]int
+}
+
+func churn(ctx context.Context, o churnOptions) (churnResult, error) {
+	limited, stop := context.WithTimeout(ctx, o.For)
+	defer stop()
+	sum, begun := churnResult{Errors: map[string]int{}}, time.Now()
+	var made atomic.Int64
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	for n := range churnAtATime {
+		workers.Go(func() {
+			streams, requests := resettingClient(n, true), resettingClient(n, false)
+			for i, failed := 0, 0; failed < 10 && limited.Err() == nil && made.Add(1) <= o.Most; i++ {
+				connect, end, err := o.once(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
+				mu.Lock()
+				if err != nil {
+					failed++
+					sum.Errors[err.Error()]++
+				} else {
+					sum.Connect, sum.End = append(sum.Connect, connect), append(sum.End, end...)
+				}
+				mu.Unlock()
+			}
+			requests.CloseIdleConnections()
+		})
+	}
+	workers.Wait()
+	sum.Seconds = time.Since(begun).Seconds()
+	return sum, nil
+}
+
+// once opens a stream and ends it.
+func (o churnOptions) once(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel() // which resets the stream
+	begun := time.Now()
+	resp, err := do(ctx, streams, http.MethodGet, "http://"+o.Address+"/event/connect?id="+id, "")
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	connect = milliseconds(begun)
+	if !o.Delete {
+		cancel()
+		return connect, nil, nil
+	}
+	begun = time.Now()
+	ended, err := do(ctx, requests, http.MethodDelete, "http://"+o.Address+"/event/forcedisconnect?id="+id, o.Token)
+	if err != nil {
+		return 0, nil, err
+	}
+	_, err = io.Copy(io.Discard, ended.Body)
+	end = append(end, milliseconds(begun))
+	_, rest := io.Copy(io.Discard, resp.Body)
+	return connect, end, errors.Join(err, ended.Body.Close(), rest)
+}
+
+func milliseconds(begun time.Time) float64 { return float64(time.Since(begun)) / 1e6 }
+
+// do returns the response to a request if its status is 200.
+func do(ctx context.Context, client *http.Client, method, url, token string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(req)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.Join(errors.New(method+" answered "+resp.Status), resp.Body.Close())
+	}
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) { // without addresses, so that equal errors are counted together
+			err = errors.New(op.Op + ": " + op.Err.Error())
+		}
+		return nil, err
+	}
+	return resp, nil
+}
+
+// resettingClient returns a client that connects from a hundred addresses of its own in turn and closes by RST. A closed
+// connection would keep its port for a minute, and its entry in a connection tracking table for two; both would run out.
+func resettingClient(worker int, fresh bool) *http.Client {
+	const addresses = 100
+	dials := 0
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: fresh, DisableCompression: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials++
+			dialer := net.Dialer{Timeout: goodbye, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+dials%addresses), byte(1+worker))}}
+			conn, err := dialer.DialContext(ctx, network, address)
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0)
+			}
+			return conn, err
+		},
+	}}
+}
+
+// handshakeOptions are the options of the loop that k6/x/handshake is compared with.
+type handshakeOptions struct {
+	Address     string // host:port of the service
+	Certs       string // folder as infra/compose/certs makes it
+	Connections int
+	Workers     int
+}
+
+// handshakes makes requests with a client's certificate, each on a new connection, and returns the seconds that they took.
+func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
+	conf, err := clientTLS(o.Certs)
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	var made atomic.Int64
+	workers, ctx := errgroup.WithContext(ctx)
+	for n := range o.Workers {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+n%32))}} // as virtual users of k6
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: conf, DialContext: dialer.DialContext}}
+		workers.Go(func() error {
+			for made.Add(1) <= int64(o.Connections) {
+				resp, err := do(ctx, client, http.MethodGet, "https://"+o.Address+"/healthz", "")
+				if err != nil {
+					return err
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					return err
+				}
+				_ = resp.Body.Close()
+			}
+			return nil
+		})
+	}
+	err = workers.Wait()
+	return time.Since(begun).Seconds(), err
+}
+
+func clientTLS(certs string) (*tls.Config, error) {
+	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	client := filepath.Join(certs, "clients", "client-1")
+	pair, err := tls.LoadX509KeyPair(client+".pem", client+"-key.pem")
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("read %s: no certificate in ca.pem", certs)
+	}
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "localhost", MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}, nil
+}

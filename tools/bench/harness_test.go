@@ -1,0 +1,402 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/require"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/target"
+)
+
+const (
+	kb = 1024.0
+	mb = 1024 * kb
+)
+
+// sizes are how many connections each benchmark holds, and for how long.
+type sizes struct {
+	few, many, encrypted  int // runner: its memory per stream is the difference of few and many
+	handshakes            int
+	idle, busy, broadcast int // backend
+	nginx, whole          int
+	shards, ledgers       int // merge: ledgers in each shard
+	settle, idleSettle    time.Duration
+	window                time.Duration
+}
+
+var size = sizes{
+	few: 500, many: 5000, encrypted: 3000, handshakes: 10_000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, whole: 1200,
+	shards: 1000, ledgers: 1000, settle: 8 * time.Second, idleSettle: 10 * time.Second, window: 20 * time.Second,
+}
+
+var growth = flag.Duration("growth", 10*time.Minute, "how long to watch the memory of a runner that has settled for as long, 10m at most; 0: not")
+
+// TestMain runs everything at the root of the repository. -short is for small sizes, whose figures mean nothing.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		size = sizes{
+			few: 200, many: 1000, encrypted: 600, handshakes: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, whole: 200,
+			shards: 10, ledgers: 100, settle: time.Second, idleSettle: time.Second, window: 3 * time.Second,
+		}
+		*growth = 0
+	}
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// folders numbers the folders of processes, and the ids of their clients.
+var folders int
+
+// folder returns a new folder for the files of one process. Its name is the prefix of the ids of a client.
+func folder(b testing.TB) (path, prefix string) {
+	folders++
+	prefix = fmt.Sprintf("bench-%d-", folders)
+	path = filepath.Join(b.TempDir(), prefix)
+	require.NoError(b, os.MkdirAll(path, 0o755))
+	return path, prefix
+}
+
+// start runs a program of bin/bench with these options. Its output goes to the returned file.
+func start(b testing.TB, program string, options any) (p *process.Process, output string) {
+	dir, _ := folder(b)
+	output = filepath.Join(dir, "out.json")
+	text, err := json.Marshal(options)
+	require.NoError(b, err)
+	p, err = process.Start(process.Spec{
+		Name: program, Path: "bin/bench", Args: []string{program, string(text)}, Env: os.Environ(), Log: output, Orphan: syscall.SIGKILL,
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() { p.Stop(context.Background(), syscall.SIGKILL, time.Second) })
+	return p, output
+}
+
+// finished waits for a program and reads its result.
+func finished[R any](b testing.TB, p *process.Process, output string, limit time.Duration) (result R) {
+	select {
+	case <-p.Done():
+	case <-time.After(limit):
+		require.FailNow(b, "a client did not end in time")
+	}
+	text, err := os.ReadFile(output)
+	require.NoError(b, err)
+	require.NoError(b, json.Unmarshal(text, &result), string(text))
+	return result
+}
+
+// certificates makes an authority, a certificate for the service and some for clients.
+func certificates(b testing.TB) string {
+	dir := b.TempDir()
+	require.NoError(b, exec.Command("infra/compose/certs", dir).Run())
+	return dir
+}
+
+// A service is the backend that is measured, or measured against.
+type service struct {
+	*target.Target
+	b   testing.TB
+	env map[string]string // that runners need to connect
+}
+
+func backend(b testing.TB, connections int, interval time.Duration) service {
+	return startBackend(b, target.LocalConfig{Connections: connections, NoopInterval: interval, NoNginx: true})
+}
+
+func startBackend(b testing.TB, c target.LocalConfig) service {
+	c.Backend, c.LogDir = "bin/backend", b.TempDir()
+	t, err := target.StartLocal(b.Context(), c)
+	require.NoError(b, err)
+	b.Cleanup(func() { t.Local.Stop(context.Background()) })
+	s := service{Target: t, b: b}
+	if c.Certificates != "" {
+		s.env = t.RunnerEnv(c.Certificates)
+	}
+	return s
+}
+
+// address returns host:port.
+func (s service) address() string {
+	u, err := url.Parse(s.URL)
+	require.NoError(s.b, err)
+	return u.Host
+}
+
+// counts are the values of the service's metrics page.
+type counts struct {
+	open   int
+	noops  uint64         // and messages
+	rounds *dto.Histogram // of noops
+}
+
+func (s service) counts() counts {
+	page, ok := s.Metrics(s.b.Context())
+	require.True(s.b, ok, "the service shows no metrics")
+	defer page.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(page)
+	require.NoError(s.b, err)
+	first := func(name string) *dto.Metric {
+		if all := families[name].GetMetric(); len(all) > 0 {
+			return all[0]
+		}
+		return nil
+	}
+	return counts{
+		open:   int(first("backend_streams_open").GetGauge().GetValue()),
+		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue() + first("backend_messages_sent_total").GetCounter().GetValue()),
+		rounds: first("backend_broadcast_duration_seconds").GetHistogram(),
+	}
+}
+
+// await waits until the service has n open streams.
+func (s service) await(n int) {
+	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "%d open streams", n)
+}
+
+// quiet waits for the pause after a round of noops, at intervals of a second: between two pauses there are whole rounds.
+func (s service) quiet() counts {
+	before := s.counts()
+	require.Eventually(s.b, func() bool { return s.counts().noops > before.noops }, 5*time.Second, 50*time.Millisecond, "noops")
+	time.Sleep(400 * time.Millisecond)
+	return s.counts()
+}
+
+// A client is a process that holds streams.
+type client interface {
+	pids() []int
+	received() (n uint64, known bool) // as far as it reports before its end
+	end() (received, missed uint64)
+}
+
+// A runner is one k6 process.
+type runner struct {
+	*runners.Group
+	b      testing.TB
+	shards string
+	over   chan struct{}
+	stop   func()
+}
+
+// run starts k6 as a soak does, with a plan that change adapts.
+func (s service) run(script string, streams, perVU int, change func(*plan.Plan)) client {
+	dir, prefix := folder(s.b)
+	shards := filepath.Join(dir, "shards")
+	require.NoError(s.b, os.MkdirAll(shards, 0o755))
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", streams, perVU, 1
+	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, prefix
+	if change != nil {
+		change(&p)
+	}
+	env := map[string]string{"PUBLISH_TOKEN": s.Token}
+	maps.Copy(env, s.env)
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env})
+	require.NoError(s.b, err)
+	ctx, stop := context.WithCancel(context.Background())
+	r := &runner{group, s.b, shards, make(chan struct{}), stop}
+	go func() {
+		_ = group.Wait(ctx, context.Background())
+		close(r.over)
+	}()
+	s.b.Cleanup(func() {
+		r.Kill()
+		<-r.over
+	})
+	return r
+}
+
+func (r *runner) pids() []int { return r.PIDs() }
+
+func (r *runner) received() (uint64, bool) {
+	p, _ := r.Progress()
+	return p.Received, true
+}
+
+func (r *runner) end() (received, missed uint64) {
+	r.stop()
+	select {
+	case <-r.over:
+	case <-time.After(time.Minute):
+		require.FailNow(r.b, "the runner did not end within a minute")
+	}
+	for c := range shardIn(r.b, r.shards).Records() {
+		received += c.Received
+		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // by numbers: a saturated runner is late
+	}
+	return received, missed
+}
+
+// script runs a script of a suite to its end, and returns its shard.
+func (s service) script(script string, p plan.Plan, env map[string]string, limit time.Duration) *shard.Shard {
+	dir, _ := folder(s.b)
+	maps.Copy(env, s.env)
+	p.TestID, p.Runners, p.BackendURL = "bench", 1, s.URL
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env})
+	require.NoError(s.b, err)
+	ctx, stop := context.WithTimeout(s.b.Context(), limit)
+	defer stop()
+	require.NoError(s.b, group.Wait(ctx, ctx))
+	return shardIn(s.b, filepath.Join(dir, "shards"))
+}
+
+func shardIn(b testing.TB, dir string) *shard.Shard {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+shard.Suffix))
+	require.NoError(b, err)
+	require.Len(b, paths, 1, "shards in %s", dir)
+	s, err := shard.ReadFile(paths[0])
+	require.NoError(b, err)
+	return s
+}
+
+// A bare client holds streams with as little as possible.
+type bare struct {
+	*process.Process
+	b      testing.TB
+	output string
+}
+
+func (s service) bare(streams int, epoll bool) client {
+	_, prefix := folder(s.b)
+	p, output := start(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})
+	return &bare{p, s.b, output}
+}
+
+func (c *bare) pids() []int              { return []int{c.PID()} }
+func (c *bare) received() (uint64, bool) { return 0, false }
+
+func (c *bare) end() (received, missed uint64) {
+	c.Stop(context.Background(), syscall.SIGTERM, 20*time.Second)
+	r := finished[holdResult](c.b, c.Process, c.output, time.Second)
+	require.Empty(c.b, r.Errors, "connections failed")
+	return r.Received, r.Missed
+}
+
+// A cost is what processes used in a window.
+type cost struct {
+	rss, peak float64 // bytes: median, and the most since the start
+	seconds   float64 // of CPU
+	messages  uint64  // sent in it
+	from, to  counts
+}
+
+func (c cost) per(messages float64) float64 { return c.seconds / float64(c.messages) * messages }
+
+// steady measures processes while whole rounds of messages go through them.
+func (s service) steady(pids []int, window time.Duration) (c cost) {
+	c.from = s.quiet()
+	before := sum(s.b, pids, cpuOf)
+	var rss []float64
+	for began := time.Now(); time.Since(began) < window.Truncate(time.Second); time.Sleep(500 * time.Millisecond) {
+		rss = append(rss, sum(s.b, pids, rssOf))
+	}
+	c.to = s.quiet()
+	c.rss, c.peak, c.seconds = resources.Median(rss), sum(s.b, pids, peakOf), max(sum(s.b, pids, cpuOf)-before, .01)
+	c.messages = c.to.noops - c.from.noops
+	return c
+}
+
+var errUnaccounted = errors.New("there is no result for that")
+
+// finish ends a client in the pause after a round of messages, and checks that it received every one that was sent since before: a
+// client that did less than all of the work has no result.
+func (s service) finish(c client, before counts) error {
+	least := s.counts().noops - before.noops
+	for range 100 {
+		if n, known := c.received(); !known || n >= least {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	received, missed := c.end()
+	s.await(0)
+	most := s.counts().noops - before.noops
+	if received < least || received > most || missed > 0 {
+		return fmt.Errorf("%d to %d messages were sent, %d received and %d missed: %w", least, most, received, missed, errUnaccounted)
+	}
+	return nil
+}
+
+// What /proc reports of a process: bytes, and seconds of user and system time.
+func rssOf(p procfs.Proc) (float64, error) {
+	s, err := p.NewStatus()
+	return float64(s.VmRSS), err
+}
+
+func peakOf(p procfs.Proc) (float64, error) {
+	s, err := p.NewStatus()
+	return float64(s.VmHWM), err
+}
+
+func pssOf(p procfs.Proc) (float64, error) {
+	s, err := p.ProcSMapsRollup()
+	return float64(s.Pss), err
+}
+
+func cpuOf(p procfs.Proc) (float64, error) {
+	s, err := p.Stat()
+	return s.CPUTime(), err
+}
+
+// sum adds up a value over processes.
+func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (all float64) {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		require.NoError(b, err)
+		v, err := value(p)
+		require.NoError(b, err)
+		all += v
+	}
+	return all
+}
+
+// resting returns the median of a few sums.
+func resting(b testing.TB, pids []int, of func(procfs.Proc) (float64, error)) float64 {
+	var all []float64
+	for range 5 {
+		all = append(all, sum(b, pids, of))
+		time.Sleep(200 * time.Millisecond)
+	}
+	return resources.Median(all)
+}
+
+// children returns the processes that a process started; with a name, those that run that program.
+func children(b testing.TB, pid int, name string) (out []int) {
+	all, err := procfs.AllProcs()
+	require.NoError(b, err)
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == pid && (name == "" || s.Comm == name) && s.State != "Z" {
+			out = append(out, p.PID)
+		}
+	}
+	return out
+}
+
+func quantile(values []float64, q float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	return values[int(q*float64(len(values)-1))]
+}
