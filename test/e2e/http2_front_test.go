@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/h2service"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // http2Front is nginx in front of a service, which speaks HTTP/2 over TLS to who wants it.
@@ -54,11 +54,7 @@ func TestASoakOverPlainHTTP2(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		done <- h2service.New(h2service.Config{Interval: 500 * time.Millisecond, Slots: 5, StreamsPerConnection: 100}).Serve(t.Context(), listener)
-	}()
-	t.Cleanup(func() { require.NoError(t, <-done) })
+	t.Cleanup(fakeservice.StartService(fakeservice.Clean(500*time.Millisecond, fakeservice.PhaseRandom, 100), fakeservice.Strike{}, listener).Stop)
 	r := begin(t, nil, "--connections", "100", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", "http://"+listener.Addr().String(), "--http-version", "2", "--streams-per-connection", "10", "--runners", "1", "--connections-per-vu", "50")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -15,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/h2service"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A counted listener knows how many connections it took.
@@ -38,14 +37,8 @@ func TestHTTP2CarriesMoreStreamsThanThereAreDescriptors(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listener := &counted{Listener: inner}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	service := h2service.New(h2service.Config{Interval: time.Second, Slots: 10, StreamsPerConnection: 25})
-	go func() { ended <- service.Serve(ctx, listener) }()
-	defer func() {
-		stop()
-		require.NoError(t, <-ended)
-	}()
+	service := fakeservice.StartService(fakeservice.Clean(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
+	defer service.Stop()
 	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=800", "--"}, nil, "--backend-url", "http://"+inner.Addr().String(),
 		"--http-version", "2", "--connections", "1000", "--runners", "1", "--seconds", "15", "--noop-interval", "1", "--control", "0")
 	await(t, "all streams", func() bool {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 const (
@@ -129,7 +129,7 @@ func http2Service(b testing.TB, certs string) service {
 	require.NoError(b, err)
 	address := listener.Addr().String()
 	require.NoError(b, listener.Close())
-	start(b, "http2-service", http2Options{Listen: address, Certs: certs, Interval: 1, Slots: 1})
+	start(b, "http2-service", http2Options{Listen: address, Certs: certs, Interval: 1, Phase: fakeservice.PhaseWall})
 	url := "http://" + address
 	if certs != "" {
 		_, port, _ := net.SplitHostPort(address)
@@ -248,17 +248,17 @@ func BenchmarkBackend(b *testing.B) {
 		s, empty := hold(size.idle, time.Hour, size.idleSettle)
 		b.ReportMetric((resting(b, own(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
 		b.ReportMetric(empty/mb, "empty-MB")
-		s.Local.Stop(context.Background())
+		s.stop()
 
 		s, _ = hold(size.busy, time.Second, size.settle)
 		b.ReportMetric(s.steady(own(), size.window).per(1e6), "million-s")
-		s.Local.Stop(context.Background())
+		s.stop()
 
 		s, _ = hold(size.broadcast, time.Second, 2*time.Second)
 		c := s.steady(own(), size.window)
 		rounds := c.to.rounds.GetSampleCount() - c.from.rounds.GetSampleCount()
 		b.ReportMetric((c.to.rounds.GetSampleSum()-c.from.rounds.GetSampleSum())/float64(rounds)*1000, "broadcast-ms")
-		s.Local.Stop(context.Background())
+		s.stop()
 	}
 }
 

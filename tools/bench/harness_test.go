@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -119,8 +120,9 @@ func certificates(b testing.TB) string {
 // A service is the backend that is measured, or measured against.
 type service struct {
 	*target.Target
-	b   testing.TB
-	env map[string]string // that runners need to connect
+	b    testing.TB
+	env  map[string]string // that runners need to connect
+	stop func()            // of the backend
 }
 
 func backend(b testing.TB, connections int, interval time.Duration) service {
@@ -131,8 +133,8 @@ func startBackend(b testing.TB, c target.LocalConfig) service {
 	c.Backend, c.LogDir = "bin/backend", b.TempDir()
 	t, err := target.StartLocal(b.Context(), c)
 	require.NoError(b, err)
-	b.Cleanup(func() { t.Local.Stop(context.Background()) })
-	s := service{Target: t, b: b}
+	s := service{Target: t, b: b, stop: sync.OnceFunc(func() { t.Local.Stop(context.Background()) })}
+	b.Cleanup(s.stop)
 	if c.Certificates != "" {
 		s.env = t.RunnerEnv(c.Certificates)
 	}

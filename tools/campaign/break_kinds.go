@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // The kinds of this file are of streams that break, and go on behind their last message.
@@ -34,7 +35,7 @@ var resumeKinds = []kind{
 	}},
 	{"resume", "message lost beside the cuts", func(r *rand.Rand, sc *scenario) {
 		resumed("")(r, sc)
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 	}},
 }
 
@@ -62,7 +63,7 @@ func resumed(seam string) prepare {
 // too far on. It has one stream of a device, and would refuse one that is left half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, reason string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		streams("resume", strike{}, outcomes)(r, sc)
+		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
 		numbered(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam, sc.want.Reason = replays, seam, reason
@@ -109,7 +110,7 @@ var stormKinds = []kind{
 	{"storm", "silent gap", stormed(seamNothing)},
 	{"storm", "held stream loses a message", func(r *rand.Rand, sc *scenario) {
 		stormed("")(r, sc)
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
 	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing("reconnects spread: [0-9]+ of [0-9]+ streams were not back within"))},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A span is a count that is known to lie within bounds, both included.
@@ -187,11 +188,11 @@ func (s span) String() string {
 }
 
 // expectTruth is the verdict that follows from what the service did.
-func expectTruth(sc *scenario, s *service) *expected {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func expectTruth(sc *scenario, s *fakeservice.Service) *expected {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	e := passing()
-	for _, d := range s.devices {
+	for _, d := range s.Devices {
 		c := sc.expectDevice(d)
 		sure, possible, named := false, false, false
 		for name, s := range c {
@@ -205,7 +206,7 @@ func expectTruth(sc *scenario, s *service) *expected {
 			e.Hidden += s.Max * btoi(s.Min == 0)
 		}
 		if possible {
-			e.Devices[d.id] = named
+			e.Devices[d.ID] = named
 		}
 		if sure {
 			e.Outcomes = fails
@@ -238,28 +239,28 @@ func btoi(b bool) int {
 }
 
 // expectDevice is what a verdict has to find on one device.
-func (sc *scenario) expectDevice(d *device) counts {
+func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	c := counts{}
-	if len(d.spans) == 0 {
+	if len(d.Spans) == 0 {
 		c.add("refused", exactly(1))
 		return c
 	}
-	if sc.Strike.Never && sc.Strike.meant(d.id) {
+	if sc.Strike.Never && sc.Strike.Meant(d.ID) {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDrop(d))
-	c.add("reconnected", d.reconnected(d.over()))
+	c.add("reconnected", reconnected(&d.Client, d.Over()))
 	c.add("missed", sc.expectMissed(d))
-	for i := range d.noops {
-		n := &d.noops[i]
-		if n.lost(d.cutAt) || n.at.After(d.over()) {
+	for i := range d.Noops {
+		n := &d.Noops[i]
+		if n.Lost(d.CutAt) || n.At.After(d.Over()) {
 			continue
 		}
 		if !sc.Plan.Reconnect {
-			c.add("duplicated", exactly(n.copies-1))
+			c.add("duplicated", exactly(n.Copies-1))
 		}
-		c.add("reordered", exactly(btoi(n.overtaken && sc.Service.numbered())))
-		c.add("corrupted", exactly(btoi(n.corrupt)))
+		c.add("reordered", exactly(btoi(n.Overtaken && sc.Service.Numbered())))
+		c.add("corrupted", exactly(btoi(n.Corrupt)))
 		c.add("late", sc.expectLate(n))
 	}
 	return c
@@ -267,14 +268,14 @@ func (sc *scenario) expectDevice(d *device) counts {
 
 // expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at the end, and 0
 // for other clients.
-func (sc *scenario) expectDrop(d *device) span {
-	if d.endedAsAsked() {
+func (sc *scenario) expectDrop(d *fakeservice.Device) span {
+	if d.EndedAsAsked() {
 		return span{}
 	}
 	if !sc.Plan.Reconnect {
 		return exactly(1)
 	}
-	return sc.tooLong(d.spans[0].from.Add(sc.Plan.hold()).Sub(d.over()))
+	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.Over()))
 }
 
 // tooLong returns 1 for a client that was disconnected for so long at the end, if that is longer than MAX_OUTAGE, and 0 otherwise.
@@ -289,9 +290,9 @@ func longer(d, limit, slack time.Duration) span {
 
 // reconnected returns how many streams followed the first one. The last one ended at a time: the run may have ended before its headers
 // arrived at the client.
-func (c *client) reconnected(over time.Time) span {
-	again := exactly(len(c.spans) - 1)
-	if again.Max > 0 && over.Sub(c.last().from) < hubSlack {
+func reconnected(c *fakeservice.Client, over time.Time) span {
+	again := exactly(len(c.Spans) - 1)
+	if again.Max > 0 && over.Sub(c.Last().From) < hubSlack {
 		again.Min--
 	}
 	return again
@@ -302,23 +303,23 @@ func (sc *scenario) slack() time.Duration {
 	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Every)) + 80*time.Millisecond
 }
 
-func (sc *scenario) expectLate(n *noop) span {
-	return longer(n.at.Sub(n.due), sc.Plan.late(), sc.slack())
+func (sc *scenario) expectLate(n *fakeservice.Noop) span {
+	return longer(n.At.Sub(n.Due), sc.Plan.late(), sc.slack())
 }
 
 // expectMissed counts the noops that were owed to a device and did not arrive. A loss at the edge of
 // a stream, which nothing but the clock could tell, is in the span or not.
-func (sc *scenario) expectMissed(d *device) (sum span) {
-	over := d.over()
-	owed := d.noops[:0:0]
-	for _, n := range d.noops {
-		if n.due.Before(over) {
+func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
+	over := d.Over()
+	owed := d.Noops[:0:0]
+	for _, n := range d.Noops {
+		if n.Due.Before(over) {
 			owed = append(owed, n)
 		}
 	}
 	first, last := -1, -1
 	for i := range owed {
-		if !owed[i].lost(d.cutAt) {
+		if !owed[i].Lost(d.CutAt) {
 			if last = i; first < 0 {
 				first = i
 			}
@@ -326,37 +327,37 @@ func (sc *scenario) expectMissed(d *device) (sum span) {
 	}
 	for i := range owed {
 		n := &owed[i]
-		if !n.lost(d.cutAt) {
+		if !n.Lost(d.CutAt) {
 			continue
 		}
-		begins := n.away && (i == 0 || !owed[i-1].away)
-		switch known := sc.Service.numbered() && !n.unserved && !n.named; {
-		case i > last && known && sc.Service.keepsLedger():
+		begins := n.Away && (i == 0 || !owed[i-1].Away)
+		switch known := sc.Service.Numbered() && !n.Unserved && !n.Named; {
+		case i > last && known && sc.Service.KeepsLedger():
 			sum.add(exactly(1))
 		case i > last:
 			sum.add(sc.atEnd(over, n))
 		case i < first && !known && i == 0:
 			sum.add(sc.atBegin(d, &owed[first]))
-		case begins && !sc.Service.numbered(): // the next stream may have a phase of its own
+		case begins && !sc.Service.Numbered(): // the next stream may have a phase of its own
 			sum.add(span{0, 1})
 		default:
 			sum.add(exactly(1))
 		}
 	}
-	if first < 0 && sum.Min > 0 && !sc.Service.keepsLedger() {
+	if first < 0 && sum.Min > 0 && !sc.Service.KeepsLedger() {
 		sum.Min-- // not one noop told when they are due
 	}
 	return sum
 }
 
 // atEnd is a loss that nothing followed: it is owed once it is due for longer than the tolerance.
-func (sc *scenario) atEnd(over time.Time, n *noop) span {
-	return span{btoi(over.Sub(n.due) > sc.Plan.tolerance()+sc.slack()), 1}
+func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
+	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
 // atBegin is a first loss that only the clock could tell: had the first noop come a whole interval
 // after the headers, it would look the same.
-func (sc *scenario) atBegin(d *device, next *noop) span {
-	head := next.due.Sub(d.spans[0].from) - time.Duration(next.slot-2)*sc.Service.Schedule.Every
+func (sc *scenario) atBegin(d *fakeservice.Device, next *fakeservice.Noop) span {
+	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Every
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
 }

@@ -7,22 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.
-func truth(every time.Duration, arrived string, tail time.Duration) *device {
+func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice.Device {
 	began := time.Now()
-	d := &device{client: client{id: "a", spans: []openSpan{{from: began}}}, first: began.Add(every)}
+	d := &fakeservice.Device{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: began}}}, First: began.Add(every)}
 	for i, c := range arrived {
 		due := began.Add(time.Duration(i+1) * every)
-		n := noop{slot: i + 1, number: uint64(i + 1), due: due}
+		n := fakeservice.Noop{Slot: i + 1, Number: uint64(i + 1), Due: due}
 		if c != '-' {
-			n.at, n.copies = due, 1
+			n.At, n.Copies = due, 1
 		}
-		d.noops = append(d.noops, n)
+		d.Noops = append(d.Noops, n)
 	}
-	d.asked = d.noops[len(d.noops)-1].due.Add(tail)
-	d.last().to = d.asked.Add(time.Millisecond)
+	d.Asked = d.Noops[len(d.Noops)-1].Due.Add(tail)
+	d.Last().To = d.Asked.Add(time.Millisecond)
 	return d
 }
 
@@ -35,16 +36,16 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 		tail    time.Duration
 		want    span
 	}{
-		"in the middle":                      {idsNone, false, "00-00", second / 2, exactly(1)},
-		"the last, long ago":                 {idsNone, false, "0000-", second * 8 / 10, exactly(1)},
-		"the last, just now, by the clock":   {idsNone, false, "0000-", second / 10, span{0, 1}},
-		"the last, at the edge":              {idsNone, false, "0000-", second / 2, span{0, 1}},
-		"the last, just now, by the ledger":  {idsNumbers, true, "0000-", second / 10, exactly(1)},
-		"the first, by number":               {idsNumbers, false, "-0000", second / 2, exactly(1)},
-		"the first, by the clock":            {idsNone, false, "-0000", second / 2, exactly(1)},
-		"the last but one, however it ended": {idsNone, false, "000-0", second / 100, exactly(1)},
+		"in the middle":                      {fakeservice.IDsNone, false, "00-00", second / 2, exactly(1)},
+		"the last, long ago":                 {fakeservice.IDsNone, false, "0000-", second * 8 / 10, exactly(1)},
+		"the last, just now, by the clock":   {fakeservice.IDsNone, false, "0000-", second / 10, span{0, 1}},
+		"the last, at the edge":              {fakeservice.IDsNone, false, "0000-", second / 2, span{0, 1}},
+		"the last, just now, by the ledger":  {fakeservice.IDsNumbers, true, "0000-", second / 10, exactly(1)},
+		"the first, by number":               {fakeservice.IDsNumbers, false, "-0000", second / 2, exactly(1)},
+		"the first, by the clock":            {fakeservice.IDsNone, false, "-0000", second / 2, exactly(1)},
+		"the last but one, however it ended": {fakeservice.IDsNone, false, "000-0", second / 100, exactly(1)},
 	} {
-		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &serviceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: schedule{Every: second}}}
+		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Every: second}}}
 		require.Equal(t, c.want, sc.expectMissed(truth(second, c.arrived, c.tail)), name)
 	}
 }
@@ -52,8 +53,8 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 func TestAStreamThatOpensAtTheEndMayNotBeSeenByItsClient(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
 		d := truth(time.Second, "00", time.Second)
-		d.spans = append(d.spans, openSpan{}, openSpan{from: d.over().Add(-age), to: d.last().to})
-		require.Equal(t, want, d.reconnected(d.over()), age)
+		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.Over().Add(-age), To: d.Last().To})
+		require.Equal(t, want, reconnected(&d.Client, d.Over()), age)
 	}
 }
 

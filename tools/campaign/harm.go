@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/backend/services"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A harm is done to an answer of a service of requests; false: the request is to be answered all the same.
@@ -54,7 +55,7 @@ func harmStall(http.ResponseWriter, *http.Request) bool {
 }
 
 func harmReset(w http.ResponseWriter, _ *http.Request) bool {
-	reset(w)
+	fakeservice.Reset(w)
 	return true
 }
 

@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A hub is a service that is published to, with its fault. It knows what it did: see listener and letter.
 type hub struct {
 	hubSpec
-	server
+	fakeservice.Server
 	fault  hubFault
 	plan   plan
 	marker string
@@ -42,8 +44,8 @@ func startHub(sc *scenario, l net.Listener) *hub {
 	for k := range h.Topics {
 		h.topics = append(h.topics, &hubTopic{name: sc.Plan.topic(k), n: k, strange: map[string]int{}, feeds: map[*feed]bool{}})
 	}
-	h.serve(&http.Server{Handler: h}, l)
-	h.open.Go(h.strangers)
+	h.Serve(&http.Server{Handler: h}, l)
+	h.Open.Go(h.strangers)
 	return h
 }
 
@@ -88,8 +90,8 @@ func (h *hub) number(id string) int {
 
 // published is how many messages of the run came.
 func (h *hub) published() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	for _, t := range h.topics {
 		n += len(t.letters)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // owedAfter is what docs/services.md promises: what is published so shortly behind the beginning of a stream or before
@@ -17,8 +18,8 @@ const hubSlack = 300 * time.Millisecond
 
 // expectHub is what a verdict has to say of what a hub did.
 func (sc *scenario) expectHub(h *hub) *expected {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	e := &expected{Counts: counts{"late": anything}, Devices: map[string]bool{}, Reason: sc.Reason}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
@@ -42,7 +43,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 		for _, l := range d.topic.letters {
 			confirmed += btoi(l.status == h.Status)
 		}
-		if len(d.spans) > 0 {
+		if len(d.Spans) > 0 {
 			vain, hidden = vain || 2*sums["checked"].Max < confirmed, hidden || 2*sums["checked"].Min < confirmed
 		}
 		for _, name := range faults {
@@ -52,7 +53,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 			}
 			if name == "announced" && sc.HubFault.Allowed { // it is listed all the same
 				listed = listed || one.Min > 0
-				e.Devices[d.id] = listed
+				e.Devices[d.ID] = listed
 				continue
 			}
 			named, surely = named || one.Max > 0, surely || one.Min > 0
@@ -60,8 +61,8 @@ func (sc *scenario) expectHub(h *hub) *expected {
 		}
 		noID := sums["no ids"]
 		vain, hidden = vain || noID.Min > 0, hidden || noID.Max > 0
-		if named || noID.Max > 0 || sc.Fails && h.fault.meant(d.id) { // a reason may name it
-			e.Devices[d.id] = listed || noID.Min > 0
+		if named || noID.Max > 0 || sc.Fails && h.fault.Meant(d.ID) { // a reason may name it
+			e.Devices[d.ID] = listed || noID.Min > 0
 		}
 		sure, maybe, hidden = sure || surely, maybe || named, hidden || sums["could_hide"].Max > 0
 		for name, one := range sums {
@@ -115,7 +116,7 @@ func answerTo(l *letter, ok int) string {
 // expectListener is what a verdict has to find on one stream.
 func (sc *scenario) expectListener(h *hub, d *listener) counts {
 	c := counts{}
-	if len(d.spans) == 0 {
+	if len(d.Spans) == 0 {
 		if h.fault.Join != 0 && d.unjoin {
 			c.add("dropped", exactly(1))
 			for _, l := range d.topic.letters {
@@ -126,8 +127,8 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		}
 		return c
 	}
-	c.add("reconnected", d.reconnected(d.last().to))
-	if h.fault.Never && h.fault.meant(d.id) {
+	c.add("reconnected", reconnected(&d.Client, d.Last().To))
+	if h.fault.Never && h.fault.Meant(d.ID) {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDropped(d))
@@ -138,8 +139,8 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 			continue
 		}
 		missed, hidden := owed(d, l)
-		if last := d.last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.how != endAsked && last.to.Sub(l.got) < owedAfter+hubSlack {
-			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.to) > owedAfter-2*hubSlack)) // its client was disconnected at the end
+		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.How != fakeservice.EndAsked && last.To.Sub(l.got) < owedAfter+hubSlack {
+			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.To) > owedAfter-2*hubSlack)) // its client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
 			missed = sc.enclosed(d, l, missed)
@@ -172,15 +173,15 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 
 // expectDropped tells a stream that its client gave up, or lost, from one that was open to the end.
 func (sc *scenario) expectDropped(d *listener) span {
-	last := d.last()
-	before := d.arrived.Add(sc.Plan.hold()).Sub(last.to)
+	last := d.Last()
+	before := d.arrived.Add(sc.Plan.hold()).Sub(last.To)
 	switch {
-	case last.how == endInOrder || last.how == endReset:
+	case last.How == fakeservice.EndInOrder || last.How == fakeservice.EndReset:
 		if sc.Plan.Reconnect {
 			return sc.tooLong(before)
 		}
 		return exactly(1)
-	case last.how == endAsked:
+	case last.How == fakeservice.EndAsked:
 		return span{}
 	}
 	return span{btoi(before > 2*hubSlack), btoi(before > hubSlack/3)}
@@ -193,8 +194,8 @@ func (sc *scenario) madeUp(number int) bool {
 }
 
 // sure says whether the client has surely read what was written at a time of a span.
-func (s openSpan) sure(at time.Time) bool {
-	return s.known || s.how == endInOrder || s.to.Sub(at) > hubSlack
+func sure(s fakeservice.OpenSpan, at time.Time) bool {
+	return s.Known || s.How == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
 // expectFrames counts what was written to a stream, and says which numbers came in it, or would have but for a harm, and
@@ -205,7 +206,7 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 	highest := 0
 	for _, f := range d.frames {
 		one := exactly(1)
-		sure := !f.unsure && d.spans[f.span].sure(f.at)
+		sure := !f.unsure && sure(d.Spans[f.span], f.at)
 		if !sure {
 			one = span{0, 1}
 		}
@@ -259,11 +260,11 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 // a verdict has to say that it cannot tell.
 func owed(d *listener, l *letter) (missed, hidden span) {
 	for _, s := range d.owing(owedAfter + hubSlack) {
-		from, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.answered)-owedAfter
+		from, answered := l.got.Sub(s.From)-owedAfter, s.To.Sub(l.answered)-owedAfter
 		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
 	}
 	for _, s := range d.owing(owedAfter - hubSlack) {
-		from, to, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.got)-owedAfter, s.to.Sub(l.answered)-owedAfter
+		from, to, answered := l.got.Sub(s.From)-owedAfter, s.To.Sub(l.got)-owedAfter, s.To.Sub(l.answered)-owedAfter
 		missed.Max = max(missed.Max, btoi(from > -hubSlack && answered > -hubSlack))
 		hidden.Max = max(hidden.Max, btoi(from > -hubSlack && to > -hubSlack && answered < hubSlack))
 	}
@@ -275,7 +276,7 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 	group, before := -1, false
 	came := map[int]bool{}
 	for _, f := range d.frames {
-		if !d.spans[f.span].resumed && f.span != group {
+		if !d.Spans[f.span].Resumed && f.span != group {
 			group, before = f.span, false
 		} else if f.span > group {
 			group = f.span
@@ -290,7 +291,7 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 			return span{0, 1}
 		case f.reads < l.number:
 			before = true
-		case before && d.spans[f.span].sure(f.at):
+		case before && sure(d.Spans[f.span], f.at):
 			by = exactly(1)
 		case before:
 			by.Max = 1
@@ -301,12 +302,12 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 
 // owing are the times in which messages were owed: what came between two streams is owed to the second, if that goes on
 // behind the first, and of the last one if it was open for so long.
-func (d *listener) owing(atLeast time.Duration) (out []openSpan) {
-	for i, s := range d.spans {
-		if last := len(out) - 1; !s.resumed || last < 0 {
+func (d *listener) owing(atLeast time.Duration) (out []fakeservice.OpenSpan) {
+	for i, s := range d.Spans {
+		if last := len(out) - 1; !s.Resumed || last < 0 {
 			out = append(out, s)
-		} else if i < len(d.spans)-1 || s.to.Sub(s.from) >= atLeast {
-			out[last].to = s.to
+		} else if i < len(d.Spans)-1 || s.To.Sub(s.From) >= atLeast {
+			out[last].To = s.To
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // listened is a hub of one topic and one stream, open from 0 s to 10 s, to which a message is published every half second.
@@ -16,7 +17,7 @@ func listened(t *testing.T, comes func(number int) []int) (*scenario, *hub) {
 	began := time.Now()
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	topic := &hubTopic{}
-	d := &listener{client: client{id: "h-0", spans: []openSpan{{from: at(0), to: at(10), how: endClient}}}, topic: topic, arrived: began}
+	d := &listener{Client: fakeservice.Client{ID: "h-0", Spans: []fakeservice.OpenSpan{{From: at(0), To: at(10), How: fakeservice.EndClient}}}, topic: topic, arrived: began}
 	for number := 1; number < 20; number++ {
 		sent := at(float64(number) / 2)
 		topic.letters = append(topic.letters, &letter{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // Other effects of a fault on a message of a hub stream. hub_payload.go has more kinds.
@@ -28,7 +30,7 @@ const (
 
 // A hubFault is what goes wrong. The zero value is nothing.
 type hubFault struct {
-	fault
+	fakeservice.Fault
 	Every int // only every nth of these messages; 0: each
 	By    int // what is added to a number
 
@@ -55,7 +57,7 @@ type hubFault struct {
 
 // at says whether the fault is meant for that message, on a stream of that device.
 func (f *hubFault) at(id string, l *letter) bool {
-	return f.Action != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
+	return f.Action != "" && f.Meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
 		(f.Every == 0 || (l.number-f.From)%f.Every == 0)
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // publishedGroup is the group of the faults of services that are published to.
@@ -16,43 +18,46 @@ var cleanPublished = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
 	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.tamper = func(_, _ string) error { return nil } }},
 	{"clean", "clean", byAnotherClock},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) { comesBackToHub(r, sc); strikeHub(r, sc, actClose) }},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) { comesBackToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
 
 // publishedKinds are the faults of hubs.
 var publishedKinds = []kind{
-	{publishedGroup, "message lost", hubbed(actLose)},
-	{publishedGroup, "messages lost", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, actLose); sc.HubFault.Count = 2 + r.IntN(2) }},
+	{publishedGroup, "message lost", hubbed(fakeservice.ActLose)},
+	{publishedGroup, "messages lost", func(r *rand.Rand, sc *scenario) {
+		strikeHub(r, sc, fakeservice.ActLose)
+		sc.HubFault.Count = 2 + r.IntN(2)
+	}},
 	{publishedGroup, "first message lost", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Start, sc.Hub.End, sc.Plan.Reconnect = 0, "client", false
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From = 1
 	}},
 	{publishedGroup, "last message lost", func(r *rand.Rand, sc *scenario) {
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From = sc.Plan.published(sc.Hub, 0)
 	}},
-	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, actLose); sc.HubFault.Devices = nil }},
+	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Devices = nil }},
 	{publishedGroup, "all messages of a stream lost", func(r *rand.Rand, sc *scenario) {
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From, sc.HubFault.Count = 1, 0
 	}},
 	{publishedGroup, "message lost, by another clock", func(r *rand.Rand, sc *scenario) {
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 		byAnotherClock(r, sc)
 	}},
 	{publishedGroup, "message lost, of those in any order", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Delivery = oneOf(r, "at-least-once", "")
 		sc.Hub.anyOrder()
 		sc.Hub.Delay = 200 * time.Millisecond
-		strikeHub(r, sc, actLose)
+		strikeHub(r, sc, fakeservice.ActLose)
 	}},
-	{publishedGroup, "message repeated", exact(actRepeat)},
+	{publishedGroup, "message repeated", exact(fakeservice.ActRepeat)},
 	{publishedGroup, "message repeated later", exact(hubAgain)},
-	{publishedGroup, "messages swapped", exact(actHold)},
+	{publishedGroup, "messages swapped", exact(fakeservice.ActHold)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
-		exact(actDelay)(r, sc)
+		exact(fakeservice.ActDelay)(r, sc)
 		sc.HubFault.From, sc.HubFault.Wait = 2, 1500*time.Millisecond
 	}},
 	{publishedGroup, "number corrupted", exact(harmNumber)},
@@ -81,9 +86,9 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, hubMute)
 		sc.HubFault.From, sc.HubFault.Count = 2, 0
 	}},
-	{publishedGroup, "stream ends early", ends(actClose)},
-	{publishedGroup, "stream reset", ends(actReset)},
-	{publishedGroup, "stream ends in a message", ends(actTruncate)},
+	{publishedGroup, "stream ends early", ends(fakeservice.ActClose)},
+	{publishedGroup, "stream reset", ends(fakeservice.ActReset)},
+	{publishedGroup, "stream ends in a message", ends(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
 		comesBackToHub(r, sc)
 		sc.Hub.IDs, sc.Hub.Resume = hubUUID, oneOf(r, "header", "query")
@@ -93,7 +98,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Heartbeat == "after a line" { // it has an id
 			sc.Hub.Heartbeat = "event"
 		}
-		exact(actClose)(r, sc)
+		exact(fakeservice.ActClose)(r, sc)
 		sc.HubFault.From, sc.HubFault.Overlap = max(sc.HubFault.From, 3), 1+r.IntN(2)
 	}},
 	{publishedGroup, "gap announced", func(r *rand.Rand, sc *scenario) {
@@ -144,10 +149,10 @@ var publishedKinds = []kind{
 	{publishedGroup, "heartbeats reset the id", then(rotated(""), resetsIDs)},
 	{publishedGroup, "no ids to resume from", then(rotated(""), sendsNoIDs)},
 	{publishedGroup, "streams too short", shortLived(hubFault{})},
-	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{fault: fault{Action: actLose, From: 1}, Every: 4})},
+	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
-		forSome(hubFault{fault: fault{Never: true}})(r, sc)
+		forSome(hubFault{Fault: fakeservice.Fault{Never: true}})(r, sc)
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)
@@ -202,7 +207,7 @@ func byAnotherClock(r *rand.Rand, sc *scenario) {
 // strikeHub is a fault that hits messages in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
-	sc.HubFault = hubFault{fault: fault{Action: act, Devices: sc.Plan.some(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
+	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.some(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
 func hubbed(act string) prepare {
@@ -271,7 +276,7 @@ func taken(take string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
 		sc.HubFault = hubFault{
-			Take: take, Topics: []int{r.IntN(sc.Hub.Topics)}, fault: fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
+			Take: take, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
 			Status: oneOf(r, http.StatusServiceUnavailable, 500, 429, 401, 413, 302),
 		}
 		if take == takeRefuse {

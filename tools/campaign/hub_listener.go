@@ -1,10 +1,14 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
+)
 
 // A listener is what really happened to one client of a hub: when its streams were open, and what was written to them.
 type listener struct {
-	client
+	fakeservice.Client
 	n       int // of the run, -1 for a stranger
 	topic   *hubTopic
 	arrived time.Time // the first request

@@ -17,7 +17,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "what is that?", http.StatusBadRequest)
 		return
 	}
-	h.mu.Lock()
+	h.Mu.Lock()
 	l.topic, l.got = topic, time.Now()
 	if h.Skew != 0 {
 		l.t = strconv.FormatInt(l.got.UnixMicro(), 10)
@@ -28,7 +28,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 				f.put(&item{letter: l, due: l.got})
 			}
 		}
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		w.WriteHeader(h.Status)
 		return
 	}
@@ -37,7 +37,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	topic.letters = append(topic.letters, l)
 	take := h.fault.taken(l)
 	slow := time.Duration(h.random.Float64() * float64(h.Slow))
-	h.mu.Unlock()
+	h.Mu.Unlock()
 	delivers := take != takeRefuse && take != takeHangUp && take != takeForever && take != takeSwallow && take != takeStop
 	answer := func() { h.answer(w, r, l, take, slow) }
 	if h.Sooner && take == "" {
@@ -65,13 +65,13 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *letter, take str
 	case takeForever:
 		select {
 		case <-r.Context().Done():
-		case <-h.over:
+		case <-h.Over:
 		}
 		return
 	}
-	h.mu.Lock()
+	h.Mu.Lock()
 	l.status, l.answered = status, time.Now()
-	h.mu.Unlock()
+	h.Mu.Unlock()
 	if h.HangsUp {
 		w.Header().Set("Connection", "close")
 	}
@@ -118,8 +118,8 @@ func (h *hub) read(r *http.Request) (l *letter, ok bool) {
 
 // deliver puts a message on the streams of its topic, or of another one.
 func (h *hub) deliver(l *letter, take string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	l.delivered = true
 	one := -1
 	if take == takeLosesOne {

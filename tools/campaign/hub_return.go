@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // tokens are the ways in which a description comes by a token: when it is over, in milliseconds since 1970.
@@ -26,11 +28,11 @@ func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until 
 	token := strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer until-"), "-x")
 	ms, err := strconv.ParseInt(token, 10, 64)
 	until = time.UnixMilli(ms)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	d := h.byID[id]
-	again := d != nil && len(d.spans) > 0
-	if err != nil || time.Until(until) <= 0 || again && h.fault.Stale && h.fault.meant(id) {
+	again := d != nil && len(d.Spans) > 0
+	if err != nil || time.Until(until) <= 0 || again && h.fault.Stale && h.fault.Meant(id) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return until, false
 	}
@@ -39,11 +41,11 @@ func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until 
 
 // turnsAway answers a client that comes back as the fault has it; false: it gets its stream, maybe later.
 func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
-	h.mu.Lock()
-	turned := d.n >= 0 && h.fault.Turn != "" && h.fault.meant(d.id) && len(d.spans) > 0 && (h.fault.Turns == 0 || d.turned < h.fault.Turns)
+	h.Mu.Lock()
+	turned := d.n >= 0 && h.fault.Turn != "" && h.fault.Meant(d.ID) && len(d.Spans) > 0 && (h.fault.Turns == 0 || d.turned < h.fault.Turns)
 	d.turned += btoi(turned)
 	down := d.n >= 0 && time.Now().Before(h.down)
-	h.mu.Unlock()
+	h.Mu.Unlock()
 	switch {
 	case down:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -53,7 +55,7 @@ func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
 		time.Sleep(h.fault.Wait)
 		return false
 	case h.fault.Turn == "reset":
-		reset(w)
+		fakeservice.Reset(w)
 	default:
 		status, _ := strconv.Atoi(h.fault.Turn)
 		w.Header().Set("Retry-After", "1")
@@ -72,12 +74,12 @@ func restarted(down time.Duration) func(context.Context, *run, int) {
 			return
 		}
 		h := r.hub
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		h.Mu.Lock()
+		defer h.Mu.Unlock()
 		h.down = time.Now().Add(down)
 		for _, d := range h.byID {
-			if d.present != nil {
-				d.present.finish(endInOrder)
+			if d.Present != nil {
+				d.Present.Finish(fakeservice.EndInOrder)
 			}
 		}
 	}
@@ -94,7 +96,7 @@ func (d *listener) received(before int) (came span) {
 	for _, f := range d.frames {
 		if f.kind == frameMessage && f.span < before {
 			came.Max = 1
-			came.Min = max(came.Min, btoi(d.spans[f.span].sure(f.at)))
+			came.Min = max(came.Min, btoi(sure(d.Spans[f.span], f.at)))
 		}
 	}
 	return came
@@ -106,12 +108,12 @@ func (sc *scenario) expectIDs(d *listener, c counts) {
 	if sc.Hub.sendsIDs() {
 		name = "id resets"
 	}
-	for i, s := range d.spans {
-		if i == 0 || s.withID || !sc.Hub.resumesByID() {
+	for i, s := range d.Spans {
+		if i == 0 || s.WithID || !sc.Hub.resumesByID() {
 			continue
 		}
 		one := d.received(i)
-		if i == len(d.spans)-1 && s.to.Sub(s.from) < hubSlack { // its client may have left before it knew of it
+		if i == len(d.Spans)-1 && s.To.Sub(s.From) < hubSlack { // its client may have left before it knew of it
 			one.Min = 0
 		}
 		c.add(name, one)

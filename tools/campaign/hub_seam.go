@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // What a fault does with the messages that a client has missed when it comes back, and says behind which one it goes on.
@@ -20,7 +22,7 @@ const (
 
 // seam is what the fault does with a stream that goes on now. half: the one before was never closed.
 func (f *hubFault) seam(id string, half bool) string {
-	if !f.meant(id) || f.Only != "" && (f.Only == "half") != half {
+	if !f.Meant(id) || f.Only != "" && (f.Only == "half") != half {
 		return ""
 	}
 	return f.Seam
@@ -34,7 +36,7 @@ func (f *feed) seamed(behind int, half bool) []*letter {
 	d := f.listener
 	missed := all(d.topic.letters[behind:])
 	came := slices.Clone(missed)
-	switch n := len(missed); f.fault.seam(d.id, half) {
+	switch n := len(missed); f.fault.seam(d.ID, half) {
 	case seamFirst:
 		came = came[min(1, n):]
 	case seamLast:
@@ -65,13 +67,13 @@ func (f *feed) seamed(behind int, half bool) []*letter {
 
 // announces notes whether the stream will say that messages are missing, and reports whether a header says so.
 func (f *feed) announces(last string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	d := f.listener
 	byHeader := f.Gap == "header"
-	falsely := byHeader && f.fault.Action == hubGap && f.fault.meant(d.id) // where nothing is missing
+	falsely := byHeader && f.fault.Action == hubGap && f.fault.Meant(d.ID) // where nothing is missing
 	resumes := last != "" && d.n >= 0 && f.Gap != ""
-	f.announcesGap = resumes && (falsely || f.fault.seam(d.id, d.feed != nil) == seamTold)
+	f.announcesGap = resumes && (falsely || f.fault.seam(d.ID, d.feed != nil) == seamTold)
 	return f.announcesGap && byHeader
 }
 
@@ -115,7 +117,7 @@ func (t *hubTopic) last(f *feed, last string) int {
 // readUpTo records what the client had read of a span when it came back: up to the message of that number, and none behind it.
 // Where messages come more than once, that may also have been an earlier copy.
 func (d *listener) readUpTo(span, number int, again bool) {
-	if span < 0 || number == 0 || d.spans[span].how == endInOrder {
+	if span < 0 || number == 0 || d.Spans[span].How == fakeservice.EndInOrder {
 		return
 	}
 	last := -1
@@ -134,5 +136,5 @@ func (d *listener) readUpTo(span, number int, again bool) {
 		}
 	}
 	d.frames = read
-	d.spans[span].known = true
+	d.Spans[span].Known = true
 }

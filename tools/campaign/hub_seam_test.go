@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // returning is a hub whose stream was cut after 5 s and came back 2 s later, as its client had read up to message 8 of the
@@ -22,9 +23,9 @@ func returning(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	sc.Suite, sc.Family, sc.HubFault = "resume", "resume", fault
 	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = hubUUID, hubUUID, fault, true
 	d := h.byID["h-0"]
-	end := d.spans[0]
-	back := end.from.Add(7 * time.Second)
-	d.spans = []openSpan{{from: end.from, to: end.from.Add(5 * time.Second), how: endClient}, {from: back, to: end.to, how: endClient, resumed: true}}
+	end := d.Spans[0]
+	back := end.From.Add(7 * time.Second)
+	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), How: fakeservice.EndClient}, {From: back, To: end.To, How: fakeservice.EndClient, Resumed: true}}
 	f := &feed{hub: h, listener: d, span: 1}
 	said := f.goesOnBy(d.topic.letters[7])
 	d.readUpTo(0, d.topic.last(f, said), false)
@@ -60,7 +61,7 @@ func TestWhatIsExpectedOfAStreamThatComesBack(t *testing.T) {
 		"swapped":                         {hubFault{Seam: seamSwap}, false, counts{"reordered": exactly(1)}, fails},
 		"not of this kind of cut":         {hubFault{Seam: seamNothing, Only: "half"}, false, counts{}, passes},
 		"only of this kind of cut":        {hubFault{Seam: seamNothing, Only: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
-		"nor of another stream":           {hubFault{Seam: seamNothing, fault: fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
+		"nor of another stream":           {hubFault{Seam: seamNothing, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
 	} {
 		sc, h := returning(t, c.fault, c.half)
 		e := sc.expectHub(h)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A hubSpec is a service that is published to: how that is done, what its streams look like, and what its description
@@ -52,7 +54,7 @@ type hubSpec struct {
 	TTL      float64       // seconds that a token is good for
 	Resume   string        // how a stream goes on: header, query, data (an id that is in the data), none
 	Gap      string        // how the service says that messages are missing: event, header, or "": it does not
-	format
+	fakeservice.Format
 	Skew time.Duration // of the clock that the time in messages is from
 }
 
@@ -101,7 +103,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 		Events: oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
 		IDs:    oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
 		Start:  oneOf(r, 0, 0, 100*time.Millisecond, time.Second), Then: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
-		format: format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close")},
+		Format: fakeservice.Format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close")},
 	}
 	interval := oneOf(r, .25, .4, .5, .8)
 	h.Rate = float64(h.Topics) / interval

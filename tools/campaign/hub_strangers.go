@@ -13,11 +13,11 @@ func (h *hub) strangers() {
 	}
 	for n := 0; ; n++ {
 		select {
-		case <-h.over:
+		case <-h.Over:
 			return
 		case <-time.After(time.Duration(60+h.plan.Connections*4) * time.Millisecond):
 		}
-		h.mu.Lock()
+		h.Mu.Lock()
 		text, kind := h.stranger(h.Strangers[n%len(h.Strangers)], n)
 		topic := h.topics[n%len(h.topics)]
 		if _, rest, ok := strings.Cut(text, "id: "); ok && !strings.HasPrefix(text, "data") {
@@ -29,7 +29,7 @@ func (h *hub) strangers() {
 				f.put(&item{text: text, kind: kind, due: time.Now()})
 			}
 		}
-		h.mu.Unlock()
+		h.Mu.Unlock()
 	}
 }
 

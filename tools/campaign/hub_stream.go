@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A feed is one stream of a listener.
 type feed struct {
-	*stream
+	*fakeservice.Stream
 	*hub
 	listener     *listener
 	span         int
@@ -43,7 +45,7 @@ func (f *feed) put(i *item) {
 	slices.SortStableFunc(f.items, func(a, b *item) int { return a.due.Compare(b.due) })
 	f.queue.Unlock()
 	select {
-	case f.wake <- struct{}{}:
+	case f.Wake <- struct{}{}:
 	default:
 	}
 }
@@ -92,10 +94,10 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.fault.Answer)
 		return
 	}
-	h.open.Add(1)
-	defer h.open.Done()
-	f := &feed{stream: h.newStream(h.format, w, r), hub: h, listener: d}
-	f.wake, f.until = make(chan struct{}, 1), until
+	h.Open.Add(1)
+	defer h.Open.Done()
+	f := &feed{Stream: h.NewStream(h.Format, w, r), hub: h, listener: d}
+	f.Wake, f.Until = make(chan struct{}, 1), until
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
 		last = r.URL.Query().Get("since")
@@ -105,19 +107,19 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 
 // arrive notes that a client is there; false: it is refused.
 func (h *hub) arrive(id string, topic *hubTopic) (*listener, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	n := h.number(id)
 	if n < 0 {
-		h.others[id] = &listener{client: client{id: id}, n: n, topic: topic}
+		h.others[id] = &listener{Client: fakeservice.Client{ID: id}, n: n, topic: topic}
 		return h.others[id], true
 	}
 	d := h.byID[id]
 	if d == nil {
-		d = &listener{client: client{id: id}, n: n, topic: topic, arrived: time.Now()}
+		d = &listener{Client: fakeservice.Client{ID: id}, n: n, topic: topic, arrived: time.Now()}
 		h.byID[id] = d
 	}
-	if h.fault.Answer != 0 && h.fault.meant(id) {
+	if h.fault.Answer != 0 && h.fault.Meant(id) {
 		return d, false
 	}
 	return d, true
@@ -126,20 +128,20 @@ func (h *hub) arrive(id string, topic *hubTopic) (*listener, bool) {
 // join is the second request of a stream.
 func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	client := strings.TrimPrefix(r.URL.Path, "/join/")
-	h.mu.Lock()
+	h.Mu.Lock()
 	joined := h.joins[client]
 	delete(h.joins, client)
-	h.mu.Unlock()
+	h.Mu.Unlock()
 	id, _, _ := strings.Cut(client, "~")
 	switch {
 	case joined == nil:
 		http.NotFound(w, r)
-	case h.fault.Join != 0 && h.fault.meant(id):
-		h.mu.Lock()
+	case h.fault.Join != 0 && h.fault.Meant(id):
+		h.Mu.Lock()
 		if d := h.byID[id]; d != nil {
 			d.unjoin = true
 		}
-		h.mu.Unlock()
+		h.Mu.Unlock()
 		w.WriteHeader(h.fault.Join)
 	default:
 		close(joined)
@@ -150,8 +152,8 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 
 // requestEnd ends a stream whose client requests it.
 func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	id := r.URL.Query().Get("id")
 	d := h.byID[id]
 	if d == nil {
@@ -161,60 +163,60 @@ func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h.endStream(w, r, &d.client, h.fault.Never && h.fault.meant(d.id))
+	h.EndStream(w, r, &d.Client, h.fault.Never && h.fault.Meant(d.ID))
 }
 
 // run serves the stream until it is over.
 func (f *feed) run(last string) {
 	d := f.listener
-	if f.Start > 0 && d.n >= 0 && len(d.spans) == 0 {
-		f.mu.Lock()
+	if f.Start > 0 && d.n >= 0 && len(d.Spans) == 0 {
+		f.Mu.Lock()
 		late := time.Duration(f.random.Float64() * float64(f.Start))
-		f.mu.Unlock()
+		f.Mu.Unlock()
 		time.Sleep(late)
 	}
 	if f.announces(last) {
-		f.w.Header().Set("X-Gap", "Yes")
+		f.W.Header().Set("X-Gap", "Yes")
 	}
-	if f.head() != nil || f.Then && !f.hello() {
+	if f.Head() != nil || f.Then && !f.hello() {
 		return
 	}
-	f.mu.Lock()
+	f.Mu.Lock()
 	f.begin(last)
-	f.mu.Unlock()
+	f.Mu.Unlock()
 	how := f.serve()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	delete(d.topic.feeds, f)
 	if d.feed == f {
-		d.feed, d.present = nil, nil
+		d.feed, d.Present = nil, nil
 	}
-	if how == endClient && !d.asked.IsZero() && f.how != "" {
-		how = endAsked
+	if how == fakeservice.EndClient && !d.Asked.IsZero() && f.How != "" {
+		how = fakeservice.EndAsked
 	}
 	if d.n >= 0 {
-		d.spans[f.span].to, d.spans[f.span].how = time.Now(), how
+		d.Spans[f.span].To, d.Spans[f.span].How = time.Now(), how
 	}
-	if how == endReset {
-		reset(f.w)
+	if how == fakeservice.EndReset {
+		fakeservice.Reset(f.W)
 	}
 }
 
 // hello waits for the second request.
 func (f *feed) hello() bool {
 	joined := make(chan struct{})
-	f.mu.Lock()
+	f.Mu.Lock()
 	f.guests++
-	client := fmt.Sprintf("%s~%d", f.listener.id, f.guests)
+	client := fmt.Sprintf("%s~%d", f.listener.ID, f.guests)
 	f.joins[client] = joined
-	f.mu.Unlock()
-	if f.write("event: hello\ndata: {\"you\":{\"id\":\""+client+"\"}}\n\n") != nil {
+	f.Mu.Unlock()
+	if f.Write("event: hello\ndata: {\"you\":{\"id\":\""+client+"\"}}\n\n") != nil {
 		return false
 	}
 	select {
 	case <-joined:
 		return true
-	case <-f.gone:
+	case <-f.Gone:
 		return false
 	}
 }
@@ -224,20 +226,20 @@ func (f *feed) begin(last string) {
 	d := f.listener
 	d.topic.feeds[f] = true
 	old := d.feed
-	d.feed, d.present = f, f.stream
+	d.feed, d.Present = f, f.Stream
 	if d.n < 0 {
 		return
 	}
 	if old != nil { // its client is on this stream now
 		delete(d.topic.feeds, old)
-		old.finish(endClient)
+		old.Finish(fakeservice.EndClient)
 		old.replaced = true
 	}
 	d.turned = 0
-	f.span = len(d.spans)
-	d.client.begin(f.stream)
-	d.last().withID = last != ""
-	d.last().resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0)
+	f.span = len(d.Spans)
+	d.Client.Begin(f.Stream)
+	d.Last().WithID = last != ""
+	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0)
 	if f.Resume != "none" {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
@@ -262,7 +264,7 @@ func (t *hubTopic) behind(f *feed, last string) int {
 	if f.Delivery != "" {
 		i -= 2
 	}
-	if f.fault.meant(f.listener.id) {
+	if f.fault.Meant(f.listener.ID) {
 		i -= f.fault.Overlap
 	}
 	return max(i, 0)
@@ -270,22 +272,22 @@ func (t *hubTopic) behind(f *feed, last string) int {
 
 // serve writes what comes, until the stream is over. It returns how the stream ended.
 func (f *feed) serve() (how string) {
-	if lifetime := f.lifetime(); f.until.IsZero() && lifetime > 0 {
-		f.until = time.Now().Add(lifetime)
+	if lifetime := f.lifetime(); f.Until.IsZero() && lifetime > 0 {
+		f.Until = time.Now().Add(lifetime)
 	}
 	beat := time.Now().Add(f.beat())
 	for {
 		due := f.next()
-		ended, err := f.wait(earliest(due, f.until, beat), f.end)
+		ended, err := f.Wait(earliest(due, f.Until, beat), f.Ended)
 		now := time.Now()
 		switch {
 		case err != nil:
-			return endClient
+			return fakeservice.EndClient
 		case ended:
 			f.linger(now.Add(f.Ends))
-			return f.how
-		case !f.until.IsZero() && !now.Before(f.until):
-			return endInOrder
+			return f.How
+		case !f.Until.IsZero() && !now.Before(f.Until):
+			return fakeservice.EndInOrder
 		case !due.IsZero() && !now.Before(due):
 			if f.item(f.take()) != nil {
 				return f.broken()
@@ -293,7 +295,7 @@ func (f *feed) serve() (how string) {
 		case !now.Before(beat):
 			beat = now.Add(f.beat())
 			if f.heartbeat() != nil {
-				return endClient
+				return fakeservice.EndClient
 			}
 		}
 	}
@@ -302,7 +304,7 @@ func (f *feed) serve() (how string) {
 // linger waits until a time, unless the client goes.
 func (f *feed) linger(until time.Time) {
 	for err := error(nil); err == nil && time.Now().Before(until); {
-		_, err = f.wait(until, nil)
+		_, err = f.Wait(until, nil)
 	}
 }
 
@@ -326,28 +328,28 @@ func (f *feed) heartbeat() error {
 
 // beat is how long the next heartbeat takes.
 func (f *feed) beat() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	return max(time.Duration((.5+.5*f.random.Float64())*float64(f.Beat)), 10*time.Millisecond)
 }
 
 // lifetime is how long the stream will live, 0 for ever.
 func (f *feed) lifetime() time.Duration {
 	if f.fault.Lives > 0 && f.listener.n >= 0 {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
 		return time.Duration(f.random.ExpFloat64() * float64(f.fault.Lives))
 	}
 	if f.End != "server" || f.listener.n < 0 {
 		return 0
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	share := 1.03 + .14*f.random.Float64()
-	if f.fault.Overdue && f.fault.meant(f.listener.id) {
+	if f.fault.Overdue && f.fault.Meant(f.listener.ID) {
 		share = 3
 	}
-	if f.fault.Early && f.fault.meant(f.listener.id) && f.span == 0 {
+	if f.fault.Early && f.fault.Meant(f.listener.ID) && f.span == 0 {
 		share = .7
 	}
 	return time.Duration(share * f.Lifetime * float64(time.Second))

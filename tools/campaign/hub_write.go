@@ -3,30 +3,32 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // broken is how a stream ended that could not be written to, or that the fault has ended.
 func (f *feed) broken() string {
 	switch f.fault.Action {
-	case actReset:
-		return endReset
-	case actClose, actTruncate:
-		return endInOrder
+	case fakeservice.ActReset:
+		return fakeservice.EndReset
+	case fakeservice.ActClose, fakeservice.ActTruncate:
+		return fakeservice.EndInOrder
 	}
-	return endClient
+	return fakeservice.EndClient
 }
 
 // item writes an item, and does with it what the fault wants.
 func (f *feed) item(i *item) error {
-	if f.fault.Action != actDelay {
-		f.late.record(i.due)
+	if f.fault.Action != fakeservice.ActDelay {
+		f.Late.Record(i.due)
 	}
 	switch l := i.letter; {
 	case f.muted:
 		return nil
 	case l == nil:
 		return f.show(i.text, frame{kind: i.kind})
-	case f.listener.n >= 0 && f.fault.at(f.listener.id, l):
+	case f.listener.n >= 0 && f.fault.at(f.listener.ID, l):
 		return f.strike(l)
 	default:
 		return f.letter(l, "")
@@ -39,30 +41,30 @@ func (f *feed) strike(l *letter) error {
 		return f.letter(l, "")
 	}
 	switch act := f.fault.Action; act {
-	case actLose:
+	case fakeservice.ActLose:
 		return nil
-	case actRepeat:
+	case fakeservice.ActRepeat:
 		if err := f.letter(l, ""); err != nil {
 			return err
 		}
 	case hubAgain:
 		defer func() { f.repeats = append(f.repeats, l) }()
-	case actHold:
+	case fakeservice.ActHold:
 		f.delayed = append(f.delayed, l)
 		return nil
-	case actDelay:
+	case fakeservice.ActDelay:
 		time.Sleep(f.fault.Wait)
 	case hubMute:
 		f.muted = true
 		return nil
-	case actClose, actReset:
+	case fakeservice.ActClose, fakeservice.ActReset:
 		f.listener.ended = true
-		return errOver
-	case actTruncate:
+		return fakeservice.ErrOver
+	case fakeservice.ActTruncate:
 		text, _, _ := f.block(l, "", 0)
-		_ = f.write(text[:len(text)/2])
+		_ = f.Write(text[:len(text)/2])
 		f.listener.ended = true
-		return errOver
+		return fakeservice.ErrOver
 	case hubGap:
 		if f.Gap == "event" {
 			if err := f.show("event: reset\ndata: \n\n", frame{kind: frameGap}); err != nil {
@@ -104,12 +106,12 @@ func (f *feed) letter(l *letter, harm string) error {
 func (f *feed) show(text string, fr frame) error {
 	fr.at = time.Now()
 	f.note(fr)
-	return f.write(text)
+	return f.Write(text)
 }
 
 func (f *feed) note(fr frame) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	if f.replaced {
 		return
 	}

@@ -10,14 +10,15 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // cleanKinds are runs in which nothing is wrong. The plain one is drawn most often.
 var cleanKinds = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc) }},
-	{"clean", "clean", wired(wireDribble)},
-	{"clean", "clean", wired(wireMerge)},
+	{"clean", "clean", wired(fakeservice.WireDribble)},
+	{"clean", "clean", wired(fakeservice.WireMerge)},
 	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.tamper = func(_, _ string) error { return nil } }},
 	{"clean", "clean", laptops(asDrawn)},
 	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.bucket = goodBucket }},
@@ -28,41 +29,43 @@ func asDrawn(*rand.Rand, *scenario) {}
 
 // soakKinds are the faults of a soak.
 var soakKinds = []kind{
-	{"service", "lose", struck(actLose, 1)},
+	{"service", "lose", struck(fakeservice.ActLose, 1)},
 	{"service", "lose several", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(8, 0)
-		sc.strike(r, actLose, 2+r.IntN(2), 2+r.IntN(max(sc.Plan.noops()-6, 1)))
+		sc.strike(r, fakeservice.ActLose, 2+r.IntN(2), 2+r.IntN(max(sc.Plan.noops()-6, 1)))
 	}},
-	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, 1) }},
-	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastButOne) }},
-	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastNoop) }},
-	{"service", "lose on all", then(struck(actLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
-	{"service", "duplicate", struck(actRepeat, 1)},
-	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{fault: fault{Action: actRepeat, From: everyNoop}} }},
-	{"service", "swap", then(numbered, struck(actHold, 1))},
-	{"service", "corrupt", struck(actCorrupt, 1)},
+	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, 1) }},
+	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastButOne) }},
+	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastNoop) }},
+	{"service", "lose on all", then(struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
+	{"service", "duplicate", struck(fakeservice.ActRepeat, 1)},
+	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
+	}},
+	{"service", "swap", then(numbered, struck(fakeservice.ActHold, 1))},
+	{"service", "corrupt", struck(fakeservice.ActCorrupt, 1)},
 	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
-		sc.Strike = strike{fault: fault{Action: actCorrupt, From: everyNoop}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt, From: fakeservice.EveryNoop}}
 	}},
 	{"service", "delay", delay},
-	{"service", "never-served slot", then(numbered, struck(actSkip, 1))},
-	{"service", "silence with comments", struck(actQuiet, 0)},
+	{"service", "never-served slot", then(numbered, struck(fakeservice.ActSkip, 1))},
+	{"service", "silence with comments", struck(fakeservice.ActQuiet, 0)},
 	{"service", "stall", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(9, 0)
 		sc.Service.Comments, sc.Service.EndsLate = false, false
-		sc.strike(r, actLose, 0, 2+r.IntN(2))
+		sc.strike(r, fakeservice.ActLose, 0, 2+r.IntN(2))
 	}},
-	{"service", "end early", struck(actClose, 1)},
-	{"service", "reset", then(struck(actReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
-	{"service", "cut in a frame", struck(actTruncate, 1)},
+	{"service", "end early", struck(fakeservice.ActClose, 1)},
+	{"service", "reset", then(struck(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
+	{"service", "cut in a frame", struck(fakeservice.ActTruncate, 1)},
 	{"service", "never end", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = strike{fault: fault{Never: true, Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Never: true, Devices: sc.Plan.some(r)}}
 	}},
 	{"service", "other interval", otherInterval},
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = strike{fault: fault{Action: actNamed, Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.some(r)}}
 	}},
-	{"service", "end early, and back", then(lengthened(8, 6), struck(actClose, 1), comesBack)},
+	{"service", "end early, and back", then(lengthened(8, 6), struck(fakeservice.ActClose, 1), comesBack)},
 
 	{"reconnect", "clean random ends", then(reconnecting, lives)},
 	{"reconnect", "clean random ends, schedule anew", then(reconnecting, lives, anew)},
@@ -77,11 +80,11 @@ var soakKinds = []kind{
 		sc.Fails = true
 	})},
 	{"reconnect", "a loss, then in the last interval", then(reconnecting, func(r *rand.Rand, sc *scenario) {
-		sc.strike(r, actLose, 1, 3)
+		sc.strike(r, fakeservice.ActLose, 1, 3)
 		sc.Strike.EndIn, sc.Strike.Within = sc.Plan.hold()-2*sc.Plan.interval(), sc.Plan.interval()
 	})},
 	{"jitter", "30 % early or late", jittered(.6)},
-	{"jitter", "30 % early or late, one lost", then(jittered(.6), struck(actLose, 1), func(_ *rand.Rand, sc *scenario) {
+	{"jitter", "30 % early or late, one lost", then(jittered(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
 		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, Any: true}
 	})},
 
@@ -97,19 +100,19 @@ var soakKinds = []kind{
 	})},
 	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
-		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), fault: fault{Devices: sc.Plan.some(r)}, Until: time.Second}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, Until: time.Second}
 	}},
 	{"connect", "refused for most of the run", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
-		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), fault: fault{Devices: sc.Plan.some(r)}, Until: sc.Plan.hold() * 3 / 5}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, Until: sc.Plan.hold() * 3 / 5}
 	}},
 
-	{"wire", "reset", wired(wireReset)},
-	{"wire", "cut in a frame", wired(wireMidFrame)},
-	{"wire", "half-open", then(lengthened(9, 0), wired(wireVanish))},
-	{"wire", "pause, then burst", wired(wirePause)},
-	{"wire", "reset, and back", then(lengthened(8, 6), wired(wireReset), comesBack)},
-	{"wire", "half-open, and back", then(lengthened(12, 8), wired(wireVanish), comesBack)},
+	{"wire", "reset", wired(fakeservice.WireReset)},
+	{"wire", "cut in a frame", wired(fakeservice.WireMidFrame)},
+	{"wire", "half-open", then(lengthened(9, 0), wired(fakeservice.WireVanish))},
+	{"wire", "pause, then burst", wired(fakeservice.WirePause)},
+	{"wire", "reset, and back", then(lengthened(8, 6), wired(fakeservice.WireReset), comesBack)},
+	{"wire", "half-open, and back", then(lengthened(12, 8), wired(fakeservice.WireVanish), comesBack)},
 
 	{"own backend", "drop", backendFault("drop", counts{"missed": exactly(1)})},
 	{"own backend", "duplicate", backendFault("duplicate", counts{"duplicated": exactly(1)})},
@@ -147,7 +150,7 @@ var soakKinds = []kind{
 	{"merge", "run.json missing", tampered("run.json", without(results.RunFile))},
 	{"merge", "ledger missing", then(numbered, tampered("ledger", without(results.LedgerFile)), func(_ *rand.Rand, sc *scenario) { sc.Service.Ledger = true })},
 	{"merge", "two laptops, one prefix", laptops(func(_ *rand.Rand, sc *scenario) { sc.Alike, sc.want = true, invalid("") })},
-	{"merge", "two laptops, one loses", laptops(struck(actLose, 1))},
+	{"merge", "two laptops, one loses", laptops(struck(fakeservice.ActLose, 1))},
 	{"merge", "two laptops, one killed", laptops(func(_ *rand.Rand, sc *scenario) { sc.disturb, sc.want = killLaptop, invalid("") })},
 
 	{"bucket", "refuses connections", inBucket(bucketGone)},
@@ -164,43 +167,43 @@ var cleanSuites = []kind{
 	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("cluster")}, {"clean", "clean", suite("fanout")},
 	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, "resumed by Last-Event-ID, and nothing was lost or doubled")},
-	{"clean", "clean", noticing(2*time.Second, gaugeOpen, 10, passes, "")}, {"clean", "clean", noticing(2*time.Second, gaugeTwice, 10, passes, "")},
-	{"clean", "clean", slowly(slowCut, passes, "4 streams", "--cut-slow", "1")}, {"clean", "clean", slowly(slowDrop, passes, "4 streams")},
-	{"clean", "clean", slowly(slowKeep, passes, "4 streams", "--cut-slow", "0", "--max-growth", "-1")},
-	{"clean", "clean", streams("capacity", strike{}, passes)}, {"clean", "clean", streams("churn", strike{}, passes)},
+	{"clean", "clean", noticing(2*time.Second, fakeservice.GaugeOpen, 10, passes, "")}, {"clean", "clean", noticing(2*time.Second, fakeservice.GaugeTwice, 10, passes, "")},
+	{"clean", "clean", slowly(fakeservice.SlowCut, passes, "4 streams", "--cut-slow", "1")}, {"clean", "clean", slowly(fakeservice.SlowDrop, passes, "4 streams")},
+	{"clean", "clean", slowly(fakeservice.SlowKeep, passes, "4 streams", "--cut-slow", "0", "--max-growth", "-1")},
+	{"clean", "clean", streams("capacity", fakeservice.Strike{}, passes)}, {"clean", "clean", streams("churn", fakeservice.Strike{}, passes)},
 }
 
 // suiteKinds are suites against a bad one.
 var suiteKinds = []kind{
-	{"suite", "capacity: noops lost", streams("capacity", strike{fault: fault{Action: actLose, From: 2, Count: 1}}, fails)},
-	{"suite", "capacity: silence", streams("capacity", strike{fault: fault{Action: actLose, From: 1}}, fails)},
-	{"suite", "capacity: noops doubled", streams("capacity", strike{fault: fault{Action: actRepeat}}, fails)},
-	{"suite", "capacity: noops corrupted", streams("capacity", strike{fault: fault{Action: actCorrupt}}, fails)},
-	{"suite", "churn: noops lost", streams("churn", strike{fault: fault{Action: actLose, From: 2, Count: 1}}, fails)},
-	{"suite", "churn: noops doubled", streams("churn", strike{fault: fault{Action: actRepeat}}, fails)},
-	{"suite", "churn: noops corrupted", streams("churn", strike{fault: fault{Action: actCorrupt}}, fails)},
+	{"suite", "capacity: noops lost", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 2, Count: 1}}, fails)},
+	{"suite", "capacity: silence", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}}, fails)},
+	{"suite", "capacity: noops doubled", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat}}, fails)},
+	{"suite", "capacity: noops corrupted", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt}}, fails)},
+	{"suite", "churn: noops lost", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 2, Count: 1}}, fails)},
+	{"suite", "churn: noops doubled", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat}}, fails)},
+	{"suite", "churn: noops corrupted", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt}}, fails)},
 	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
 		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
 	})},
 	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, "lost, 0 came twice")},
 	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, "1 noop was lost, 0 came twice")},
 	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, "0 noops were lost, 1 came twice")},
-	{"suite", "vanish: never noticed", noticing(0, gaugeOpen, 4, fails, "after 12 clients had vanished the service still counts 12 of them as open")},
-	{"suite", "vanish: noticed too late", noticing(8*time.Second, gaugeOpen, 4, fails, "still counts 12 of them as open")},
-	{"suite", "vanish: half of them noticed", noticing(2*time.Second, gaugeLeaky, 9, fails, "still counts 6 of them as open")},
-	{"suite", "vanish: the gauge only rises", noticing(2*time.Second, gaugeOpened, 9, fails, "still counts 12 of them as open")},
-	{"suite", "vanish: another gauge", noticing(2*time.Second, gaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, "the gauge campaign_streams does not count the streams")},
+	{"suite", "vanish: never noticed", noticing(0, fakeservice.GaugeOpen, 4, fails, "after 12 clients had vanished the service still counts 12 of them as open")},
+	{"suite", "vanish: noticed too late", noticing(8*time.Second, fakeservice.GaugeOpen, 4, fails, "still counts 12 of them as open")},
+	{"suite", "vanish: half of them noticed", noticing(2*time.Second, fakeservice.GaugeLeaky, 9, fails, "still counts 6 of them as open")},
+	{"suite", "vanish: the gauge only rises", noticing(2*time.Second, fakeservice.GaugeOpened, 9, fails, "still counts 12 of them as open")},
+	{"suite", "vanish: another gauge", noticing(2*time.Second, fakeservice.GaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, "the gauge campaign_streams does not count the streams")},
 	{"suite", "vanish: noop lost by one that is held", func(r *rand.Rand, sc *scenario) {
-		noticing(2*time.Second, gaugeOpen, 9, fails, sc.Plan.id(1)+" missed noop")(r, sc)
+		noticing(2*time.Second, fakeservice.GaugeOpen, 9, fails, sc.Plan.id(1)+" missed noop")(r, sc)
 		numbered(r, sc)
-		sc.Service.Schedule.Phase = phaseConnect
-		sc.Strike.fault = fault{Action: actLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
+		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
+		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
-	{"suite", "slow: kept without a bound", slowly(slowKeep, fails, "the service's memory grew by", "--max-growth", "2")},
-	{"suite", "slow: others wait for them", slowly(slowWait, fails, "did not take|large messages did not come")},
-	{"suite", "slow: not cut", slowly(slowKeep, fails, "did not cut 4 of 4 slow streams", "--max-growth", "-1", "--cut-slow", "1")},
-	{"suite", "slow: cut", slowly(slowCut, fails, "4 of 4 slow streams were cut", "--cut-slow", "0")},
-	{"suite", "slow: message lost by one that reads", slowly(slowLose, fails, "(?m)^1 of [0-9,]+ large messages did not come")},
+	{"suite", "slow: kept without a bound", slowly(fakeservice.SlowKeep, fails, "the service's memory grew by", "--max-growth", "2")},
+	{"suite", "slow: others wait for them", slowly(fakeservice.SlowWait, fails, "did not take|large messages did not come")},
+	{"suite", "slow: not cut", slowly(fakeservice.SlowKeep, fails, "did not cut 4 of 4 slow streams", "--max-growth", "-1", "--cut-slow", "1")},
+	{"suite", "slow: cut", slowly(fakeservice.SlowCut, fails, "4 of 4 slow streams were cut", "--cut-slow", "0")},
+	{"suite", "slow: message lost by one that reads", slowly(fakeservice.SlowLose, fails, "(?m)^1 of [0-9,]+ large messages did not come")},
 	{"suite", "slow: no broadcasts", slowly("", []verdict.Outcome{verdict.Invalid}, "the service took none of the messages")},
 	{"suite", "rampup: wrong answers", harmed("rampup", harmWrong, 15)},
 	{"suite", "rampup: 500", harmed("rampup", harmStatus(http.StatusInternalServerError), 10)},
@@ -227,7 +230,7 @@ func then(steps ...prepare) prepare {
 }
 
 // numbered makes the service number its noops.
-func numbered(_ *rand.Rand, sc *scenario) { sc.Service.IDs = idsNumbers }
+func numbered(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
 
 func lengthened(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
@@ -239,7 +242,7 @@ func struck(act string, count int) prepare {
 }
 
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
-	sc.Strike = strike{fault: fault{Action: act, Devices: sc.Plan.some(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.some(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
 
 // delay makes one noop late, by less than an interval.
@@ -248,7 +251,7 @@ func delay(r *rand.Rand, sc *scenario) {
 	sc.Plan.Interval = max(sc.Plan.Interval, 1)
 	sc.Service.Schedule.Jitter = 0
 	sc.Plan.LateMS, sc.Plan.MaxLate = 250, 0
-	sc.strike(r, actDelay, 1, 2)
+	sc.strike(r, fakeservice.ActDelay, 1, 2)
 	sc.Strike.Wait = sc.intervals(r, .55, .85)
 }
 
@@ -269,7 +272,7 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 
 func answered(status int) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.Strike = strike{Status: status, fault: fault{Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}}
 	}
 }
 
@@ -277,13 +280,13 @@ func answered(status int) prepare {
 func wired(does string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks" // a noop is to be found in it
-		sc.Wire = wireSpec{Does: does, Devices: sc.Plan.some(r), Noop: sc.Plan.middle(r), After: sc.Plan.interval() * 2 / 5}
+		sc.Wire = fakeservice.WireSpec{Does: does, Devices: sc.Plan.some(r), Noop: sc.Plan.middle(r), After: sc.Plan.interval() * 2 / 5}
 		switch does {
-		case wireDribble, wireMerge:
+		case fakeservice.WireDribble, fakeservice.WireMerge:
 			sc.Wire.Noop = 0
-		case wireVanish:
+		case fakeservice.WireVanish:
 			sc.Wire.Noop = 2 + r.IntN(2)
-		case wirePause:
+		case fakeservice.WirePause:
 			sc.Wire.After = sc.intervals(r, .3, 1.2)
 		}
 	}
@@ -294,7 +297,7 @@ func comesBack(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
 	sc.Service.Resume = r.IntN(2) == 0
-	if sc.Service.IDs != idsNone {
+	if sc.Service.IDs != fakeservice.IDsNone {
 		numbered(r, sc)
 	}
 }
@@ -305,19 +308,19 @@ func reconnecting(r *rand.Rand, sc *scenario) {
 	sc.Plan.Interval = oneOf(r, 1, 1.5, 2.0)
 	s := sc.Service
 	s.Retry, s.Resume, s.EndsLate, s.Nginx, s.Framing = 300, true, false, false, "chunks"
-	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, phaseConnect, phaseRandom), 0
+	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, fakeservice.PhaseConnect, fakeservice.PhaseRandom), 0
 	numbered(r, sc)
 }
 
 // lives makes the service end its streams at random.
 func lives(_ *rand.Rand, sc *scenario) {
 	sc.Service.Lives = 30 * time.Second
-	sc.Strike = strike{}
+	sc.Strike = fakeservice.Strike{}
 }
 
 // endsLast makes the service end a few streams in the last intervals before the end of the run.
 func endsLast(r *rand.Rand, sc *scenario) {
-	sc.Strike = strike{fault: fault{Devices: sc.Plan.some(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
 // anew makes the service start a new schedule for each stream.
@@ -325,8 +328,8 @@ func anew(_ *rand.Rand, sc *scenario) { sc.Service.Anew, sc.Service.Resume = tru
 
 // unnumbered sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter than an interval.
 func unnumbered(_ *rand.Rand, sc *scenario) {
-	sc.Service.IDs, sc.Plan.Interval = idsNone, 2
-	sc.Service.Schedule.Phase = phaseConnect
+	sc.Service.IDs, sc.Plan.Interval = fakeservice.IDsNone, 2
+	sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 }
 
 // refusedBack makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default.
@@ -343,8 +346,8 @@ func refusedBack(maxOutage float64) prepare {
 func jittered(share float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
-		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, phaseConnect
-		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, idsNumbers, idsNone), false
+		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseConnect
+		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, fakeservice.IDsNumbers, fakeservice.IDsNone), false
 		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, Any: true}
 	}
 }
@@ -389,14 +392,14 @@ func suite(name string) prepare {
 }
 
 // streams is a suite of event streams against a service of this process.
-func streams(name string, fault strike, outcomes []verdict.Outcome) prepare {
+func streams(name string, fault fakeservice.Strike, outcomes []verdict.Outcome) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service
 		suite(name)(r, sc)
 		sc.Service, sc.Strike = service, fault
 		sc.Plan.Interval, sc.Plan.Connections = 1, 150
 		if fault.From > 0 {
-			sc.Service.IDs, sc.Service.Schedule.Phase = idsNumbers, phaseConnect
+			sc.Service.IDs, sc.Service.Schedule.Phase = fakeservice.IDsNumbers, fakeservice.PhaseConnect
 		}
 		sc.want.Outcomes = outcomes
 	}

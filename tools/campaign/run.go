@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A run is one scenario under way.
@@ -25,7 +26,7 @@ type run struct {
 	*scenario
 	root    string // of the repository
 	dir     string // its own
-	service *service
+	service *fakeservice.Service
 	hub     *hub
 	stops   []func() // of all that was started, the last first
 	url     string   // of the service; "": soak starts it
@@ -86,12 +87,12 @@ func (r *run) expected() *expected {
 // lateness is by how much the service in this process sent a noop later than it was meant to.
 func (r *run) lateness() time.Duration {
 	if r.hub != nil {
-		return time.Duration(r.hub.late.Load())
+		return time.Duration(r.hub.Late.Load())
 	}
 	if r.service == nil || r.tamper != nil {
 		return 0
 	}
-	return time.Duration(r.service.late.Load())
+	return time.Duration(r.service.Late.Load())
 }
 
 // start starts what is soaked.
@@ -118,7 +119,7 @@ func (r *run) start(ctx context.Context, address string) error {
 	address = l.Addr().String()
 	if r.Hub != nil {
 		r.hub = startHub(r.scenario, l)
-		r.stops = append(r.stops, r.hub.stop)
+		r.stops = append(r.stops, r.hub.Stop)
 	} else if r.harm != nil {
 		r.stops = append(r.stops, startHarmed(r.scenario, l))
 	} else if address, err = r.startStreams(ctx, l); err != nil {
@@ -144,10 +145,10 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 		}
 		address, listeners, r.stops = front, append(listeners, u), append(r.stops, stop)
 	}
-	r.service = startService(*r.Service, r.Strike, listeners...)
-	r.stops = append(r.stops, r.service.stop)
+	r.service = fakeservice.StartService(*r.Service, r.Strike, listeners...)
+	r.stops = append(r.stops, r.service.Stop)
 	if r.Wire.Does != "" {
-		proxy, err := startWire(r.Wire, address, r.service)
+		proxy, err := fakeservice.StartWire(r.Wire, address, r.service)
 		if err != nil {
 			return "", err
 		}

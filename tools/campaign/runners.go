@@ -64,7 +64,7 @@ func runnerFault(want *expected, does func(r *run, soak, runner int)) prepare {
 		sc.Strike.Wait, sc.want = sc.intervals(r, 1.2, 2.7), want
 		sc.disturb = func(ctx context.Context, r *run, soak int) {
 			open := func() bool {
-				opened, _ := r.service.opened()
+				opened, _ := r.service.Opened()
 				return opened == r.Plan.Connections && len(runners(soak)) == r.Plan.Runners
 			}
 			if !await(ctx, open) || !pause(ctx, 2*r.Plan.interval()) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A scenario is one run of the campaign. Everything but the timing follows from its seed; what is not in
@@ -15,12 +17,12 @@ type scenario struct {
 	Group    string // of the kind
 	Kind     string // of fault; clean: none
 	Plan     plan
-	Service  *serviceSpec `json:",omitempty"` // nil: the project's own backend
-	Family   string       `json:",omitempty"` // of the kinds, of a hub
-	Hub      *hubSpec     `json:",omitempty"` // one that is published to, in its place
+	Service  *fakeservice.ServiceSpec `json:",omitempty"` // nil: the project's own backend
+	Family   string                   `json:",omitempty"` // of the kinds, of a hub
+	Hub      *hubSpec                 `json:",omitempty"` // one that is published to, in its place
 	HubFault hubFault
-	Strike   strike
-	Wire     wireSpec
+	Strike   fakeservice.Strike
+	Wire     fakeservice.WireSpec
 	Fault    string   `json:",omitempty"` // BACKEND_FAULT
 	Suite    string   `json:",omitempty"` // instead of a soak
 	Args     []string `json:",omitempty"` // further ones of soak

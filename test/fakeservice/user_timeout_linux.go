@@ -1,4 +1,4 @@
-package main
+package fakeservice
 
 import (
 	"time"
@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout says for how long what a connection sends may go unacknowledged.
+// setUserTimeout limits how long data of a connection may stay unacknowledged.
 func setUserTimeout(fd uintptr, limit time.Duration) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 }

@@ -1,0 +1,95 @@
+package fakeservice
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What a service does with a broadcast for a client that does not read.
+const (
+	SlowCut  = "cut"  // the client
+	SlowDrop = "drop" // the message
+	SlowKeep = "keep" // without a bound
+	SlowWait = "wait" // and so does whoever publishes
+	SlowLose = "lose" // one message, of a client that reads; it cuts the others
+)
+
+const (
+	fillerKB  = 60 // the size of a broadcast
+	usualRoom = 8  // so many may wait for a client
+)
+
+// enter gives a stream the room for broadcasts that wait for it.
+func (s *Service) enter(st *noopStream) {
+	room := usualRoom
+	if s.Slow == SlowKeep {
+		room = 1 << 12
+	}
+	st.inbox, st.cut = make(chan string, room), make(chan struct{})
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.inboxes[st] = true
+}
+
+func (s *Service) leave(st *noopStream) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	delete(s.inboxes, st)
+}
+
+// kept returns how many bytes wait for clients.
+func (s *Service) kept() (n int) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for st := range s.inboxes {
+		n += len(st.inbox) * fillerKB << 10
+	}
+	return n
+}
+
+// broadcast sends an event to all streams.
+func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
+	payload, err := io.ReadAll(r.Body)
+	if s.Slow == "" || err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	text := "event: " + r.URL.Query().Get("event") + s.Lines + "data: " + string(payload) + s.Lines + s.Lines
+	loses := s.Slow == SlowLose && strings.Contains(string(payload[:min(40, len(payload))]), " 5 ")
+	s.Mu.Lock()
+	all := make([]*noopStream, 0, len(s.inboxes))
+	for st := range s.inboxes {
+		all = append(all, st)
+	}
+	s.Mu.Unlock()
+	for _, st := range all {
+		if loses && strings.HasSuffix(st.device.ID, "-1") {
+			continue
+		}
+		select {
+		case st.inbox <- text:
+		default:
+			s.full(r, st, text)
+		}
+	}
+	fmt.Fprintln(w, len(all))
+}
+
+// full handles a broadcast for a client for which no more may wait.
+func (s *Service) full(r *http.Request, st *noopStream, text string) {
+	switch s.Slow {
+	case SlowWait:
+		select {
+		case st.inbox <- text:
+		case <-st.Gone:
+		case <-r.Context().Done():
+		}
+	case SlowCut, SlowLose:
+		s.leave(st)
+		close(st.cut)
+		_ = st.conn.SetWriteDeadline(time.Now())
+	}
+}

@@ -1,0 +1,41 @@
+package fakeservice
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// What the gauge of a service shows.
+const (
+	GaugeOpen   = "open"   // its streams
+	GaugeTwice  = "twice"  // two for each, and some more
+	GaugeOpened = "opened" // all that were ever open
+	GaugeLeaky  = "leaky"  // its streams, and half of those that ended
+	GaugeFixed  = "fixed"  // nothing of streams
+)
+
+// metrics shows the gauge, and what the metrics of our backend show of streams and noops.
+func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
+	opened, open := s.Opened()
+	value := map[string]int{
+		GaugeOpen: open, GaugeTwice: 2*open + 3, GaugeOpened: opened, GaugeLeaky: (open + opened + 1) / 2, GaugeFixed: 7,
+	}[s.Gauge]
+	fmt.Fprintf(w, "# TYPE backend_streams_open gauge\nbackend_streams_open %d\n# TYPE backend_noops_sent_total counter\nbackend_noops_sent_total %d\n", open, s.sent.Load())
+	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.kept())
+}
+
+// notices has the kernel give up a connection whose client acknowledges nothing for so long.
+func (s *Service) notices(ctx context.Context, c net.Conn) context.Context {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok || s.Notices == 0 {
+		return ctx
+	}
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			setUserTimeout(fd, s.Notices)
+		})
+	}
+	return ctx
+}

@@ -1,0 +1,204 @@
+// Package fakeservice is an SSE service for tests, with faults and a record of what it did. Service sends noops by a schedule, over
+// HTTP/1.1 and HTTP/2; Server and Stream are the parts that other services are made of, such as that of tools/campaign.
+package fakeservice
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Server serves the streams of one fake service.
+type Server struct {
+	Late lateness
+	Mu   sync.Mutex     // guards what the service records
+	Open sync.WaitGroup // handlers of streams
+	Over chan struct{}  // closed when the server stops
+	http *http.Server
+}
+
+// Serve accepts connections from each listener.
+func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
+	s.http, s.Over = h, make(chan struct{})
+	for _, l := range listeners {
+		go func() { _ = h.Serve(l) }()
+	}
+}
+
+// Stop ends every stream and waits for its handler. It does nothing after the first call.
+func (s *Server) Stop() {
+	select {
+	case <-s.Over:
+	default:
+		close(s.Over)
+	}
+	_ = s.http.Close()
+	s.Open.Wait()
+}
+
+// A lateness is the longest time, in nanoseconds, by which a message was sent after it was due. It shows whether this program was
+// saturated.
+type lateness struct{ atomic.Int64 }
+
+// Record records that a message which was due then is sent now.
+func (l *lateness) Record(due time.Time) {
+	late := int64(time.Since(due))
+	for past := l.Load(); late > past && !l.CompareAndSwap(past, late); past = l.Load() {
+	}
+}
+
+// EndStream ends the stream of a client that requests it. never: the request is accepted, but the stream stays open.
+func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
+	if c == nil || c.Present == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if c.Asked.IsZero() {
+		c.Asked = time.Now()
+	}
+	if !never {
+		c.Present.Finish(EndAsked)
+	}
+}
+
+// A Format is how a service writes its streams.
+type Format struct {
+	Lines   string // how lines end
+	BOM     bool
+	Framing string // chunks, split (each event in several chunks), close (ends with the connection)
+	Retry   int    // milliseconds; 0: no retry field
+}
+
+// A Stream is one response of type text/event-stream.
+type Stream struct {
+	Format
+	W     http.ResponseWriter
+	conn  *http.ResponseController
+	Gone  <-chan struct{} // closed when the client has gone
+	over  <-chan struct{} // closed when the server stops
+	Wake  chan struct{}   // receives when there is something new to write; nil: never
+	inbox chan string     // texts to send as they are; nil: none
+	cut   chan struct{}   // closed when the service gives the client up; nil: never
+	Ended chan struct{}   // closed when the stream shall end
+	How   string          // it shall end; "" while end is open
+	Until time.Time       // the service ends the stream then; zero: it does not
+	http2 bool
+}
+
+// NewStream returns the stream that answers a request.
+func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *Stream {
+	return &Stream{
+		Format: f, W: w, conn: http.NewResponseController(w), Gone: r.Context().Done(), over: s.Over, Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
+	}
+}
+
+// Finish makes the stream end in that way. The caller holds the lock of the service.
+func (s *Stream) Finish(how string) {
+	if s.How == "" {
+		s.How = how
+		close(s.Ended)
+	}
+}
+
+// ErrOver ends a stream that a fault has ended, or whose client has gone.
+var ErrOver = errors.New("the stream is over")
+
+// Wait waits until a time (zero: no limit), or until the stream is woken. ended reports whether end was closed before; a nil end is
+// never closed.
+func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
+	var timer <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		timer = t.C
+	}
+	for {
+		select {
+		case <-timer:
+			return false, nil
+		case <-s.Wake:
+			return false, nil
+		case <-end:
+			return true, nil
+		case <-s.Gone:
+			return false, ErrOver
+		case <-s.over:
+			return false, ErrOver
+		case <-s.cut:
+			return false, ErrOver
+		case text := <-s.inbox:
+			if err := s.send(text); err != nil {
+				return false, err
+			}
+		}
+	}
+}
+
+// Head writes the response's headers and what the stream begins with. Header fields may have been added before.
+func (s *Stream) Head() error {
+	h := s.W.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	if !s.http2 {
+		h.Set("Connection", "close")
+		if s.Framing == "close" {
+			h.Set("Transfer-Encoding", "identity")
+		}
+	}
+	body := ""
+	if s.BOM {
+		body = "\ufeff"
+	}
+	if s.Retry > 0 {
+		body += "retry: " + strconv.Itoa(s.Retry) + "\n\n"
+	}
+	s.W.WriteHeader(http.StatusOK)
+	return errors.Join(s.conn.Flush(), s.Write(body))
+}
+
+// Write sends text, whose lines end with LF, in one chunk or several.
+func (s *Stream) Write(text string) error {
+	text = strings.ReplaceAll(text, "\n", s.Lines)
+	size := len(text)
+	if s.Framing == "split" {
+		size = max(3, size/50)
+	}
+	_ = s.conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
+	for len(text) > 0 {
+		n := min(size, len(text))
+		if err := s.send(text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+// send sends text as it is, in one chunk.
+func (s *Stream) send(text string) error {
+	if _, err := io.WriteString(s.W, text); err != nil {
+		return err
+	}
+	return s.conn.Flush()
+}
+
+// Reset ends a connection with a TCP RST.
+func Reset(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		resetOnClose(conn)
+		_ = conn.Close()
+	}
+}
+
+// resetOnClose makes the end of a connection a TCP RST.
+func resetOnClose(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}

@@ -1,0 +1,157 @@
+package fakeservice
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// How a service numbers its noops.
+const (
+	IDsNumbers = "numbers" // 1, 2, 3 … per device
+	IDsNone    = "none"
+)
+
+// A ServiceSpec is the kind of service that is soaked.
+type ServiceSpec struct {
+	Schedule Schedule
+	IDs      string // numbers, none, or a name in foreignIDs
+	Ledger   bool   // serves GET /event/ledger
+	Resume   bool   // replays what a client missed while it was disconnected
+	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
+	Format
+	Comments bool          // a comment between noops
+	EndsLate bool          // ends a stream at its next tick
+	Lives    time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
+	Anew     bool          `json:",omitempty"` // each stream has a new schedule, and nothing falls due between two
+	Nginx    bool          // in front of it
+	Slow     string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
+	Gauge    string        `json:",omitempty"` // what its gauge of open streams shows
+	Notices  time.Duration `json:",omitempty"` // how long a client may acknowledge nothing; 0: the default of the system
+	HTTP2    int           `json:",omitempty"` // streams that an HTTP/2 connection may carry; 0: HTTP/1.1 only
+	TLS      *tls.Config   `json:"-"`          // with "h2" among its protocols for HTTP/2; nil: plain, HTTP/2 by prior knowledge
+}
+
+// Numbered reports whether each loss can be named.
+func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
+
+// KeepsLedger reports whether the service reports what it sent, which needs numbers.
+func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
+
+// A Service sends noops: each client has messages of its own, numbered and at an interval. It records what it did: see device.
+type Service struct {
+	ServiceSpec
+	Server
+	strike  Strike
+	global  atomic.Uint64
+	sent    atomic.Uint64 // noops
+	Devices map[string]*Device
+	inboxes map[*noopStream]bool
+	began   time.Time // the first connect
+}
+
+// StartService listens on each of the listeners.
+func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *Service {
+	s := &Service{ServiceSpec: spec, strike: strike, Devices: map[string]*Device{}, inboxes: map[*noopStream]bool{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event/connect", s.connect)
+	mux.HandleFunc("DELETE /event/forcedisconnect", s.forceDisconnect)
+	if s.KeepsLedger() {
+		mux.HandleFunc("GET /event/ledger", s.ledger)
+	}
+	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.HandleFunc("POST /event/broadcast", s.broadcast)
+	h := &http.Server{Handler: mux, ConnContext: s.notices}
+	if s.HTTP2 > 0 {
+		h.Protocols, h.HTTP2 = &http.Protocols{}, &http.HTTP2Config{MaxConcurrentStreams: s.HTTP2}
+		h.Protocols.SetHTTP1(true)
+		h.Protocols.SetHTTP2(s.TLS != nil)
+		h.Protocols.SetUnencryptedHTTP2(s.TLS == nil)
+	}
+	if s.TLS != nil {
+		h.TLSConfig = s.TLS
+		for i, l := range listeners {
+			listeners[i] = tls.NewListener(l, s.TLS)
+		}
+	}
+	s.Serve(h, listeners...)
+	return s
+}
+
+// Clean returns a service without surprises: numbered noops at an interval, a ledger, and up to so many streams per HTTP/2 connection
+// (0: HTTP/1.1 only). phase is one of the Phase constants.
+func Clean(interval time.Duration, phase string, streams int) ServiceSpec {
+	return ServiceSpec{
+		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Every: interval, Phase: phase}, HTTP2: streams,
+	}
+}
+
+// device returns the record of an id. The caller holds the lock.
+func (s *Service) device(id string) *Device {
+	if s.Devices[id] == nil {
+		s.Devices[id] = &Device{Client: Client{ID: id}}
+	}
+	return s.Devices[id]
+}
+
+// Opened returns how many devices have had a stream, and how many have one.
+func (s *Service) Opened() (ever, now int) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, d := range s.Devices {
+		if len(d.Spans) > 0 {
+			ever++
+		}
+		if d.Present != nil {
+			now++
+		}
+	}
+	return ever, now
+}
+
+func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	d := s.device(r.URL.Query().Get("id"))
+	s.EndStream(w, r, &d.Client, s.strike.Never && s.strike.Meant(d.ID))
+}
+
+func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := json.NewEncoder(w)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, d := range s.Devices {
+		if len(d.Spans) > 0 && strings.HasPrefix(d.ID, r.URL.Query().Get("prefix")) {
+			sent := d.numbers // a noop that was lost counts as sent
+			_ = out.Encode(map[string]any{"id": d.ID, "first": min(sent, 1), "last": sent, "sent": sent, "slow": false})
+		}
+	}
+}
+
+// connect opens a stream, unless the fault has another answer.
+func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
+	s.Mu.Lock()
+	d := s.device(r.URL.Query().Get("id"))
+	taken, first := d.Present != nil, len(d.Spans) == 0
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	since := time.Since(s.began)
+	s.Mu.Unlock()
+	if taken {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	if s.strike.answers(w, r, d.ID, first, since) {
+		return
+	}
+	s.Open.Add(1)
+	defer s.Open.Done()
+	st := &noopStream{Stream: s.NewStream(s.Format, w, r), Service: s, device: d}
+	st.run(r.Header.Get("Last-Event-ID"))
+}

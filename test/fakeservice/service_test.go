@@ -1,0 +1,244 @@
+package fakeservice
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const testInterval = 60 * time.Millisecond
+
+func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
+	t.Helper()
+	spec.Schedule.Every, spec.Schedule.Phase = testInterval, PhaseConnect
+	if spec.Lines == "" {
+		spec.Lines = "\n"
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	service := StartService(spec, s, l)
+	t.Cleanup(service.Stop)
+	return service, "http://" + l.Addr().String()
+}
+
+// heard opens the stream of a device, has its end asked for after so long, and returns its data
+// fields and ids.
+func heard(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
+	t.Helper()
+	client := http.Client{Timeout: after + 2*time.Second} // where the wire swallows the end
+	resp, err := client.Get(url + "/event/connect?id=" + id)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	timer := time.AfterFunc(after, func() {
+		req, _ := http.NewRequest(http.MethodDelete, url+"/event/forcedisconnect?id="+id, nil)
+		if gone, err := http.DefaultClient.Do(req); err == nil {
+			_ = gone.Body.Close()
+		}
+	})
+	defer timer.Stop()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			data = append(data, text)
+		}
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			ids = append(ids, text)
+		}
+	}
+	return data, ids, lines.Err()
+}
+
+// What the service says it did is what a client sees, for every kind of harm it does to noops.
+func TestTheServiceTellsTheTruth(t *testing.T) {
+	const hold = 10*testInterval + testInterval/2
+	for _, c := range []struct {
+		act       string
+		ids, data string
+		lost      []uint64
+	}{
+		{"", "1 2 3 4 5 6", "000000", nil},
+		{ActLose, "1 2 4 5 6", "00000", []uint64{3}},
+		{ActRepeat, "1 2 3 3 4 5 6", "0000000", nil},
+		{ActHold, "1 2 4 3 5 6", "000000", nil},
+		{ActCorrupt, "1 2 3 4 5 6", "001000", nil},
+		{ActSkip, "1 2 3 4 5 6", "000000", []uint64{0}},
+	} {
+		for _, framing := range []string{"chunks", "split", "close"} {
+			t.Run(c.act+"/"+framing, func(t *testing.T) {
+				t.Parallel()
+				s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Ledger: true, Format: Format{Framing: framing, BOM: true}, Comments: true},
+					Strike{Fault: Fault{Action: c.act, From: 3, Count: 1}})
+				data, ids, err := heard(t, url, "a", hold)
+				require.NoError(t, err)
+				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine asks for the end late
+				require.True(t, strings.HasPrefix(strings.Join(data, ""), c.data), data)
+				s.Stop()
+				var lost []uint64
+				for _, n := range s.device("a").Noops {
+					if n.Lost(time.Time{}) {
+						lost = append(lost, n.Number)
+					}
+				}
+				require.Equal(t, c.lost, lost)
+			})
+		}
+	}
+}
+
+// Over HTTP/2 streams share connections, and each gets what it would get over HTTP/1.1.
+func TestStreamsOverHTTP2(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	trusting, ok := certified.Client().Transport.(*http.Transport)
+	require.True(t, ok)
+	server := &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
+	for name, tt := range map[string]struct {
+		http2       bool
+		tls         *tls.Config
+		connections int32
+	}{
+		"HTTP/2": {true, nil, 4}, "HTTP/2 over TLS": {true, server, 4}, "HTTP/1.1": {false, nil, 20}, "HTTP/1.1 over TLS": {false, server, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			spec := Clean(testInterval, PhaseRandom, 5)
+			spec.TLS = tt.tls
+			service := StartService(spec, Strike{}, l)
+			defer service.Stop()
+			var dials atomic.Int32
+			transport := &http.Transport{Protocols: &http.Protocols{}, TLSClientConfig: trusting.TLSClientConfig.Clone()}
+			transport.Protocols.SetHTTP1(!tt.http2)
+			transport.Protocols.SetHTTP2(tt.http2 && tt.tls != nil)
+			transport.Protocols.SetUnencryptedHTTP2(tt.http2 && tt.tls == nil)
+			transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dials.Add(1)
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}
+			defer transport.CloseIdleConnections()
+			url := "http://" + l.Addr().String()
+			if tt.tls != nil {
+				url = "https://" + l.Addr().String()
+			}
+			var streams sync.WaitGroup
+			for n := range 20 {
+				resp, err := (&http.Client{Transport: transport}).Get(fmt.Sprintf("%s/event/connect?id=d-%d", url, n))
+				require.NoError(t, err)
+				require.Equal(t, http.StatusOK, resp.StatusCode)
+				streams.Go(func() {
+					defer resp.Body.Close()
+					next := 1
+					for lines := bufio.NewScanner(resp.Body); next < 5 && lines.Scan(); {
+						if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+							if id != strconv.Itoa(next) {
+								t.Errorf("noop %s in place of %d", id, next)
+							}
+							next++
+						}
+					}
+				})
+			}
+			streams.Wait()
+			require.GreaterOrEqual(t, dials.Load(), tt.connections)
+			if tt.http2 {
+				require.Less(t, dials.Load(), int32(20))
+			}
+		})
+	}
+}
+
+func TestATruncatedStreamIsAnError(t *testing.T) {
+	t.Parallel()
+	_, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{Fault: Fault{Action: ActTruncate, From: 3, Count: 1}})
+	_, ids, err := heard(t, url, "a", time.Minute)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, "1 2", strings.Join(ids[:2], " "))
+}
+
+func TestTheLedgerCountsWhatWasLost(t *testing.T) {
+	t.Parallel()
+	_, url := testService(t, ServiceSpec{IDs: IDsNumbers, Ledger: true, Format: Format{Framing: "chunks"}}, Strike{Fault: Fault{Action: ActLose, From: 3, Count: 1}})
+	_, ids, err := heard(t, url, "a", 4*testInterval+testInterval/2)
+	require.NoError(t, err)
+	last := ids[len(ids)-1]
+	resp, err := http.Get(url + "/event/ledger?prefix=a")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"a","first":1,"last":`+last+`,"sent":`+last+`,"slow":false}`, string(text))
+}
+
+// The campaign's service records as lost what its connection drops after the service has sent it.
+func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		does string
+		err  bool
+		lost int // the first
+	}{{WireReset, true, 0}, {WireMidFrame, true, 3}, {WireVanish, true, 4}, {WirePause, false, 0}, {WireDribble, false, 0}, {WireMerge, false, 0}} {
+		t.Run(c.does, func(t *testing.T) {
+			t.Parallel()
+			s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{})
+			spec := WireSpec{Does: c.does, Devices: []string{"a"}, Noop: 3, After: testInterval / 3}
+			proxy, err := StartWire(spec, strings.TrimPrefix(url, "http://"), s)
+			require.NoError(t, err)
+			t.Cleanup(proxy.Stop)
+			_, ids, err := heard(t, proxy.URL, "a", 8*testInterval)
+			require.Equal(t, c.err, err != nil, "%v %v", ids, err)
+			s.Stop()
+			d, lost := s.device("a"), 0
+			for _, n := range d.Noops {
+				if lost == 0 && n.Lost(d.CutAt) {
+					lost = n.Slot
+				}
+			}
+			require.Equal(t, c.lost, lost)
+		})
+	}
+}
+
+func TestAClientThatComesBackGetsWhatItMissed(t *testing.T) {
+	t.Parallel()
+	s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}, Resume: true}, Strike{Fault: Fault{Action: ActClose, From: 3, Count: 1}})
+	_, ids, err := heard(t, url, "a", time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, "1 2", strings.Join(ids, " "))
+	time.Sleep(2 * testInterval)
+	req, err := http.NewRequest(http.MethodGet, url+"/event/connect?id=a", nil)
+	require.NoError(t, err)
+	req.Header.Set("Last-Event-ID", "2")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	d, next := s.device("a"), 3
+	lines := bufio.NewScanner(resp.Body)
+	for live := false; !live && lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			require.Equal(t, strconv.Itoa(next), id)
+			s.Mu.Lock()
+			live = !d.Noops[next-1].Away && next > 3 // the third was due before the client went
+			s.Mu.Unlock()
+			next++
+		}
+	}
+	s.Stop()
+	for _, n := range d.Noops {
+		require.False(t, n.Lost(time.Time{}), fmt.Sprint(n))
+	}
+}

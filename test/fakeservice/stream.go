@@ -1,0 +1,220 @@
+package fakeservice
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// A noopStream is one stream of a device.
+type noopStream struct {
+	*Stream
+	*Service
+	device  *Device
+	delayed []int // noops that wait for the next one: indices
+}
+
+// run serves the stream until it is over. That the handler returns ends the body in order.
+func (s *noopStream) run(lastEventID string) {
+	s.begin()
+	defer s.close()
+	s.enter(s)
+	defer s.leave(s)
+	if s.Head() != nil {
+		return
+	}
+	for slot := s.where(lastEventID); ; slot++ {
+		due := s.due(slot)
+		if over := s.endsBefore(slot, due); !over.IsZero() {
+			_, _ = s.Wait(over, s.Ended)
+			return
+		}
+		ended, err := s.Wait(due, s.Ended)
+		switch {
+		case err != nil:
+			return
+		case ended:
+			_ = s.putDelayed()
+			if s.EndsLate {
+				_, _ = s.Wait(due, nil)
+			}
+			return
+		case s.serve(slot, due) != nil:
+			return
+		}
+	}
+}
+
+// due returns when the noop of a slot is due.
+func (s *noopStream) due(slot int) time.Time {
+	return s.Schedule.due(s.device.ID, s.device.First, slot)
+}
+
+// begin records that a stream of the device is open.
+func (s *noopStream) begin() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	d := s.device
+	d.Begin(s.Stream)
+	now, streams := d.Last().From, len(d.Spans)
+	if streams == 1 || s.Anew {
+		d.First = s.Schedule.first(d.ID, now)
+	}
+	chance := s.Schedule.chance(d.ID, uint64(streams)+1<<40)
+	switch {
+	case s.strike.EndIn > 0 && s.strike.Meant(d.ID) && streams == 1:
+		s.Until = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
+	case s.Lives > 0:
+		s.Until = now.Add(time.Duration(-math.Log(1-chance) * float64(s.Lives)))
+	}
+}
+
+// endsBefore returns when the service ends the stream, if that is before the noop of a slot; otherwise zero. If noops have no numbers
+// the stream ends right after a noop, so that a client that reconnects at once misses none.
+func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
+	switch {
+	case s.Until.IsZero() || !s.Until.Before(due):
+		return time.Time{}
+	case s.Numbered():
+		return s.Until
+	case slot == 1:
+		return time.Time{}
+	}
+	return s.due(slot - 1).Add(s.Schedule.Every / 10)
+}
+
+// close records that the stream is over.
+func (s *noopStream) close() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.device.Present, s.device.Last().To = nil, time.Now()
+}
+
+// where returns the slot to continue with. Noops that were due while the client was disconnected are replayed, or lost.
+func (s *noopStream) where(lastEventID string) int {
+	d := s.device
+	if len(d.Spans) == 1 || s.Anew {
+		return 1
+	}
+	slot := s.Schedule.next(d.ID, d.First, time.Now())
+	s.Mu.Lock()
+	for missed := len(d.Noops) + 1; missed < slot; missed++ {
+		d.add(Noop{Slot: missed, Due: s.due(missed), Away: true})
+	}
+	last, _ := strconv.Atoi(lastEventID)
+	last += s.Seam
+	d.swallow()
+	s.Mu.Unlock()
+	if s.Resume && s.Numbered() {
+		for i := range d.Noops {
+			if int(d.Noops[i].Number) > last && s.put(i) != nil {
+				break
+			}
+		}
+	}
+	return slot
+}
+
+// serve makes the noop of a slot, and applies the fault to it.
+func (s *noopStream) serve(slot int, due time.Time) error {
+	s.Mu.Lock()
+	act := s.strike.at(s.device, &s.Schedule, slot)
+	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: act == ActSkip, Corrupt: act == ActCorrupt, Named: act == ActNamed})
+	s.Mu.Unlock()
+	switch act {
+	case "":
+		s.Late.Record(due)
+	case ActLose, ActSkip:
+		return nil
+	case ActQuiet:
+		return s.Write(": still here\n")
+	case ActHold:
+		s.delayed = append(s.delayed, i)
+		return nil
+	case ActDelay:
+		if _, err := s.Wait(time.Now().Add(s.strike.Wait), nil); err != nil {
+			return err
+		}
+	case ActClose:
+		return ErrOver
+	case ActReset:
+		Reset(s.W)
+		return ErrOver
+	case ActTruncate:
+		frame := s.frame(i)
+		_ = s.Write(frame[:len(frame)/2])
+		panic(http.ErrAbortHandler) // the body has no end
+	case ActRepeat:
+		if err := s.put(i); err != nil {
+			return err
+		}
+	}
+	if err := s.put(i); err != nil {
+		return err
+	}
+	return s.putDelayed()
+}
+
+// putDelayed writes the noops that waited for a later one.
+func (s *noopStream) putDelayed() error {
+	for _, i := range s.delayed {
+		s.Mu.Lock()
+		s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
+		s.Mu.Unlock()
+		if err := s.put(i); err != nil {
+			return err
+		}
+	}
+	s.delayed = nil
+	return nil
+}
+
+// put writes a noop.
+func (s *noopStream) put(i int) error {
+	if s.Comments {
+		if err := s.Write(": between\n"); err != nil {
+			return err
+		}
+	}
+	s.Mu.Lock()
+	frame := s.frame(i)
+	s.device.Noops[i].At = time.Now()
+	s.device.Noops[i].Copies++
+	s.sent.Add(1)
+	s.Mu.Unlock()
+	return s.Write(frame)
+}
+
+// frame returns noop i of the device as an event.
+func (s *noopStream) frame(i int) string {
+	n := s.device.Noops[i]
+	text, data := "", "0"
+	if n.Named {
+		text = "event: noop\n"
+	}
+	if id, ok := ForeignIDs[s.IDs]; ok {
+		text += "id: " + id(s, &n, s.Schedule.chance(s.device.ID, n.Number+1<<32)) + "\n"
+	} else if s.Numbered() {
+		text += "id: " + strconv.FormatUint(n.Number, 10) + "\n"
+	}
+	if n.Corrupt {
+		data = "1"
+	}
+	return text + "data: " + data + "\n\n"
+}
+
+// ForeignIDs are ids that are not a sequence of 1, 2, 3 … chance is a number from 0 to 1 that depends on the noop only.
+var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
+	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // one counter for all devices
+	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // 9 is followed by a
+	"random":       func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
+	"small random": func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
+	"constant":     func(*noopStream, *Noop, float64) string { return "1" },
+	"steps of 2":   func(_ *noopStream, n *Noop, _ float64) string { return fmt.Sprint(2 * n.Number) },
+	"steps of 10":  func(_ *noopStream, n *Noop, _ float64) string { return fmt.Sprint(10 * n.Number) },
+	"uuid": func(_ *noopStream, n *Noop, chance float64) string {
+		return fmt.Sprintf("urn:uuid:%08x-%04x-4000-8000-%012x", uint32(chance*(1<<32)), n.Number, n.Slot)
+	},
+}

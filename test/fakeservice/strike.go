@@ -1,0 +1,98 @@
+package fakeservice
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a fault does with a message on a stream.
+const (
+	ActLose     = "lose"
+	ActRepeat   = "repeat"
+	ActHold     = "hold" // until the next one is written
+	ActDelay    = "delay"
+	ActClose    = "close"    // the stream ends instead
+	ActReset    = "reset"    // likewise, with a TCP RST
+	ActTruncate = "truncate" // it ends in the middle of the message
+)
+
+// Other effects of a fault on a noop.
+const (
+	ActSkip    = "skip"  // no noop is made for the slot, and no number taken
+	ActQuiet   = "quiet" // a comment is written instead
+	ActCorrupt = "corrupt"
+	ActNamed   = "named" // it gets another event name
+)
+
+// A Fault is what goes wrong with messages of some streams. The zero value does nothing.
+type Fault struct {
+	Action  string
+	Devices []string // none: all
+	From    int      // number of the first message
+	Count   int      // number of messages; 0: all that follow
+	Wait    time.Duration
+	Never   bool // streams do not end when that is requested
+}
+
+// Meant reports whether the fault concerns the streams of that id.
+func (f *Fault) Meant(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
+
+// Values of strike.From other than a number from 1.
+const (
+	EveryNoop  = 0
+	LastNoop   = -1 // before the end is asked for
+	LastButOne = -2
+)
+
+// A Strike is a fault of the service. The zero value is none.
+type Strike struct {
+	Fault
+	Hold time.Duration // how long a stream will be open, to know its last noop
+
+	Status  int           // answer to a connect; 200: of another content type
+	Until   time.Duration // after the start; 0: for ever
+	Again   bool          // the Status is for clients that reconnect
+	EndIn   time.Duration // the first stream ends then, or up to Within later
+	Within  time.Duration
+	Headers time.Duration // how late the headers come
+}
+
+// at returns what to do with the noop of a slot of a device, "" for nothing.
+func (s *Strike) at(d *Device, schedule *Schedule, slot int) string {
+	if s.Action == "" || !s.Meant(d.ID) {
+		return ""
+	}
+	from := s.From
+	if from < 0 {
+		if from += schedule.next(d.ID, d.First, d.Spans[0].From.Add(s.Hold)); from < 2 {
+			return ""
+		}
+	}
+	if slot < from || s.Count > 0 && slot >= from+s.Count {
+		return ""
+	}
+	return s.Action
+}
+
+// answers reports whether the fault answered the request in place of a stream.
+func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
+	if !s.Meant(id) || s.Until > 0 && since > s.Until || s.Again && first {
+		return false
+	}
+	select {
+	case <-time.After(s.Headers):
+	case <-r.Context().Done():
+		return true
+	}
+	switch s.Status {
+	case 0:
+		return false
+	case http.StatusOK:
+		w.Header().Set("Content-Type", "text/html")
+	}
+	w.WriteHeader(s.Status)
+	_, _ = w.Write([]byte(strings.Repeat("no ", 3)))
+	return true
+}

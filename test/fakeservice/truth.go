@@ -1,0 +1,82 @@
+package fakeservice
+
+import "time"
+
+// What the service did with a noop.
+type Noop struct {
+	Slot      int
+	Number    uint64 // from 1, without gap, in the order in which they were due
+	Due       time.Time
+	At        time.Time // when it was last written; zero: never
+	Copies    int
+	Corrupt   bool
+	Overtaken bool
+	Unserved  bool // no noop and no number was made for this slot
+	Away      bool // it came due while the client was away
+	Named     bool // it went as an event of another name, so it was no noop
+}
+
+// Lost reports whether the noop did not reach a client that was disconnected at that time.
+func (n *Noop) Lost(cut time.Time) bool {
+	return n.At.IsZero() || n.Named || !cut.IsZero() && n.At.After(cut)
+}
+
+// A Device is what really happened to one id: what its client was sent, and how its streams ended. The lock of the service guards it.
+type Device struct {
+	Client
+	First   time.Time // when slot 1 was due
+	CutAt   time.Time // from here on the wire swallowed everything
+	goneAt  time.Time // the wire cut the client's connection off
+	Noops   []Noop
+	numbers uint64
+}
+
+// add records a noop, and gives it its number.
+func (d *Device) add(n Noop) int {
+	if !n.Unserved {
+		d.numbers++
+		n.Number = d.numbers
+	}
+	d.Noops = append(d.Noops, n)
+	return len(d.Noops) - 1
+}
+
+// cutAfter records that nothing arrives which was written after so many noops.
+func (d *Device) cutAfter(noops int) {
+	d.CutAt = d.Spans[0].From
+	if noops > 0 {
+		d.CutAt = d.Noops[noops-1].At
+	}
+}
+
+// swallow marks the noops of a stream that is over as lost, if the wire swallowed them.
+func (d *Device) swallow() {
+	for i := range d.Noops {
+		if n := &d.Noops[i]; n.Lost(d.CutAt) {
+			n.At, n.Copies = time.Time{}, 0
+		}
+	}
+	d.CutAt = time.Time{}
+}
+
+// disconnected reports whether the client lost its last stream before the service knew.
+func (d *Device) disconnected() bool { return d.goneAt.After(d.Last().From) }
+
+// EndedAsAsked reports whether the last stream was open when its end was requested. A request may come after the client has given
+// the stream up, or lost it, which a proxy need not report to the service.
+func (d *Device) EndedAsAsked() bool {
+	closed := d.Last().To
+	return !d.disconnected() && !d.Asked.IsZero() && (closed.IsZero() || d.Asked.Before(closed))
+}
+
+// Over returns the last moment at which a noop could be expected.
+func (d *Device) Over() time.Time {
+	closed := d.Last().To
+	switch {
+	case d.EndedAsAsked():
+		return d.Asked
+	case d.disconnected() && (closed.IsZero() || d.goneAt.Before(closed)):
+		return d.goneAt
+	}
+	return closed
+}

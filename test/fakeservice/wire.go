@@ -1,0 +1,59 @@
+package fakeservice
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// What the wire does to a stream.
+const (
+	WireReset    = "reset"    // a TCP reset, between two noops
+	WireMidFrame = "midframe" // the connection ends within a noop
+	WireVanish   = "vanish"   // the connection stays open, and nothing passes
+	WirePause    = "pause"    // everything is delayed for a while, and comes at once
+	WireDribble  = "dribble"  // byte for byte
+	WireMerge    = "merge"    // several writes become one
+)
+
+// wireFaults are the faults of the proxy, by what the wire does. The others concern all bytes.
+var wireFaults = map[string]faulty.Kind{
+	WireReset: faulty.ResetAfter, WireMidFrame: faulty.Truncate, WireVanish: faulty.Vanish, WirePause: faulty.Pause,
+}
+
+// A WireSpec is a proxy in front of the service. The zero value is none.
+type WireSpec struct {
+	Does    string
+	Devices []string
+	Noop    int           // after this noop of the first stream that has so many; for midframe in it
+	After   time.Duration // so long; for pause for how long
+}
+
+// StartWire starts the proxy in front of the service s at an address. What the proxy keeps from clients is recorded in s.
+func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error) {
+	o := faulty.Options{
+		Marker: "data:", ByteByByte: spec.Does == WireDribble, Merged: spec.Does == WireMerge, Did: s.recordWire,
+	}
+	if kind, ok := wireFaults[spec.Does]; ok {
+		for _, id := range spec.Devices {
+			o.Faults = append(o.Faults, faulty.Fault{Kind: kind, Client: id, Message: spec.Noop, Wait: spec.After, Once: true})
+		}
+	}
+	return faulty.Start("http://"+address, o)
+}
+
+// recordWire records what the proxy did to a stream.
+func (s *Service) recordWire(did faulty.Deed) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	d := s.device(did.Client)
+	switch did.Fault {
+	case faulty.ResetAfter:
+		d.goneAt = did.At
+	case faulty.Truncate:
+		d.cutAfter(did.Message - 1)
+		d.goneAt = did.At
+	case faulty.Vanish:
+		d.cutAfter(did.Message)
+	}
+}
