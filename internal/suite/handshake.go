@@ -87,6 +87,7 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 			c.Pass, c.Actual, c.Reasons = false, value(st), append(c.Reasons, text)
 		}
 		if saturated {
+			c.ExplainedBy = verdict.SignalGenerator
 			c = c.InDoubt()
 		}
 		out = append(out, c)

@@ -104,6 +104,7 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 	apart, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
 	c.Actual, c.Pass = fmt.Sprintf("dropped within %s, dialed %s late", format.Duration(apart), format.Duration(wait)), max(apart, wait) <= limit
 	if !c.Pass {
+		c.ExplainedBy = verdict.SignalGenerator
 		c.Reasons = []string{fmt.Sprintf("%s: the load generator was saturated: it dropped 99 %% of the streams within %s and dialed up to %s later than it should, and %s is the limit (DIAL_MS): use more machines, or fewer streams",
 			s.Title, format.Duration(apart), format.Duration(wait), format.Duration(limit))}
 	}
@@ -173,6 +174,7 @@ func (s *stormStage) enough(r *Run) verdict.Check {
 	}
 	if why := s.machine.GeneratorLimit(); !c.Pass && why != "" {
 		c.Reasons = []string{fmt.Sprintf("the service took %s connects per second, and %s are wanted; the load generator may be the reason: %s", c.Actual, count(least), why)}
+		c.ExplainedBy = verdict.SignalGenerator
 		return c.InDoubt()
 	}
 	return c

@@ -26,7 +26,7 @@ func (s *Streams) Faults() (out []Check) {
 		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
 	}
 	if c.Unfinished == 0 {
-		held = s.orControl(held, ledger.KindDropped)
+		held = s.attribute(held, ledger.KindDropped)
 	}
 	add(held, s.compressedFirst(append(held.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
@@ -53,7 +53,7 @@ func (s *Streams) Faults() (out []Check) {
 	} {
 		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
 		if c.ID == CheckMissed {
-			c = s.orControl(c, f.kinds...)
+			c = s.attribute(c, f.kinds...)
 			c = c.notJudgedIf(n.Expected == 0, "no "+noun+" was expected")
 		}
 		if s.unreadable() {
@@ -92,7 +92,7 @@ func (s *Streams) late() Check {
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
 	reasons := s.Sentences(ledger.KindLate)
-	if text := s.Control.besides(s.m.Service.Noun()); text != "" {
+	if text := s.Control.lateText(); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}
 	c := Check{
@@ -111,7 +111,7 @@ func (s *Streams) late() Check {
 		c.Reasons = []string{fmt.Sprintf("the lateness of messages is not known, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", late)}
 		return c.InDoubt()
 	}
-	return c.inDoubtIf(!pass && s.lateByGenerator(p.MaxLate))
+	return s.attribute(c)
 }
 
 // unheld says what became of the connections that were not held to the end.

@@ -1,15 +1,12 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -155,160 +152,70 @@ func laterThan(m shard.Moment, limit time.Duration) int {
 	return min(int(h.CountBy([]time.Duration{limit})[1]), m.Late)
 }
 
-// lateByGenerator says that so many late messages would be within the limit without what the generator delayed.
-func (s *Streams) lateByGenerator(limit int) bool {
-	c := s.Control
-	if c == nil || !c.Decides {
-		return stallsNoops(s.m)
+// decides reports whether there is a control group that decides.
+func (c *Control) decides() bool { return c != nil && c.Decides }
+
+// signal returns the signal that decides about late messages.
+func (c *Control) signal() Signal {
+	if c.decides() {
+		return SignalControl
 	}
-	alone := c.LateAlone + c.unstalled
-	if rest := s.Messages.Late - min(s.Messages.Late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
-		alone += rest // of no runner whose group could not be asked
-	}
-	return alone <= uint64(max(limit, 0))
+	return SignalStall
 }
 
-// undecidedStalled says that a runner stalled whose control group tells nothing.
-func (s *Streams) undecidedStalled() bool {
-	for i := range s.m.Runners {
-		r := &s.m.Runners[i]
-		if !decides(r.Controlled) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.Late()/2 {
-			return true
-		}
-	}
-	return false
-}
-
-// orControl puts a check in doubt that rests on the clock alone, where all that broke it may have been delayed: the
-// control group was late meanwhile.
-func (s *Streams) orControl(c Check, kinds ...ledger.Kind) Check {
-	if !c.Pass && c.weight == byClock && s.whileControlLate(kinds) {
-		c = c.InDoubt()
-		c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s, all while the control group was late too, by up to %s: the fault may be %s",
-			c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.whose())}
-	}
-	return c
-}
-
-// whileControlLate says that every fault of these kinds was noticed while the control group of the same runner was late.
-func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
-	if s.Control == nil || !s.Control.Decides {
-		return false
-	}
-	any := false
-	for r := range s.Records() {
-		runner := &s.m.Runners[r.Runner]
-		for _, f := range r.Findings {
-			if !slices.Contains(kinds, f.Kind) {
-				continue
-			}
-			group := runner.Controlled
-			if any = true; r.Unlisted > 0 || !decides(group) {
-				return false
-			}
-			at := runner.At(f.At)
-			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.least(r, f) {
-				return false
-			}
-		}
-	}
-	return any
-}
-
-// least is the shortest delay that makes a fault of a stream whose messages were all sent in time: a silence is longer than
-// one between two messages by so much, and a slot is empty only where its message came half an interval later at least.
-func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
-	interval := s.m.Plan.Interval()
-	switch slots := float64(min(f.Count, 1<<20)); {
-	case f.Kind == ledger.KindDropped:
-		interval = cmp.Or(s.m.Service.Heartbeat(), interval)
-		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
-	case f.Kind == ledger.KindUnsent:
-		return time.Duration((slots - .5) * float64(interval))
-	case slots > 1: // the last one may have been due a moment before the end
-		return time.Duration((slots - 1) * float64(interval))
-	}
-	return 0
-}
-
-// delayed is by how much the generator, or the network, may have delayed a connection within a time of which it was
-// without a stream.
-func (s *Streams) delayed(runner int, from, to ledger.Instant) time.Duration {
-	r := &s.m.Runners[runner]
-	group := r.Controlled
-	if !decides(group) {
-		return time.Duration(r.StallMaxUS) * time.Microsecond
-	}
-	if delay, _ := during(group, r.At(from), r.At(to)); explains(group, delay) {
-		return delay
-	}
-	return 0
-}
-
-// overdueByGenerator says that the generator may have seen the end of each stream late that was open for too long.
-func (s *Streams) overdueByGenerator() bool {
-	var explained uint64
-	for r := range s.Records() {
-		for _, f := range r.Findings {
-			if f.Kind == ledger.KindOverdue && s.delayed(r.Runner, f.At, f.At) > s.m.Plan.Late()/2 {
-				explained++
-			}
-		}
-	}
-	return s.overdue > 0 && explained >= s.overdue
-}
-
-// saturates says how the group was delayed by so much that messages may be late by that alone.
-func (c *Control) saturates() (out []string) {
-	if c.saturated > 0 {
-		out = append(out, fmt.Sprintf("had their control group late too, by up to %s (at %s UTC)", format.Duration(c.saturated), c.at.UTC().Format(time.TimeOnly)))
-	}
-	if c.stalled > 0 {
-		out = append(out, fmt.Sprintf("once stalled for %s while their control group told nothing", format.Duration(c.stalled)))
-	}
-	return out
-}
-
-// whose says of whom a late control group tells.
-func (c *Control) whose() string {
+// suspect names what delays a control group.
+func (c *Control) suspect() string {
 	if c.Away {
-		return "the generator's or the network's"
+		return "the load generator or the network"
 	}
-	return "the generator's"
+	return "the load generator"
 }
 
-// besides says in a sentence what the control group says of late messages; "" if nothing.
-func (c *Control) besides(noun string) string {
-	if c == nil || !c.Decides {
+// lateText states what the control group shows of late messages; "" if nothing.
+func (c *Control) lateText() string {
+	if !c.decides() {
 		return ""
 	}
-	notWhose := "the generator's"
-	if c.Away {
-		notWhose += ", nor that of the network to the reference"
-	}
-	var all uint64
-	var said []string
+	all := c.LateBeside + c.LateAlone + c.LateUnknown
+	var parts []string
 	for _, part := range []struct {
 		n    uint64
 		text string
 	}{
-		{c.LateBeside, fmt.Sprintf("came while the control group was late too, by up to %s: their delay is %s", format.Duration(c.worst), c.whose())},
-		{c.LateAlone, "came while the control group was in time, or far less late: their delay is not " + notWhose},
-		{c.LateUnknown, "came while the control group told nothing, so the stalls of the runner decide"},
+		{c.LateBeside, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worst), c.suspect())},
+		{c.LateAlone, fmt.Sprintf("while the control group was on time, or far less late: %s did not delay them", c.suspect())},
+		{c.LateUnknown, "while the control group showed nothing, so the stalls of the runner decide"},
 	} {
-		if all += part.n; part.n > 0 {
-			said = append(said, format.Thousands(part.n)+" "+part.text)
+		switch {
+		case part.n == all && all > 0:
+			parts = append(parts, fmt.Sprintf("all %s arrived %s", format.Count(all, "late message"), part.text))
+		case part.n > 0:
+			parts = append(parts, fmt.Sprintf("%s of %s arrived %s", format.Thousands(part.n), format.Count(all, "late message"), part.text))
 		}
 	}
-	of := fmt.Sprintf("of %s late %ss ", format.Thousands(all), noun)
-	switch len(said) {
-	case 0:
+	if len(parts) == 0 {
 		return ""
-	case 1:
-		_, text, _ := strings.Cut(said[0], " ")
-		of, said[0] = fmt.Sprintf("all %s late %ss ", format.Thousands(all), noun), text
 	}
-	return fmt.Sprintf("%s%s (of the events of the control group %s of %s were late)", of, strings.Join(said, "; "), format.Thousands(c.Late), format.Thousands(c.Received))
+	return fmt.Sprintf("%s (%s of %s of the control group were late)", strings.Join(parts, "; "), format.Thousands(c.Late), format.Count(c.Received, "event"))
+}
+
+// delays states the delays of the control group that alone make a message late.
+func (c *Control) delays() (out []string) {
+	if c.saturated > 0 {
+		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.at.UTC().Format(time.TimeOnly)))
+	}
+	if c.stalled > 0 {
+		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group showed nothing", format.Duration(c.stalled)))
+	}
+	return out
+}
+
+// suspectState states that the load generator, or the network to the reference, was slow.
+func (c *Control) suspectState() string {
+	if c.decides() && c.Away && c.saturated > 0 {
+		return "the load generator was saturated, or the network was slow"
+	}
+	return "the load generator was saturated"
 }
 
 // Line sums the group up for people.

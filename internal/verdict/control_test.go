@@ -66,33 +66,33 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"late only here: the service's": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
-		}, Fail, false, "all 3 late noops came while the control group was in time, or far less late: their delay is not the generator's (of the events of the control group 0 of 72,000 were late)"},
+		}, Fail, false, "all 3 late messages arrived while the control group was on time, or far less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
 		"the same, whatever a probe says of stalls": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
-		}, Fail, false, "not the generator's"},
+		}, Fail, false, "the load generator did not delay them"},
 		"late there too: nobody knows": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "all 3 late noops came while the control group was late too, by up to 3.05 s: their delay is the generator's (of the events of the control group 1 of 72,000 were late)"},
+		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
 		"late there too, on another host": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			m.Control.Away = true
 			lateNoops(m, 3)
-		}, Invalid, true, "their delay is the generator's or the network's"},
+		}, Invalid, true, "the load generator or the network delayed them"},
 		"late there in another stretch": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
 			lateNoops(m, 3)
-		}, Fail, true, "came while the control group was in time"},
+		}, Fail, true, "arrived while the control group was on time"},
 		"late there for much less": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
 			lateNoops(m, 3)
-		}, Fail, true, "came while the control group was in time"},
+		}, Fail, true, "arrived while the control group was on time"},
 		"late there for a little less": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "all 3 late noops came while the control group was late too"},
+		}, Invalid, true, "all 3 late messages arrived while the control group was late too"},
 		"some late there for a little less, one for much less": {func(m *shard.Merged) {
 			both := shard.NewHistogram()
 			for _, by := range []time.Duration{2 * second, 2 * second, 9 * second} {
@@ -102,7 +102,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			at.LateBy = both.Pack()
 			controlled(m, at)
 			lateNoops(m, 3)
-		}, Fail, true, "of 3 late noops 2 came while the control group was late too, by up to 3.05 s: their delay is the generator's; 1 came while"},
+		}, Fail, true, "2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
 		"late there, and noticed in the next stretch": {func(m *shard.Merged) {
 			next := minute(1, 0, 0)
 			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
@@ -112,33 +112,33 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"some with it, some without": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
-		}, Fail, true, "of 5 late noops 3 came while the control group was late too, by up to 3.05 s: their delay is the generator's; 2 came while the control group was in time, or far less late"},
+		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or far less late"},
 		"some without it, as many as may be": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 			m.Plan.MaxLate = 2
-		}, Invalid, true, "of 5 late noops 3"},
+		}, Invalid, true, "3 of 5 late messages"},
 		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 0))
 			lateNoops(m, 3)
-		}, Fail, false, "all 3 late noops came while the control group told nothing, so the stalls of the runner decide"},
+		}, Fail, false, "all 3 late messages arrived while the control group showed nothing, so the stalls of the runner decide"},
 		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "told nothing"},
+		}, Invalid, true, "showed nothing"},
 		"some while it was in time, some while it told nothing and no runner stalled": {func(m *shard.Merged) {
 			controlled(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
 			lateNoops(m, 4)
 			m.Plan.MaxLate = 3
-		}, Fail, false, "2 came while the control group told nothing"},
+		}, Fail, false, "2 of 4 late messages arrived while the control group showed nothing"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}
 			lateNoops(m, 3)
-		}, Fail, true, "not the generator's"},
+		}, Fail, true, "the load generator did not delay them"},
 		"it was late, and nothing else": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 0, 0), 3*second))
-		}, Pass, true, "had their control group late too, by up to 3 s (at 22:14:20 UTC)"},
+		}, Pass, true, "the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
 		"never held: stalls decide": {func(m *shard.Merged) {
 			controlled(m)
 			for i := range m.Runners {
@@ -183,7 +183,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			controlled(m)
 			lateNoops(m, 3)
 			m.Runners[0].RunDelaySeconds = 3600
-		}, Fail, true, "the load generator was saturated, though the control group was in time: the runners waited"},
+		}, Fail, true, "d-0 received noop 7 late"},
 		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)

@@ -189,13 +189,14 @@ func (s *Streams) interruptions() (text string) {
 // overrun are the connections that exceeded a limit, the worst first.
 type overrun struct {
 	sentences []string
-	stalled   bool // delays of the generator could explain every one
+	explanations
 }
 
 // judged is the check that no connection exceeds the limit.
 func (o overrun) judged(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, proven
-	return c.inDoubtIf(o.stalled)
+	c.faults = faults{away, uint64(len(o.sentences))}
+	return o.attribute(c)
 }
 
 // whole is the time in which a connection was to have a stream.
@@ -209,7 +210,7 @@ func (s *Streams) overruns(when func(*shard.Connection) (from, to ledger.Instant
 		sentence string
 	}
 	var all []one
-	out.stalled = true
+	out.explanations = explanations{}
 	for c := range s.Records() {
 		over, sentence := of(c)
 		if sentence == "" {
@@ -217,13 +218,14 @@ func (s *Streams) overruns(when func(*shard.Connection) (from, to ledger.Instant
 		}
 		all = append(all, one{over, sentence})
 		from, to := when(c)
-		out.stalled = out.stalled && s.delayed(c.Runner, from, to) >= over
+		if delay, signal := s.delayOf(c.Runner, from, to); delay >= over {
+			out.add(signal, away, 1)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.over, a.over) })
 	for _, o := range all {
 		out.sentences = append(out.sentences, o.sentence)
 	}
-	out.stalled = out.stalled && len(all) > 0
 	return out
 }
 

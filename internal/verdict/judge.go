@@ -36,7 +36,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.runners(m)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
-		v.OpenTime, v.Generator.Saturated = s.OpenTime, !s.KeptUp().Pass
+		v.OpenTime, v.Generator.Saturated = s.OpenTime, s.saturated()
 	}
 	v.Failures = e.Failures
 	all := slices.Concat(e.causes(), []Check{complete(e, a)}, a.Checks)

@@ -24,14 +24,16 @@ const (
 // machines adds what was seen of the machines to the verdict, and what it does to the checks.
 func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
-	h := harmOf(v.Machines, s)
-	h.excuse(all)
+	signals := signalsOf(v.Machines, s)
+	for i := range all {
+		all[i] = signals.attribute(all[i])
+	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *suffered) []string{m.stolen, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
-			v.Warnings = append(v.Warnings, warn(e.ended(), &h.by[i])...)
+		for _, warn := range []func(int, *affected) []string{m.stolen, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
+			v.Warnings = append(v.Warnings, warn(e.ended(), &signals.affected[i])...)
 		}
-		if c, ok := m.droppedByAWS(&h.by[i]); ok {
+		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
 			all = append(all, c)
 		}
 	}
@@ -48,12 +50,12 @@ func (e *Evidence) ended() (unix int) {
 
 // droppedByAWS is there where AWS dropped packets of the machine. What its runners' streams suffered at that time is in
 // doubt, and so is the run, unless a fault weighs more that this does not explain.
-func (m *Machine) droppedByAWS(s *suffered) (c Check, ok bool) {
+func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
 		Why: "what the network of a runner's machine held up is not the service's",
-	}.inDoubtIf(s.silences())
+	}.inDoubtIf(s.byPackets())
 	if m.Target {
 		c.Why = "the machine is at a limit of AWS's, whatever the service does"
 	}
@@ -69,14 +71,14 @@ func (m *Machine) droppedByAWS(s *suffered) (c Check, ok bool) {
 		}
 	}
 	c.Actual = format.Thousands(int(packets))
-	if s.silences() {
+	if s.byPackets() {
 		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s there: that may be the network's fault and not the service's", m, s)}, c.Reasons...)
 	}
 	return c, packets > 0
 }
 
 // stolen warns of CPU time that the hypervisor took.
-func (m *Machine) stolen(_ int, s *suffered) (out []string) {
+func (m *Machine) stolen(_ int, s *affected) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.Stolen == nil {
 		return nil
@@ -85,15 +87,15 @@ func (m *Machine) stolen(_ int, s *suffered) (out []string) {
 		out = append(out, fmt.Sprintf("the hypervisor took %.1f s of CPU time from %s, %.0f %% of it (steal): use an instance type with cores of its own, and none that is burstable",
 			c.Grown, m, 100**m.Stolen))
 	}
-	if s.stalled > 0 {
+	if s.stolen > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness may not be the service's",
-			format.Plural(s.stalled, "message came", "messages came"), m, between(c.moved[0])))
+			format.Plural(s.stolen, "message came", "messages came"), m, between(c.moved[0])))
 	}
 	return out
 }
 
 // overflowed warns of connects that found an accept queue full on the machine of the target.
-func (m *Machine) overflowed(int, *suffered) []string {
+func (m *Machine) overflowed(int, *affected) []string {
 	overflows, drops := m.grown(machine.Overflows), m.grown(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
 		return nil
@@ -109,7 +111,7 @@ func (m *Machine) overflowed(int, *suffered) []string {
 }
 
 // retransmitted warns of a network that loses packets.
-func (m *Machine) retransmitted(int, *suffered) []string {
+func (m *Machine) retransmitted(int, *affected) []string {
 	share, again := m.Retransmitted(), m.grown(machine.Retrans)
 	if share <= mostRetransmitted || again < leastRetransmitted {
 		return nil
@@ -127,7 +129,7 @@ func (m *Machine) Retransmitted() float64 {
 }
 
 // full warns of a table of tracked connections with little room.
-func (m *Machine) full(int, *suffered) []string {
+func (m *Machine) full(int, *affected) []string {
 	c := m.Counter(machine.Tracked)
 	if c == nil || c.Most < mostTracked {
 		return nil
@@ -137,7 +139,7 @@ func (m *Machine) full(int, *suffered) []string {
 }
 
 // killed warns of processes that the kernel killed.
-func (m *Machine) killed(int, *suffered) []string {
+func (m *Machine) killed(int, *affected) []string {
 	c := m.Counter(machine.Killed)
 	if c == nil || c.Grown == 0 {
 		return nil
@@ -147,7 +149,7 @@ func (m *Machine) killed(int, *suffered) []string {
 }
 
 // announced warns of what AWS does to the machine while the run goes on. What it takes away at once counts whenever it is.
-func (m *Machine) announced(ended int, _ *suffered) (out []string) {
+func (m *Machine) announced(ended int, _ *affected) (out []string) {
 	for _, n := range m.Notices {
 		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.What, machine.Spot) {
 			continue

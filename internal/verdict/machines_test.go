@@ -82,18 +82,18 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 		says string
 	}{
 		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
-		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late there"},
 		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
 			late(&m.Connections.Edit(0).Record, dropsAt+8)
 			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
-		}, Invalid, "1 message came late there"},
+		}, Invalid, "1 message arrived late there"},
 		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
 		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
 		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
 		"lateness is limited": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
 			late(&m.Connections.Edit(0).Record, dropsAt+4)
-		}, Invalid, "1 message came late there"},
+		}, Invalid, "1 message arrived late there"},
 		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
 			late(&m.Connections.Edit(0).Record, dropsAt+4)

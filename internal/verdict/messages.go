@@ -252,10 +252,11 @@ func (s *Streams) Kept() (out []Check) {
 				Reasons: s.Sentences(ledger.KindCut),
 			}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 		}
-		out = append(out, Check{
+		out = append(out, s.attribute(Check{
 			ID: CheckOverdue, Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
 			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
-		}.inDoubtIf(s.overdueByGenerator()).notJudgedIf(s.Connections.Opened == 0, noneOpened))
+			faults: faults{overdue, s.overdue},
+		}).notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
 	if n := s.Messages.Strayed; n > 0 {
 		out = append(out, Check{

@@ -128,7 +128,7 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // longest time by which a runner woke up late
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"starved"` // see Streams.KeptUp
+	Saturated       bool    `json:"starved"` // see Streams.saturated
 }
 
 // Server is the server's own count beside ours.
@@ -180,6 +180,8 @@ type Check struct {
 	// the outcome.
 	Unjudged bool   `json:"not_judged,omitempty"`
 	Why      string `json:"why"` // impact on users and operators of the service
+	// ExplainedBy is the signal that may explain all faults of an inconclusive check.
+	ExplainedBy Signal `json:"explained_by,omitempty"`
 
 	Reasons []string `json:"-"` // sentences that state what broke the check
 	weight  weight   // see decide

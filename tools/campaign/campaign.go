@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,13 +140,18 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 		r.Class = foundExactly
 	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), max(late, sc.stall(j)) > sc.patience():
+	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || explained(j)), max(late, sc.stall(j)) > sc.patience():
 		r.Class = saturated
 	case sc.clean():
 		r.Class = falseAlarm
 	default:
 		r.Class = otherwise
 	}
+}
+
+// explained reports whether a check is inconclusive because the load generator may have caused its faults.
+func explained(j *verdict.Verdict) bool {
+	return slices.ContainsFunc(j.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
 }
 
 // patience is how late the service in this process may be with what it writes, without an effect on what is expected.

@@ -1,0 +1,205 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A Signal is a measurement that may explain faults by a cause outside of the service.
+type Signal string
+
+// The signals, each with its threshold.
+const (
+	// SignalControl: the control group was late by over half of LATE_MS at the same time, and by as much as the fault needs.
+	SignalControl Signal = "control-group"
+	// SignalStall: without a control group, a runner once woke up late by over half of LATE_MS, or by as much as the fault needs.
+	SignalStall Signal = "stall"
+	// SignalPackets: AWS dropped packets of the runner's machine in at least half of the time.
+	SignalPackets Signal = "dropped-packets"
+	// SignalSteal: the hypervisor took the CPU of the runner's machine in at least half of the time, and no control group was on time.
+	SignalSteal Signal = "steal"
+	// SignalWait: threads of the runners waited for a CPU for over 5 % of the time, and for longer than they computed.
+	SignalWait Signal = "cpu-wait"
+	// SignalGenerator: a suite measured the delay of the load generator itself.
+	SignalGenerator Signal = "generator"
+)
+
+// A fault is a kind of fault that a signal may explain.
+type fault int
+
+const (
+	none     fault = iota
+	unopened       // a connect that timed out
+	unheld         // that, or a stream that went silent
+	unserved       // messages that such a stream was expected to receive
+	delayed        // a message that arrived late
+	away           // a time without a stream, or without an event, over its limit
+	overdue        // a stream that was open for longer than its lifetime
+	faultKinds
+)
+
+// faults is the number of faults of one kind that make a check fail.
+type faults struct {
+	kind fault
+	n    uint64
+}
+
+// rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message: the service sent
+// them. None explains a numbered message that is missing on a stream that continued: TCP loses nothing. SignalWait explains no
+// fault: many short waits make no message late.
+var rules = []struct {
+	signal   Signal
+	explains []fault
+}{
+	{SignalControl, []fault{delayed, unheld, unserved, away, overdue}}, // unheld and unserved only if counted by interval
+	{SignalStall, []fault{delayed, away, overdue}},
+	{SignalPackets, []fault{unopened, unheld, unserved, delayed}},
+	{SignalSteal, []fault{delayed}},
+	{SignalWait, nil},
+}
+
+// explanations counts the faults that each signal explains.
+type explanations map[Signal]*[faultKinds]uint64
+
+// add counts faults if a rule permits the signal to explain them.
+func (e explanations) add(signal Signal, kind fault, n uint64) {
+	for _, rule := range rules {
+		if rule.signal != signal || !slices.Contains(rule.explains, kind) {
+			continue
+		}
+		if e[signal] == nil {
+			e[signal] = new([faultKinds]uint64)
+		}
+		e[signal][kind] += n
+	}
+}
+
+// attribute returns the check as inconclusive if all of its faults are explained.
+func (e explanations) attribute(c Check) Check {
+	if c.Pass || c.Severity == SeverityWarning || c.Unjudged || c.faults.kind == none || c.faults.n == 0 {
+		return c
+	}
+	var explained, most uint64
+	var by Signal
+	for _, rule := range rules {
+		if counts := e[rule.signal]; counts != nil {
+			n := counts[c.faults.kind]
+			if explained += n; n > most {
+				by, most = rule.signal, n
+			}
+		}
+	}
+	if explained < c.faults.n {
+		return c
+	}
+	c.ExplainedBy = by
+	return c.InDoubt()
+}
+
+// attribute returns the check as inconclusive if the control group, or without one the stalls of the runners, explain its faults;
+// kinds are those of the findings of a check that rests on the interval.
+func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
+	e := explanations{}
+	switch c.faults.kind {
+	case delayed:
+		e.add(s.Control.signal(), delayed, s.lateByGenerator())
+	case unheld, unserved:
+		if c.weight == byClock && !c.Pass && s.whileControlLate(kinds) {
+			e.add(SignalControl, c.faults.kind, c.faults.n)
+			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; all while the control group was late too, by up to %s, so %s may have caused it",
+				c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.suspect())}
+		}
+	case overdue:
+		for r := range s.Records() {
+			for _, f := range r.Findings {
+				if delay, signal := s.delayOf(r.Runner, f.At, f.At); f.Kind == ledger.KindOverdue && delay > s.m.Plan.Late()/2 {
+					e.add(signal, overdue, 1)
+				}
+			}
+		}
+	case none, unopened, away, faultKinds:
+	}
+	return e.attribute(c)
+}
+
+// lateByGenerator returns how many of the late messages the load generator may have delayed.
+func (s *Streams) lateByGenerator() uint64 {
+	c, late := s.Control, s.Messages.Late
+	if !c.decides() {
+		if useOf(s.m).Stall > s.m.Plan.Late()/2 {
+			return late
+		}
+		return 0
+	}
+	alone := c.LateAlone + c.unstalled
+	if rest := late - min(late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
+		alone += rest // of runners without a control group that decides
+	}
+	return late - min(late, alone)
+}
+
+// undecidedStalled reports whether a runner stalled whose control group does not decide.
+func (s *Streams) undecidedStalled() bool {
+	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
+		return !decides(r.Controlled) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.Late()/2
+	})
+}
+
+// whileControlLate reports whether the control group was late at each fault of these kinds, by as much as the fault needs.
+func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
+	if !s.Control.decides() {
+		return false
+	}
+	found := false
+	for r := range s.Records() {
+		runner := &s.m.Runners[r.Runner]
+		for _, f := range r.Findings {
+			if !slices.Contains(kinds, f.Kind) {
+				continue
+			}
+			group := runner.Controlled
+			if found = true; r.Unlisted > 0 || !decides(group) {
+				return false
+			}
+			at := runner.At(f.At)
+			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.least(r, f) {
+				return false
+			}
+		}
+	}
+	return found
+}
+
+// least returns the shortest delay that causes a fault on a stream whose messages were all sent on time.
+func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
+	interval := s.m.Plan.Interval()
+	switch slots := float64(min(f.Count, 1<<20)); {
+	case f.Kind == ledger.KindDropped:
+		interval = cmp.Or(s.m.Service.Heartbeat(), interval)
+		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
+	case f.Kind == ledger.KindUnsent: // a slot is empty only if its message arrived half an interval later
+		return time.Duration((slots - .5) * float64(interval))
+	case slots > 1: // the last one may have been due a moment before the end
+		return time.Duration((slots - 1) * float64(interval))
+	}
+	return 0
+}
+
+// delayOf returns by how much the generator, or the network to the reference, may have delayed a client in a time without events.
+func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
+	r := &s.m.Runners[runner]
+	group := r.Controlled
+	if !decides(group) {
+		return time.Duration(r.StallMaxUS) * time.Microsecond, SignalStall
+	}
+	if delay, _ := during(group, r.At(from), r.At(to)); explains(group, delay) {
+		return delay, SignalControl
+	}
+	return 0, SignalControl
+}

@@ -1,0 +1,98 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Use is the CPU time of a load generator, in seconds summed over its threads.
+type Use struct {
+	CPU    float64       // computing
+	Waited float64       // ready to run, without a core
+	Wall   float64       // that passed
+	Stall  time.Duration // longest time by which one of its processes woke up late
+}
+
+// mostWaited is the share of the time for which threads may wait for a core.
+const mostWaited = .05
+
+// WaitedLong reports whether threads waited for more than mostWaited of the time, and for longer than they computed.
+func (u Use) WaitedLong() bool { return u.Wall > 0 && u.Waited > mostWaited*u.Wall && u.Waited > u.CPU }
+
+// useOf returns the use of all runners together.
+func useOf(m *shard.Merged) (u Use) {
+	for _, r := range m.Runners {
+		u.CPU += r.CPUSeconds
+		u.Waited += r.RunDelaySeconds
+		u.Stall = max(u.Stall, time.Duration(r.StallMaxUS)*time.Microsecond)
+		u.Wall += max(float64(r.EndedUS-r.StartedUS)/1e6, 0)
+	}
+	return u
+}
+
+// generator sums up the use of the runners.
+func generator(m *shard.Merged) (g Generator) {
+	u := useOf(m)
+	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, format.InMilliseconds(u.Stall)
+	for _, r := range m.Runners {
+		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
+	}
+	return g
+}
+
+// saturated reports whether the runners were delayed, or waited for a CPU.
+func (s *Streams) saturated() bool { return s.ownDelay() > 0 || useOf(s.m).WaitedLong() }
+
+// ownDelay returns the longest delay by the load generator that alone makes a message late: as the control group shows it, and as
+// the stalls of the runners do without a control group; 0 if there is none.
+func (s *Streams) ownDelay() time.Duration {
+	if s.Control.decides() {
+		return max(s.Control.saturated, s.Control.stalled)
+	}
+	if stall := useOf(s.m).Stall; stall > s.m.Plan.Late()/2 {
+		return stall
+	}
+	return 0
+}
+
+// KeptUp returns the check that the load generator did not delay messages. It is a warning: a client that reads late loses nothing.
+func (s *Streams) KeptUp() Check {
+	u, limit := useOf(s.m), format.Duration(s.m.Plan.Late()/2)
+	c := Check{
+		ID: CheckGenerator, Name: "the generator kept up", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
+		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
+		Actual: fmt.Sprintf("stall %s, waited %.1f s, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
+	}
+	control := s.Control.decides()
+	if control {
+		c.Limit = fmt.Sprintf("control group under %s late", limit)
+		c.Actual = fmt.Sprintf("control group at most %s late, waited %.1f s, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Waited, u.CPU)
+	}
+	delay := s.ownDelay()
+	if c.Pass = delay == 0 && (control || !u.WaitedLong()); c.Pass {
+		return c
+	}
+	var causes []string
+	switch {
+	case control:
+		causes = s.Control.delays()
+	case delay > 0:
+		causes = append(causes, "a runner stalled for "+format.Duration(delay))
+	}
+	if u.WaitedLong() {
+		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time) and computed for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))
+	}
+	c.Actual = strings.Join(causes, ", and ")
+	c.Reasons = []string{c.Actual + fmt.Sprintf("; times may be up to %s too long", format.Duration(max(delay, u.Stall)))}
+	if delay > 0 {
+		c.Reasons[0] = s.Control.suspectState() + ": " + c.Reasons[0]
+	}
+	if s.Evidence.By != ByClock {
+		c.Reasons[0] += "; counts are not affected"
+	}
+	return c
+}

@@ -1,0 +1,191 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain a silence only if
+// it ended soon afterwards: TCP sends again at the latest when as much time has passed again.
+type machineSignals struct {
+	explanations
+	affected []affected // by machine
+}
+
+// affected counts the faults on a machine's streams while one of its counters moved.
+type affected struct {
+	refused, dropped, late uint64 // while packets were dropped
+	stolen                 uint64 // messages that arrived late while the hypervisor took the CPU
+}
+
+func (a *affected) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
+
+func (a *affected) String() string {
+	var out []string
+	for _, one := range []struct {
+		n           uint64
+		one, others string
+	}{
+		{a.refused, "connect timed out", "connects timed out"},
+		{a.dropped, "stream went silent", "streams went silent"},
+		{a.late, "message arrived late", "messages arrived late"},
+	} {
+		if one.n > 0 {
+			out = append(out, format.Plural(one.n, one.one, one.others))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// A window is a time in which a counter of a runner's machine moved.
+type window struct {
+	machine int
+	machine.Stretch
+	effect machine.Effect
+}
+
+// windows returns the windows of each runner. Packets between a runner and a target on one machine pass no network.
+func windows(all []Machine, runners int) [][]window {
+	out := make([][]window, runners)
+	for n := range all {
+		for _, c := range all[n].Counters {
+			effect := effectOf(c.Name)
+			if effect != machine.Delays && (effect != machine.Silences || all[n].Target) {
+				continue
+			}
+			for _, at := range all[n].at {
+				for _, moved := range c.moved {
+					out[at] = append(out[at], window{n, moved, effect})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// DroppedByAWS returns how many packets AWS dropped of the runners' machines between two instants. Slowness and timeouts in that time
+// cannot be attributed to the service.
+func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
+	for _, m := range MachinesOf(e) {
+		if len(m.at) == 0 || m.Target {
+			continue
+		}
+		for _, c := range m.Counters {
+			for _, moved := range c.moved {
+				if effectOf(c.Name) == machine.Silences && moved.From().Before(to) && moved.To().After(from) {
+					packets += moved.By
+				}
+			}
+		}
+	}
+	return packets
+}
+
+// OnTarget returns by how much some counters of the target's machines grew between two instants. It is not known if none of these
+// machines has such a counter.
+func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (grown float64, known bool) {
+	for _, m := range MachinesOf(e) {
+		for _, c := range m.Counters {
+			if of, ok := machine.Of(c.Name); !ok || !m.Target || !which(of) {
+				continue
+			}
+			known = true
+			for _, moved := range c.moved {
+				if moved.From().Before(to) && moved.To().After(from) {
+					grown += moved.By
+				}
+			}
+		}
+	}
+	return grown, known
+}
+
+func effectOf(name string) machine.Effect {
+	c, _ := machine.Of(name)
+	return c.Effect
+}
+
+// signalsOf compares the faults of streams with the counters of all machines.
+func signalsOf(all []Machine, s *Streams) *machineSignals {
+	out := &machineSignals{explanations: explanations{}, affected: make([]affected, len(all))}
+	if s == nil {
+		return out
+	}
+	byRunner := windows(all, len(s.m.Runners))
+	if !slices.ContainsFunc(byRunner, func(w []window) bool { return len(w) > 0 }) {
+		return out
+	}
+	for r := range s.Records() {
+		out.count(&s.m.Runners[r.Runner], r, byRunner[r.Runner])
+	}
+	return out
+}
+
+// Reasons by which a stream or an attempt ends on which nothing arrived.
+const timedOut = "connect_timeout"
+
+func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []window) {
+	silence := func(from, to ledger.Instant) *window {
+		return covers(all, runner.At(from), runner.At(to), machine.Silences)
+	}
+	for _, f := range r.Findings {
+		switch {
+		case f.Kind == ledger.KindRefused && r.State == ledger.Refused && f.Note == timedOut:
+			took := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // of the last attempt
+			if w := silence(f.At-took, f.At); w != nil {
+				m.add(SignalPackets, unopened, 1)
+				m.add(SignalPackets, unheld, 1)
+				m.affected[w.machine].refused++
+			}
+		case f.Kind == ledger.KindDropped && f.Note == idle:
+			if w := silence(r.LastAt, f.At); w != nil {
+				m.add(SignalPackets, unheld, 1)
+				m.add(SignalPackets, unserved, r.Tail)
+				m.affected[w.machine].dropped++
+			}
+		case f.Kind == ledger.KindLate:
+			if w := silence(f.At-f.Lateness, f.At); w != nil {
+				m.add(SignalPackets, delayed, 1)
+				m.affected[w.machine].late++
+			} else if w := stolen(runner, f, all); w != nil {
+				m.add(SignalSteal, delayed, 1)
+				m.affected[w.machine].stolen++
+			}
+		}
+	}
+}
+
+// stolen returns a window in which the hypervisor took the CPU while a message was late; nil if the control group, which the same
+// process reads, was on time meanwhile. A dropped packet delays one stream only, so the control group shows nothing of it.
+func stolen(runner *shard.Runner, f ledger.Finding, all []window) *window {
+	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
+	if group := runner.Controlled; decides(group) {
+		if delay, _ := during(group, from, to); !explains(group, delay) {
+			return nil
+		}
+	}
+	return covers(all, from, to, machine.Delays)
+}
+
+// covers returns a window that covers the start of a silence, or at least half of it.
+func covers(all []window, from, to time.Time, effect machine.Effect) *window {
+	half := from.Add(to.Sub(from) / 2)
+	for i := range all {
+		if w := &all[i]; w.effect == effect && !w.From().After(to) && !w.To().Before(half) {
+			return w
+		}
+	}
+	return nil
+}
+
+// between formats a stretch, as exact as the samples.
+func between(m machine.Stretch) string {
+	return fmt.Sprintf("between %s and %s UTC", m.From().UTC().Format(time.TimeOnly), m.To().UTC().Format(time.TimeOnly))
+}
