@@ -21,14 +21,15 @@ func connected(t *testing.T) *cloud {
 
 func TestHostsAreAwaited(t *testing.T) {
 	f := startAWS(t)
-	var statuses []string
+	statuses := map[string]string{}
+	name := func(i int) string { return fmt.Sprintf("/sse-soak/status-%d", i) }
 	for i := range 12 { // more than AWS gives at once
-		statuses = append(statuses, fmt.Sprintf("/sse-soak/status-%d", i))
-		f.parameters[statuses[i]] = pending
+		statuses[name(i)] = fmt.Sprintf("i-%d", i)
+		f.parameters[name(i)] = "ready i-of-yesterday" // a parameter outlives its host
 	}
 	f.onAsked = func(n int, p map[string]string) {
 		if n <= len(statuses) {
-			p[statuses[n-1]] = "ready"
+			p[name(n-1)] = fmt.Sprintf("ready i-%d", n-1)
 		}
 	}
 	require.NoError(t, awaitHosts(context.Background(), connected(t), statuses, tick))
@@ -37,8 +38,8 @@ func TestHostsAreAwaited(t *testing.T) {
 
 func TestAHostThatFails(t *testing.T) {
 	f := startAWS(t)
-	f.parameters["/a"], f.parameters["/b"] = pending, "failed at setup.sh line 21: docker load"
-	err := awaitHosts(context.Background(), connected(t), []string{"/a", "/b"}, tick)
+	f.parameters["/a"], f.parameters["/b"] = "failed i-0 at setup.sh line 1: true", "failed i-2 at setup.sh line 21: docker load"
+	err := awaitHosts(context.Background(), connected(t), map[string]string{"/a": "i-1", "/b": "i-2"}, tick)
 	require.ErrorContains(t, err, "/b")
 	require.ErrorContains(t, err, "docker load")
 }
@@ -48,7 +49,7 @@ func TestWaitingCanBeStopped(t *testing.T) {
 	f.parameters["/a"] = pending
 	ctx, stop := context.WithCancel(context.Background())
 	f.onAsked = func(int, map[string]string) { stop() }
-	require.ErrorIs(t, awaitHosts(ctx, connected(t), []string{"/a"}, time.Hour), context.Canceled)
+	require.ErrorIs(t, awaitHosts(ctx, connected(t), map[string]string{"/a": "i-1"}, time.Hour), context.Canceled)
 }
 
 func TestAMissingParameterIsNamed(t *testing.T) {

@@ -4,8 +4,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,25 +32,48 @@ func TestDeployment(t *testing.T) {
 	ctx := context.Background()
 	f := startAWS(t)
 
-	// A host fails: the way on and the way out are named.
-	f.parameters = map[string]string{
-		"/sse-soak/stack/status": "failed at setup.sh line 21: docker load", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
-	}
+	// A host fails: the error names the command that continues, the one that cleans up, and where to look.
+	f.boot(t, dir, map[string]string{"/sse-soak/stack/status": "at setup.sh line 21: docker load"})
 	err := newUp(t, dir, image).apply(ctx)
 	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "bin/soak-aws logs", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
+	first := hostsOf(t, dir)
 
-	// Again, and it is well.
-	f.parameters["/sse-soak/stack/status"], f.parameters["/sse-soak/runners/status-1"] = "ready", "ready"
+	// The cause is fixed. The command that continues replaces the failed host only.
+	f.boot(t, dir, nil)
 	again := newUp(t, dir, image)
 	require.NoError(t, again.apply(ctx))
-	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "what is there stays as it is: nothing puts the end off")
+	second := hostsOf(t, dir)
+	for name, host := range first {
+		if name == "/sse-soak/stack/status" {
+			assert.NotEqual(t, host, second[name], "user data runs once, so only another host can succeed")
+		} else {
+			assert.Equal(t, host, second[name], name)
+		}
+	}
+	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up changes nothing, the end of the hosts included")
+
+	// The hosts ended themselves. The parameters still have their "ready", which does not count for new hosts.
+	addresses, err := again.addresses(ctx, slices.Collect(maps.Values(second)))
+	require.NoError(t, err)
+	require.Len(t, addresses, 3)
+	for _, address := range addresses {
+		require.NoError(t, again.command(ctx, "taint", address).Run())
+	}
+	asked := f.asked
+	f.boot(t, dir, nil)
+	require.NoError(t, newUp(t, dir, image).apply(ctx))
+	for name, host := range hostsOf(t, dir) {
+		assert.NotEqual(t, second[name], host)
+		assert.Equal(t, "ready "+host, f.parameters[name])
+	}
+	assert.Greater(t, f.asked, asked+1, "up waits for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
 	f.parameters["/sse-soak/end"], f.hosts, f.launched = pending, []string{"i-1"}, time.Now()
 	cluster := startCluster(t)
-	f.parameters["/sse-soak/runners/kubeconfig"] = kubeconfigOf(cluster.URL)
+	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfigOf(cluster.URL)
 	d := &deployment{dir: dir, yes: true}
 	stack := startStack(t).Listener.Addr().String()
 	withSessions(t, stack)
@@ -57,18 +83,16 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, d.logs(ctx))
 
 	// Another one beside it, with a state of its own: taking it down leaves the first.
-	for _, p := range []string{"stack/status", "runners/status-0", "runners/status-1"} {
-		f.parameters["/second/"+p] = "ready"
-	}
-	second := newUp(t, dir, image)
-	second.name = "second"
-	second.set("name", second.name)
-	require.NoError(t, second.apply(ctx))
-	out, err := second.outputs(ctx)
+	other := newUp(t, dir, image)
+	other.name = "second"
+	other.set("name", other.name)
+	f.boot(t, filepath.Join(dir, "terraform.tfstate.d", other.name), nil)
+	require.NoError(t, other.apply(ctx))
+	out, err := other.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "second", out.Name)
-	f.hosts = nil
-	require.NoError(t, second.down(ctx, time.Minute, keep{}))
+	f.hosts, f.onAsked = nil, nil
+	require.NoError(t, other.down(ctx, time.Minute, keep{}))
 	out, err = again.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Name, "the first is still there")
@@ -97,6 +121,46 @@ func TestDeployment(t *testing.T) {
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)
 	assert.Contains(t, string(state), `"resources": []`)
+}
+
+// hostsOf returns the hosts in the state of a folder by their status parameter.
+func hostsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	var state struct {
+		Outputs struct {
+			Hosts struct{ Value map[string]string } `json:"status_parameters"`
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &state))
+	return state.Outputs.Hosts.Value
+}
+
+// boot plays the hosts: each one stores its state some questions after it was made, and parameters keep their values over its
+// end. A host in failing stores that it failed, with the given details.
+func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	start := -1
+	f.onAsked = func(n int, parameters map[string]string) {
+		if _, err := os.Stat(filepath.Join(dir, "terraform.tfstate")); err != nil {
+			return
+		}
+		for name, host := range hostsOf(t, dir) {
+			switch value := parameters[name]; {
+			case value == "":
+				parameters[name] = pending // made by terraform
+			case strings.Contains(value, host):
+			case start < 0:
+				start = n
+			case n > start && failing[name] != "":
+				parameters[name] = "failed " + host + " " + failing[name]
+			case n > start:
+				parameters[name] = "ready " + host
+			}
+		}
+	}
 }
 
 // newUp is what the command makes of its flags.

@@ -57,11 +57,11 @@ func (d *deployment) down(ctx context.Context, lag time.Duration, k keep) error 
 // destroy takes all down, but for the bucket where it is kept.
 func (d *deployment) destroy(ctx context.Context, keepBucket bool) error {
 	if !keepBucket {
-		return d.talk(ctx, "destroy")
+		return d.change(ctx, "destroy")
 	}
 	targets, err := d.allButTheBucket(ctx)
 	if err != nil || len(targets) == 0 {
 		return err
 	}
-	return d.talk(ctx, "destroy", targets...)
+	return d.change(ctx, "destroy", targets...)
 }

@@ -26,7 +26,7 @@ func TestAWSsErrorsHaveARemedy(t *testing.T) {
 		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                                                                                                                 "budget_usd = 0 makes none",
 		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone":                                                                                    "the zone does not offer that",
 	} {
-		require.ErrorContains(t, failing(t, said).talk(context.Background(), "apply"), remedy)
+		require.ErrorContains(t, failing(t, said).run(context.Background(), "apply"), remedy)
 	}
-	require.EqualError(t, failing(t, "Error: Invalid value for variable").talk(context.Background(), "apply"), "terraform apply: exit status 1")
+	require.EqualError(t, failing(t, "Error: Invalid value for variable").run(context.Background(), "apply"), "terraform apply: exit status 1")
 }

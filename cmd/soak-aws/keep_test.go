@@ -28,7 +28,7 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	settings := strings.Replace(strings.Replace(defaults, "us-east-1", "eu-central-1", 1), `"budget_usd"`, `"retention_days":30,"budget_usd"`, 1)
 	program := filepath.Join(bin, "soak")
 	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; state) cat state;; destroy) echo \"$@\" >>destroyed;; esac\n",
+		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; state) cat state;; destroy) shift 2; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
 		"settings":  strconv.Quote(settings), "outputs": string(outputs),
 		"state": "data.aws_partition.this\nmodule.guard.data.aws_caller_identity.current\nmodule.network.aws_vpc.this\nmodule.runners[0].module.server.aws_instance.this[0]\n" +
 			"module.storage.aws_s3_bucket.this\nmodule.storage.aws_s3_bucket_policy.this\nmodule.storage.aws_s3_object.stack\n",
@@ -44,7 +44,7 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	run := filepath.Join(results, "run-1")
 	require.NoError(t, os.Mkdir(run, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), nil, 0o600))
-	d := &deployment{dir: t.TempDir()}
+	d := &deployment{dir: t.TempDir(), yes: true}
 	require.NoError(t, d.remember("", run))
 	return madeDeployment{d, bin, run, program}
 }

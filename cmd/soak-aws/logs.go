@@ -16,11 +16,12 @@ func (d *deployment) logs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	values, err := c.parameters(ctx, out.Statuses...)
+	names := slices.Sorted(maps.Keys(out.Statuses))
+	values, err := c.parameters(ctx, names...)
 	if err != nil {
 		return err
 	}
-	for _, name := range out.Statuses {
+	for _, name := range names {
 		fmt.Printf("%s: %s\n", name, values[name])
 	}
 	fmt.Println("\nA shell on each, by the AWS command line and its Session Manager plugin; the setup's log there is /var/log/cloud-init-output.log:")

@@ -22,14 +22,31 @@ type exitError int
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func main() {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup; else a closed terminal would leave a tunnel open
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := untilSignal()
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// errHangup is the cause of a context that ended because the terminal was closed.
+var errHangup = errors.New("the terminal was closed")
+
+// untilSignal returns a context that ends at the first signal.
+func untilSignal() (context.Context, func()) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it; otherwise a closed terminal would leave a tunnel open
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, signals...)
+	go func() {
+		if <-received == syscall.SIGHUP {
+			end(errHangup)
+		}
+		end(nil)
+	}()
+	return ctx, func() { signal.Stop(received) }
 }
 
 func run(ctx context.Context, args []string) int {

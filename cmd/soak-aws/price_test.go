@@ -48,12 +48,12 @@ func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
 	startAWS(t)
 	bin := t.TempDir()
 	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; apply) touch '" + bin + "/made'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
+		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) echo '{}';; apply) touch '" + bin + "/made'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	d := &deployment{dir: t.TempDir(), maxUSD: .1}
+	d := &deployment{dir: t.TempDir(), yes: true, maxUSD: .1}
 	require.ErrorContains(t, d.apply(context.Background()), "over the $0.10 of --max-usd")
 	require.NoFileExists(t, filepath.Join(bin, "made"))
 	d.maxUSD = 1

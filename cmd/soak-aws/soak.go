@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,16 +109,20 @@ func (o outputs) flags(via string) []string {
 	}
 }
 
-// readyValues are the secrets, once all hosts are set up.
+// readyValues returns the secrets. It is an error if a host is not set up.
 func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string, error) {
-	values, err := c.parameters(ctx, append([]string{out.Secrets, out.Kubeconfig}, out.Statuses...)...)
+	names := slices.Sorted(maps.Keys(out.Statuses))
+	values, err := c.parameters(ctx, append([]string{out.Secrets, out.Kubeconfig}, names...)...)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range out.Statuses {
-		if values[name] != "ready" {
-			return nil, fmt.Errorf("not all hosts are set up: %s says %q; `make aws-up` waits for them, `bin/soak-aws logs` shows more", name, values[name])
+	for _, name := range names {
+		if s := setupOf(values[name], out.Statuses[name]); s.state != setupReady {
+			return nil, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them, `bin/soak-aws logs` shows more", s.host, name, s.state)
 		}
+	}
+	if server := out.Instances["runner-1"]; !strings.HasPrefix(values[out.Kubeconfig], "# "+server+"\n") {
+		return nil, fmt.Errorf("the kubeconfig in %s is not of the host %s; `make aws-up` waits for it", out.Kubeconfig, server)
 	}
 	return values, nil
 }

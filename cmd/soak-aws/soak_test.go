@@ -33,8 +33,8 @@ func deployed(t *testing.T, replace ...string) *deployment {
 // ready has the parameters of a deployment that is set up, whose kubeconfig leads to that cluster.
 func (f *fakeAWS) ready(cluster string) {
 	f.parameters = map[string]string{
-		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready",
-		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": kubeconfigOf(cluster), "/sse-soak/end": pending,
+		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready i-1",
+		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfigOf(cluster), "/sse-soak/end": pending,
 	}
 	f.hosts, f.launched = []string{"i-1", "i-2"}, time.Now()
 }
@@ -131,7 +131,14 @@ func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	f.ready("http://127.0.0.1:1")
 	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = pending, pending
 	err := deployed(t).soak(context.Background(), "no program", nil)
-	require.ErrorContains(t, err, `not all hosts are set up: /sse-soak/stack/status says "pending"`)
+	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
+
+	f.ready("http://127.0.0.1:1")
+	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a host that is gone
+	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "not all hosts are set up")
+	f.ready("http://127.0.0.1:1")
+	f.parameters["/sse-soak/runners/kubeconfig"] = "# i-0\n" + kubeconfigOf("http://127.0.0.1:1")
+	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "is not of the host i-2")
 }
 
 // Another service would be sent the stack's token, and judged by the stack's ledger and CPU.

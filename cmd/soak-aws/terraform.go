@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,6 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -36,7 +40,7 @@ type outputs struct {
 	Bucket       string            `json:"bucket"`
 	Secrets      string            `json:"secrets_parameter"`
 	Kubeconfig   string            `json:"kubeconfig_parameter"`
-	Statuses     []string          `json:"status_parameters"`
+	Statuses     map[string]string `json:"status_parameters"` // ids of hosts by parameter
 	Instances    map[string]string `json:"instances"`
 	SSMCommand   string            `json:"ssm_command"`
 	Connections  int               `json:"connections"`
@@ -70,9 +74,18 @@ func (d *deployment) set(name, value string) {
 	}
 }
 
-// command is terraform in the folder, which on Ctrl-C is asked to stop, and given time to.
+// command returns a terraform command in the folder. It has a process group of its own: a terminal sends Ctrl-C and its end to the
+// whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws passes one SIGINT on,
+// and lets terraform finish if the terminal was closed.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
+	running, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), errHangup) {
+			interrupt()
+		}
+	})
+	cmd := exec.CommandContext(running, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = d.dir
 	// The workspace is named each time: the one that was selected last may be another deployment's.
 	workspace := cmp.Or(d.name, os.Getenv("TF_WORKSPACE"), "default")
@@ -83,16 +96,48 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// talk runs terraform for the person at the terminal, who may be asked.
-func (d *deployment) talk(ctx context.Context, verb string, args ...string) error {
+// change runs terraform apply or destroy, after the user confirmed the plan.
+func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.yes {
-		args = append(args, "-auto-approve")
+		return d.run(ctx, verb, append(args, "-auto-approve")...)
 	}
-	cmd := d.command(ctx, append([]string{verb}, args...)...)
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, io.MultiWriter(os.Stderr, &said)
+	dir, err := os.MkdirTemp("", "soak-aws-") // a plan may hold secrets
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	plan := filepath.Join(dir, "plan")
+	args = append(args, "-out="+plan)
+	if verb == "destroy" {
+		args = append(args, "-destroy")
+	}
+	if err := d.run(ctx, "plan", args...); err != nil {
+		return err
+	}
+	fmt.Printf("\nEnter yes to %s this plan: ", verb)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case text := <-answer:
+		if text != "yes" {
+			return fmt.Errorf("terraform %s: not confirmed, nothing was changed; pass --yes to skip the question", verb)
+		}
+	}
+	return d.run(ctx, "apply", plan)
+}
+
+// run runs terraform with its output on the terminal. Known errors of AWS get a remedy.
+func (d *deployment) run(ctx context.Context, verb string, args ...string) error {
+	cmd := d.command(ctx, append([]string{verb, "-input=false"}, args...)...)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &text)
 	err := cmd.Run()
-	if remedy := explain(said.String()); err != nil && remedy != "" {
+	if remedy := explain(text.String()); err != nil && remedy != "" {
 		return fmt.Errorf("terraform %s: %s (%w)", verb, remedy, err)
 	}
 	if err != nil {
@@ -101,7 +146,48 @@ func (d *deployment) talk(ctx context.Context, verb string, args ...string) erro
 	return nil
 }
 
-// outputs reads what terraform made. It is an error if it made nothing.
+// addresses returns the addresses of hosts in terraform's state.
+func (d *deployment) addresses(ctx context.Context, ids []string) ([]string, error) {
+	type module struct {
+		Resources []struct {
+			Address string
+			Type    string
+			Values  struct{ ID string }
+		}
+		Modules []json.RawMessage `json:"child_modules"`
+	}
+	var state struct {
+		Values struct {
+			Root json.RawMessage `json:"root_module"`
+		}
+	}
+	text, err := d.command(ctx, "show", "-json").Output()
+	if err == nil {
+		err = json.Unmarshal(text, &state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("terraform show: %w", err)
+	}
+	var out []string
+	for todo := []json.RawMessage{state.Values.Root}; len(todo) > 0; todo = todo[1:] {
+		var m module
+		if err := json.Unmarshal(todo[0], &m); err != nil {
+			return nil, fmt.Errorf("terraform show: %w", err)
+		}
+		for _, r := range m.Resources {
+			if r.Type == "aws_instance" && slices.Contains(ids, r.Values.ID) {
+				out = append(out, r.Address)
+			}
+		}
+		todo = append(todo, m.Modules...)
+	}
+	return out, nil
+}
+
+// errNoOutputs is the error for a state without resources.
+var errNoOutputs = errors.New("nothing is there: `make aws-up` makes it")
+
+// outputs reads the outputs of terraform's state.
 func (d *deployment) outputs(ctx context.Context) (outputs, error) {
 	var out outputs
 	cmd := d.command(ctx, "output", "-json")
@@ -114,7 +200,7 @@ func (d *deployment) outputs(ctx context.Context) (outputs, error) {
 		return out, fmt.Errorf("terraform output: %w", err)
 	}
 	if len(values) == 0 {
-		return out, errors.New("nothing is there: `make aws-up` makes it")
+		return out, errNoOutputs
 	}
 	plain := map[string]json.RawMessage{}
 	for name, v := range values {

@@ -35,6 +35,14 @@ func TestMain(m *testing.M) {
 		os.Exit(fakePlugin(os.Args[1:]))
 	case "soak-aws":
 		main()
+	case "change": // applies a folder, for tests of signals
+		ctx, stop := untilSignal()
+		defer stop()
+		if err := (&deployment{dir: os.Args[1], yes: true}).change(ctx, "apply"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

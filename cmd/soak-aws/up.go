@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -88,7 +91,11 @@ func (d *deployment) apply(ctx context.Context) error {
 		return err
 	}
 	const remedy = "what was made so far goes on costing money until its time is over.\n  continue:  make aws-up\n  clean up:  make aws-down"
-	if err := d.talk(ctx, "apply"); err != nil {
+	replace, err := d.failedHosts(ctx, aws)
+	if err != nil {
+		return err
+	}
+	if err := d.change(ctx, "apply", replace...); err != nil {
 		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	out, err := d.outputs(ctx)
@@ -107,23 +114,73 @@ func (d *deployment) apply(ctx context.Context) error {
 	return nil
 }
 
-// awaitHosts waits until each host has said in its parameter that it is ready, and tells of each that is.
-func awaitHosts(ctx context.Context, aws *cloud, statuses []string, every time.Duration) error {
+// A setup is what a host stores about its setup: the state, the id of the host, and where it failed.
+type setup struct{ state, host, details string }
+
+// The states of a setup.
+const (
+	setupReady  = "ready"
+	setupFailed = "failed"
+)
+
+// setupOf parses the value of a status parameter. The value of another host counts as pending: parameters outlive hosts.
+func setupOf(value, host string) setup {
+	state, rest, _ := strings.Cut(value, " ")
+	id, details, _ := strings.Cut(rest, " ")
+	if id != host {
+		return setup{state: pending, host: host}
+	}
+	return setup{state: state, host: id, details: details}
+}
+
+// failedHosts returns arguments of terraform that replace the hosts whose setup failed: user data runs once, so only a new host
+// can succeed.
+func (d *deployment) failedHosts(ctx context.Context, aws *cloud) (args []string, err error) {
+	out, err := d.outputs(ctx)
+	if errors.Is(err, errNoOutputs) || err == nil && len(out.Statuses) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	values, err := aws.parameters(ctx, slices.Sorted(maps.Keys(out.Statuses))...)
+	if err != nil {
+		return nil, nil //nolint:nilerr // terraform makes missing parameters and reports missing rights
+	}
+	var failed []string
+	for name, host := range out.Statuses {
+		if setupOf(values[name], host).state == setupFailed {
+			failed = append(failed, host)
+		}
+	}
+	if len(failed) == 0 {
+		return nil, nil
+	}
+	addresses, err := d.addresses(ctx, failed)
+	for _, address := range addresses {
+		fmt.Printf("replacing %s, whose setup failed\n", address)
+		args = append(args, "-replace="+address)
+	}
+	return args, err
+}
+
+// awaitHosts waits until each host has stored that it is ready, and prints each one that is.
+func awaitHosts(ctx context.Context, aws *cloud, statuses map[string]string, every time.Duration) error {
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
 	begun := time.Now()
-	ready := map[string]bool{}
+	names, ready := slices.Sorted(maps.Keys(statuses)), map[string]bool{}
 	err := poll(ctx, every, patience, func() (bool, error) {
-		values, err := aws.parameters(ctx, statuses...)
+		values, err := aws.parameters(ctx, names...)
 		if err != nil {
 			return false, err
 		}
-		for _, name := range statuses {
-			switch value := values[name]; {
-			case value == "ready" && !ready[name]:
+		for _, name := range names {
+			switch s := setupOf(values[name], statuses[name]); {
+			case s.state == setupReady && !ready[name]:
 				ready[name] = true
 				fmt.Printf("%8s  %s is ready\n", time.Since(begun).Round(time.Second), name)
-			case value != "ready" && value != pending:
-				return false, fmt.Errorf("a host could not set itself up: %s says %q", name, value)
+			case s.state == setupFailed:
+				return false, fmt.Errorf("setup of the host %s (%s) failed %s", s.host, name, s.details)
 			}
 		}
 		return len(ready) == len(statuses), nil

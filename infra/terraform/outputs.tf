@@ -29,8 +29,8 @@ output "kubeconfig_parameter" {
 }
 
 output "status_parameters" {
-  description = "Parameters in which each host says how far it is: pending, ready, or what failed."
-  value       = concat([module.stack.status_parameter], flatten(module.runners[*].status_parameters))
+  description = "Hosts by the parameter in which each one stores the state of its setup: pending, ready or failed, and the host's id."
+  value       = merge({ (module.stack.status_parameter) = module.stack.instance_id }, module.runners[*].status_parameters...)
 }
 
 output "instances" {

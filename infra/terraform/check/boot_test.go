@@ -50,8 +50,8 @@ func TestBoot(t *testing.T) {
 		c := here.cloud(t, status, secrets)
 		c.files = map[string]string{key: "something else"}
 		m := here.boot(t, c, data, files(), "")
-		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
-		assert.Regexp(t, `^failed at setup.sh line \d+: sha256sum`, c.parameter(status))
+		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		assert.Regexp(t, `^failed `+instanceID+` at setup.sh line \d+: sha256sum`, c.parameter(status))
 		assert.Contains(t, c.parameter(status), "FAILED", "the end of the log says why")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
@@ -63,8 +63,8 @@ func TestBoot(t *testing.T) {
 		c.files = map[string]string{key: string(archive)}
 		begun := time.Now()
 		m := here.boot(t, c, data, files(), images)
-		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
-		require.Equal(t, "ready", c.parameter(status))
+		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		require.Equal(t, "ready "+instanceID, c.parameter(status))
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
 		m.isSetUp(c)
 		m.outlivesAReboot(begun)

@@ -60,6 +60,9 @@ func (s *site) cloud(t *testing.T, parameters ...string) *cloud {
 	return c
 }
 
+// instanceID is the id of every host of these tests.
+const instanceID = "i-0123456789abcdef0"
+
 // serveMetadata is version 2 of the service: nothing without a token.
 func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	const token = "token-of-the-metadata-service"
@@ -78,6 +81,8 @@ func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{
 			"AccessKeyId": credentials.AccessKeyID, "SecretAccessKey": credentials.SecretAccessKey, "Token": credentials.SessionToken,
 		})
+	case "instance-id":
+		fmt.Fprint(w, instanceID)
 	case "public-ipv4":
 		fmt.Fprint(w, "203.0.113.20")
 	case "local-ipv4":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,13 +46,13 @@ func TestRunners(t *testing.T) {
 	agent := here.boot(t, c, data["runners.agents"], map[string][]byte{}, "")
 	server := here.boot(t, c, data["runners.server"], map[string][]byte{}, "")
 	for _, status := range []string{"/sse-soak/runners/status-0", "/sse-soak/runners/status-2"} {
-		await(t, 8*time.Minute, "a host says nothing", server, func() bool { return c.parameter(status) != "pending" })
-		require.Equal(t, "ready", c.parameter(status))
+		await(t, 8*time.Minute, "a host says nothing", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		require.Equal(t, "ready "+instanceID, c.parameter(status))
 	}
 	assert.Empty(t, c.refused)
 	joined := c.parameter(token)
 	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), joined)
-	assert.Equal(t, "server: https://203.0.113.20:6443\n", c.parameter(kubeconfig), "operators reach it by the public address")
+	assert.Equal(t, "# "+instanceID+"\nserver: https://203.0.113.20:6443\n", c.parameter(kubeconfig), "operators reach it by the public address")
 	assert.Contains(t, server.sh("cat /run/k3s-installed"), "v1.35.3+k3s1 "+joined+"  server --tls-san=203.0.113.20")
 	assert.Contains(t, server.sh("cat /run/k3s-called"), "kubectl apply --server-side -f /opt/soak/operator.yaml")
 	assert.Equal(t, "v1.35.3+k3s1 "+joined+" https://10.20.0.10:6443 agent --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))

@@ -25,8 +25,8 @@ run "defaults" {
   }
 
   assert {
-    condition     = output.status_parameters == ["/sse-soak/stack/status", "/sse-soak/runners/status-0"]
-    error_message = "Each host says how far it is."
+    condition     = toset(keys(output.status_parameters)) == toset(["/sse-soak/stack/status", "/sse-soak/runners/status-0"])
+    error_message = "Each host has a parameter for the state of its setup."
   }
 
   assert {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov5"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -83,6 +84,9 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 		return &tfprotov5.ApplyResourceChangeResponse{NewState: r.PlannedState}, err
 	}
 	seed := planned.String()
+	if r.TypeName == "aws_instance" {
+		seed += time.Now().String() // AWS gives no id twice
+	}
 	made, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
 		if v.IsFullyKnown() {
 			return v

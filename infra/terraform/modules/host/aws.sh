@@ -45,7 +45,7 @@ print(json.dumps({"Name": sys.argv[1], "Value": sys.stdin.read(), "Overwrite": T
 awaited() {
   local value
   for _ in $(seq 180); do
-    value=$(parameter "$1")
+    value=$(parameter "$1") || { sleep 5; continue; } # AWS limits requests
     [[ $value == pending ]] || { printf '%s\n' "$value"; return; }
     sleep 5
   done

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced first by the script that sets a host up: sees to it that the host ends, and that it says
-# how its setup ended.
+# Sourced first by the script that sets a host up: schedules the end of the host and stores the state of its setup.
 set -Eeuo pipefail
+shopt -s inherit_errexit # else a command that fails inside $( ) is ignored
 set -a
 # shellcheck source=/dev/null
 . /opt/soak/settings.env
@@ -10,18 +10,26 @@ export DEBIAN_FRONTEND=noninteractive HOME=/root
 # shellcheck source=aws.sh
 . /opt/soak/aws.sh
 
-# ended CODE WHERE COMMAND: the last thing that happens, whatever happened before
+# report STATE: stores the state with the id of this host. A parameter outlives its host, so a state without an id may be that of
+# an earlier host.
+report() {
+  printf '%s' "$1" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the state could not be stored in $STATUS_PARAMETER"
+}
+INSTANCE=$(metadata instance-id)
+report "pending $INSTANCE"
+
+# ended CODE WHERE COMMAND: reports the end of the setup
 ended() {
-  local status=ready
+  local status="ready $INSTANCE"
   if (($1 == 0)); then
     echo "SOAK-SETUP DONE after $SECONDS s"
   else
-    status="failed at $2: $3"
+    status="failed $INSTANCE at $2: $3"
     echo "SOAK-SETUP FAILED, $status"
     # A parameter holds 4 KB.
     status+=$'\n'$(tail -n 20 /var/log/cloud-init-output.log | tail -c 3000)
   fi
-  printf '%s' "$status" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the status could not be stored in $STATUS_PARAMETER"
+  report "$status"
 }
 where='' command=''
 trap 'where="${BASH_SOURCE[0]##*/} line $LINENO" command=$BASH_COMMAND' ERR

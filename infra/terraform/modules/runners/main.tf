@@ -5,6 +5,8 @@ locals {
   kubeconfig = "/${var.name}/runners/kubeconfig"
   statuses   = [for i in range(var.node_count) : "/${var.name}/runners/status-${i}"]
 
+  instances = merge(module.server.instances, module.agents[*].instances...)
+
   # What both kinds of host do: load the image, and let pods write shards.
   statements = [
     {

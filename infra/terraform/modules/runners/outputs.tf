@@ -4,11 +4,11 @@ output "kubeconfig_parameter" {
 }
 
 output "status_parameters" {
-  description = "Parameters that say how far the setup of each host is."
-  value       = aws_ssm_parameter.status[*].name
+  description = "Hosts by the parameter in which each one stores the state of its setup."
+  value       = { for i, p in aws_ssm_parameter.status : p.name => local.instances["runner-${i + 1}"] }
 }
 
 output "instances" {
   description = "The hosts by name."
-  value       = merge(module.server.instances, module.agents[*].instances...)
+  value       = local.instances
 }

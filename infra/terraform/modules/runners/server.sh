@@ -20,4 +20,4 @@ curl -sSfL --retry 5 -o /opt/soak/operator.yaml "https://raw.githubusercontent.c
 # Server-side: the definition of TestRun is too long for an annotation.
 k3s kubectl apply --server-side -f /opt/soak/operator.yaml
 k3s kubectl -n k6-operator-system rollout status deployment --timeout=300s
-sed "s|https://127.0.0.1:6443|https://$public_ip:6443|" "$KUBECONFIG" | store "$KUBECONFIG_PARAMETER"
+{ echo "# $INSTANCE" && sed "s|https://127.0.0.1:6443|https://$public_ip:6443|" "$KUBECONFIG"; } | store "$KUBECONFIG_PARAMETER"
