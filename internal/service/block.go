@@ -4,20 +4,20 @@ import (
 	"bytes"
 )
 
-// Block is what stands between two blank lines of a stream. Its slices are read while a call runs, and never
-// kept; a [Reading] points into them.
+// A Block is the text between two blank lines of a stream. Its slices are read during a call, and not kept; a [Reading] points into
+// them.
 type Block struct {
-	Event                      []byte // of the last event line; empty for none
+	Event                      []byte // of the last event line; empty: none
 	Data                       []byte // data lines, joined by one LF
 	Comment                    []byte // comment lines, each without its colon and one space, joined by one LF
 	ID                         []byte // of this block
 	HasData, HasComment, HasID bool
 }
 
-// matcher says which blocks are meant: those that have all that it names.
+// A matcher matches blocks that have all of its fields.
 type matcher struct {
 	event, data, comment *string
-	onlyComments         bool // a block of nothing else, whatever they say
+	onlyComments         bool // a block of comments alone, with any text
 }
 
 func (m *matcher) empty() bool {
@@ -45,13 +45,13 @@ func (m *matcher) equals(o *matcher) bool {
 	return m.onlyComments == o.onlyComments && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
 }
 
-// HeartbeatIsComment says that heartbeats are blocks of nothing but comments, or comment lines by themselves.
+// HeartbeatIsComment reports whether heartbeats are blocks of comments alone, or single comment lines.
 func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 
-// unnamed is what descriptions and browsers call an event without a name.
+// unnamed is the name of an event without a name in descriptions and browsers.
 const unnamed = "message"
 
-// EventName is the name of the event as a description has it.
+// EventName returns the name of the event as a description has it.
 func (b *Block) EventName() string {
 	if len(b.Event) == 0 {
 		return unnamed
@@ -59,7 +59,7 @@ func (b *Block) EventName() string {
 	return string(b.Event)
 }
 
-// isEvent compares the name of an event without a copy of it.
+// isEvent compares the name of an event without copying it.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
 		return want == unnamed
@@ -67,16 +67,16 @@ func isEvent(name []byte, want string) bool {
 	return string(name) == want
 }
 
-// Kind is what a block is.
+// A Kind is the kind of a block.
 type Kind int
 
-// What a block can be.
+// The kinds of blocks.
 const (
 	Other     Kind = iota // neither message nor heartbeat
 	Heartbeat             // keeps a stream alive, and is never a message
 	Delivery              // a message of this run
-	Gap                   // the service says that messages were missed (resume.gap)
-	Foreign               // a message with the marker of somebody else
+	Gap                   // the service announces missing messages (resume.gap)
+	Foreign               // a message with the marker of another publisher
 	Stray                 // a message of this run on a stream of another topic
 	Unmarked              // an event that message.event names, without the run's marker
 )
@@ -85,7 +85,7 @@ func (k Kind) String() string {
 	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray", "unmarked"}[k]
 }
 
-// Reading is what was read in a block.
+// A Reading is the content of a block.
 type Reading struct {
 	Kind Kind
 	// Seq is the number of a message, if HasSeq.
@@ -93,35 +93,35 @@ type Reading struct {
 	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The resolution is that of the
 	// service: it may send whole seconds.
 	SentAt int64
-	// ID is what a stream sends to go on behind this message, with resume.id only; it lies in the block.
+	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the block.
 	ID []byte
 
 	HasSeq, HasSentAt bool
 	// OtherID reports that message.every is set and the id that message.seq names does not count 1, 2, 3 …: the interval
 	// decides, so the message is intact.
 	OtherID bool
-	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON,
-	// ErrData, ErrSum or ErrMarker; nil where all is well. Such a message is corrupted, except that without a
-	// number (ErrMissing) the clock may still count it; where the description asks for a checksum that is ErrSum.
+	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON, ErrData,
+	// ErrSum or ErrMarker; nil: it matches. Such a message is corrupted, except that one without a number (ErrMissing) may still be
+	// counted by interval. If the description has a checksum, a missing number is ErrSum.
 	Err error
 }
 
-// Reader reads the blocks of one run.
+// A Reader reads the blocks of one run.
 type Reader struct {
 	service *Service
 	run     string
 	marker  []byte
 	sum     uint32 // of the marker
-	family  []byte // what the markers of all topics of the run begin with, nil where streams may bring other topics
+	family  []byte // prefix of the markers of all topics of the run; nil: streams may receive other topics
 }
 
-// Reader returns a reader for a run with that marker. With an empty one messages of every run count.
+// Reader returns a reader for a run with a marker. If the marker is empty, messages of every run count.
 func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
-// Among has the reader tell messages of other topics of the run, whose markers begin with family, from those of others,
-// where a stream asks for one topic.
+// Among makes the reader distinguish messages of other topics of the run, whose markers begin with family, from those of other
+// publishers, if a stream subscribes to one topic.
 func (r *Reader) Among(family string) *Reader {
 	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
@@ -129,7 +129,7 @@ func (r *Reader) Among(family string) *Reader {
 	return r
 }
 
-// Read reports what a block is.
+// Read returns the content of a block.
 func (r *Reader) Read(b *Block) (out Reading) {
 	s := r.service
 	switch {
@@ -181,7 +181,7 @@ func (m *Message) otherNumber(b *Block, out *Reading) {
 	}
 }
 
-// named says whether messages have that event.
+// named reports whether messages have an event name.
 func (m *Message) named(event []byte) bool {
 	for _, name := range m.event {
 		if isEvent(event, name) {
@@ -193,7 +193,7 @@ func (m *Message) named(event []byte) bool {
 
 // owner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
 // its event, otherwise Other.
-// Broken JSON that has the text of our marker in it, or half of it, is a broken message of ours.
+// Invalid JSON that contains the marker of this run, or half of it, is a corrupted message of this run.
 func (r *Reader) owner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.from == fromJSON && !valid {
@@ -222,13 +222,13 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// mentioned says that our marker is in broken JSON, or one half of it: the marker may be what broke it.
+// mentioned reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
 func (r *Reader) mentioned(data []byte) bool {
 	half := len(r.marker) / 2
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
 }
 
-// read takes number, time, checksum and id out of a message.
+// read reads the number, time, checksum and id of a message.
 func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 	ok := false
 	if s.Message.Numbered {
@@ -261,7 +261,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 	return m
 }
 
-// Client is the value that the second request needs ({client}), if the block is the one that it waits for.
+// Client returns the value for the second request ({client}), if the block is the one that this request waits for.
 func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.Then == nil || !isEvent(b.Event, s.Then.Event) {
 		return "", false

@@ -1,6 +1,6 @@
 package service
 
-// contradictions finds fields that are right by themselves and do not fit each other.
+// contradictions finds fields that are valid by themselves and contradict each other.
 func (p *parser) contradictions(root *fields) {
 	p.interval(root)
 	s := p.service
@@ -35,7 +35,7 @@ func (p *parser) interval(root *fields) {
 	}
 }
 
-// publisher compares what is published with what messages are said to be.
+// publisher compares publish with message.
 func (p *parser) publisher(root *fields, n *node) {
 	s := p.service
 	switch {
@@ -64,7 +64,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	}
 }
 
-// sum tells what a checksum needs: publish sends what it is of, and messages are said to have all of that.
+// sum checks that publish and message have all parts of a checksum.
 func (p *parser) sum(root *fields, n *node) {
 	s := p.service
 	sends := s.Publish.Uses(Sum)

@@ -1,66 +1,46 @@
 package service
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/url"
 	"strings"
-	"unicode/utf8"
 )
 
-// escape says how a text becomes part of another: first in a string of JSON, then in a URL or a form.
+// escape is the way in which a text becomes part of another: in a JSON string, then in a URL or a form; or in a header.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {
-	if e == (escape{}) {
-		return append(dst, text...)
+	if e.header {
+		text = strings.Map(withoutControl, text)
 	}
-	for i := 0; i < len(text); {
-		_, n := utf8.DecodeRuneInString(text[i:])
-		switch c := text[i]; {
-		case e.header:
-			if c >= ' ' && c != 0x7f || c == '\t' {
-				dst = append(dst, text[i:i+n]...) // control characters would end the header
-			}
-		case e.json && (c < ' ' || c == '"' || c == '\\'):
-			dst = e.appendEscaped(dst, c)
-		default:
-			for _, b := range []byte(text[i : i+n]) {
-				dst = e.appendByte(dst, b)
-			}
-		}
-		i += n
+	if e.json {
+		text = escapeJSON(text)
 	}
-	return dst
+	if e.url {
+		text = strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+	}
+	return append(dst, text...)
 }
 
-const hexDigits = "0123456789ABCDEF"
-
-// appendEscaped writes a character as JSON escapes it.
-func (e escape) appendEscaped(dst []byte, c byte) []byte {
-	dst = e.appendByte(dst, '\\')
-	if c >= ' ' {
-		return e.appendByte(dst, c)
+// withoutControl removes control characters, which would end a header.
+func withoutControl(c rune) rune {
+	if c < ' ' && c != '\t' || c == 0x7f {
+		return -1
 	}
-	for _, b := range [...]byte{'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]} {
-		dst = append(dst, b)
-	}
-	return dst
+	return c
 }
 
-// appendByte writes a byte as the URL or form has it.
-func (e escape) appendByte(dst []byte, b byte) []byte {
-	if !e.url || unreserved(b) {
-		return append(dst, b)
-	}
-	return appendHex(dst, b)
+// escapeJSON returns a text as it is between the quotes of a JSON string.
+func escapeJSON(text string) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string never fails
+	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-func appendHex(dst []byte, b byte) []byte { return append(dst, '%', hexDigits[b>>4], hexDigits[b&15]) }
-
-// unreserved is what RFC 3986 lets stand for itself everywhere.
-func unreserved(b byte) bool {
-	return 'a' <= b|0x20 && b|0x20 <= 'z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' || b == '~'
-}
-
-// allowedInURL is what a URL can have as it is: the author's own ?, & and = among it.
+// allowedInURL reports whether a URL can contain a byte unescaped: the delimiters ?, & and = are the author's own.
 func allowedInURL(b byte) bool {
-	return unreserved(b) || b < 0x80 && strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0
+	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

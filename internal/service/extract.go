@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Why nothing could be taken out of a message.
+// The errors of a Reading.
 var (
 	ErrMissing = errors.New("it is not there")
 	ErrNumber  = errors.New("it is no whole number from 0 on")
@@ -17,11 +17,11 @@ var (
 	ErrMarker  = errors.New("the marker is not there, or not the one that its checksum is of")
 )
 
-// extractor takes one thing out of a block.
+// An extractor finds one value in a block.
 type extractor struct {
 	from    source
 	pattern *regexp.Regexp // nil: all of it
-	path    int            // index of its path, of fromJSON
+	path    int            // index of the path, of fromJSON
 }
 
 type source int
@@ -64,14 +64,14 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	return e, nil
 }
 
-// value is what an extractor found.
+// A value is the result of an extractor.
 type value struct {
 	text    []byte // part of the block, unless decoded
 	scalar  bool   // a text or a number, not another value of JSON
 	decoded bool   // text differs from the JSON string in the block, which has escapes or broken UTF-8
 }
 
-// find returns what the extractor finds in a block, and in the JSON of its data.
+// find returns the value in a block, or in the JSON of its data.
 func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
 	v.scalar = true
 	switch e.from {

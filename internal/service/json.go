@@ -18,7 +18,7 @@ const maxPaths = 5
 // document is the payload of a block as JSON.
 type document struct {
 	data  []byte
-	found [maxPaths]gjson.Result // what each path leads to
+	found [maxPaths]gjson.Result // value at each path
 }
 
 // parseJSON looks paths up in a payload, and reports whether it is valid JSON. It walks the members itself: a path of
@@ -100,7 +100,7 @@ func descend(from gjson.Result, path []segment) gjson.Result {
 	return from
 }
 
-// value returns what a path leads to; null counts as nothing.
+// value returns the value at a path; null counts as missing.
 func (d *document) value(path int) (v value, ok bool) {
 	at := d.found[path]
 	raw := d.data[at.Index : at.Index+len(at.Raw)]
@@ -129,7 +129,7 @@ func unquote(raw string) string {
 	return decodeString(raw)
 }
 
-// decodeString returns what encoding/json reads in a valid JSON string.
+// decodeString decodes a valid JSON string as encoding/json does.
 func decodeString(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text)
 	return text

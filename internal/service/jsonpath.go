@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// segment is one step of a path: into the member of an object, or into an item of a list.
+// A segment is one step of a path: to the member of an object, or to an item of a list.
 type segment struct {
 	key   string
 	index int // −1: key
@@ -16,8 +16,7 @@ type segment struct {
 // maxSegments limits the steps of a path.
 const maxSegments = 16
 
-// parsePath reads $.name, $[0] and $['name'], one after the other. Nothing else of JSONPath: a path leads to
-// one value.
+// parsePath parses a path of $.name, $[0] and $['name']. Other parts of JSONPath are errors: a path leads to one value.
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// Mistakes are what is wrong with a description: one sentence each, in the order of the description.
+// Mistakes are the errors of a description: one sentence each, in the order of the description.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "\n") }
 
-// mistake is a sentence and where in the text it belongs.
+// A mistake is a sentence and its position in the description.
 type mistake struct {
 	at       int64
 	sentence string
 }
 
-// mistakes collects them.
 type mistakes []mistake
 
 func (m *mistakes) add(at int64, format string, args ...any) {
 	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
 }
 
-// oneLine writes control characters, which names in a description may have, as Go does.
+// oneLine quotes control characters, which names in a description may have, as Go does.
 func oneLine(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -39,7 +38,7 @@ func oneLine(text string) string {
 	return out.String()
 }
 
-// sentences are all of them in the order of the description.
+// sentences returns all sentences in the order of the description.
 func (m mistakes) sentences() Mistakes {
 	slices.SortStableFunc(m, func(a, b mistake) int { return int(a.at - b.at) })
 	var out Mistakes
@@ -49,7 +48,7 @@ func (m mistakes) sentences() Mistakes {
 	return out
 }
 
-// Nearest returns the one of names that the writer of a name most likely meant, "" if none is near.
+// Nearest returns the name that the author most likely meant; "": none is similar.
 func Nearest(name string, names []string) string {
 	best, least := "", 1+len(name)/2
 	for _, n := range names {
@@ -60,7 +59,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, delete, change or swap with their neighbour.
+// distance returns the number of letters to insert, delete, change or swap with their neighbour.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -84,7 +83,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// among writes names as a sentence lists them.
+// among lists names as in a sentence.
 func among(names []string, last string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")

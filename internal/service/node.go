@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// deepest is how far a description may be nested; what is described needs five levels.
+// deepest is the maximum nesting of a description. The documented fields need five levels.
 const deepest = 32
 
-// node is a JSON value of a description, with where it ends in the text: mistakes are told in that order.
+// A node is a JSON value of a description with the offset of its end, by which mistakes are sorted.
 type node struct {
 	at      int64
-	value   any // nil, bool, json.Number, string, or what it holds:
+	value   any // nil, bool, json.Number or string
 	members []member
 	items   []*node
 	kind    kind
@@ -37,7 +37,7 @@ const (
 	isObject kind = "an object"
 )
 
-// read takes a description apart.
+// read parses a description.
 func read(text []byte) (*node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -80,7 +80,7 @@ func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	return n, err
 }
 
-// fill reads what an object or a list holds, and its end.
+// fill reads the content of an object or a list, and its end.
 func (n *node) fill(decoder *json.Decoder, depth int) error {
 	for decoder.More() {
 		m := member{}

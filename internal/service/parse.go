@@ -2,15 +2,17 @@ package service
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"regexp"
 	"time"
 )
 
-// Parse checks and compiles a description. What is wrong with it comes back as [Mistakes], all at once.
+// Parse checks and compiles a description. It returns all errors at once, as [Mistakes].
 //
-// It is the default export of a JavaScript module as JSON, with true in place of the functions token and url:
+// A description is the default export of a JavaScript module as JSON, with true instead of the functions token and url:
 // JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
 func Parse(description []byte) (*Service, error) {
 	root, err := read(description)
@@ -29,15 +31,26 @@ func Parse(description []byte) (*Service, error) {
 	return p.service, nil
 }
 
-// parser reads a description into a service.
+// digest returns the hash of a description in canonical form: fields sorted by name, numbers in one form, no white space.
+func digest(description []byte) (string, error) {
+	var value any
+	if err := json.Unmarshal(description, &value); err != nil {
+		return "", err
+	}
+	canonical, err := json.Marshal(value) // sorts the names of a map
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// A parser parses a description into a service.
 type parser struct {
 	service *Service
 	found   mistakes
-	// unclear: the requests of connect or publish have mistakes, so what they send is not compared.
+	// unclear: the requests of connect or publish have mistakes, so that their placeholders are not compared.
 	unclear bool
 }
 
-// nameOfService is a name of a service: it stands in file names and reports.
+// nameOfService matches the name of a service, which is part of file names and reports.
 var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (p *parser) root(n *node) {
@@ -65,7 +78,7 @@ func (p *parser) root(n *node) {
 	p.contradictions(f)
 }
 
-// token reads whether token is a function or the name of a variable.
+// token parses token, which is a function or the name of a variable.
 func (p *parser) token(n *node) {
 	if n != nil && n.kind == isText {
 		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
@@ -75,7 +88,7 @@ func (p *parser) token(n *node) {
 	p.service.HasToken = p.function(n, "token")
 }
 
-// connect reads the request of a stream, and the one that follows it.
+// connect parses the request of a stream, and the one that follows it.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
 	f := p.fields(n, "connect", "method", "url", "headers", "body", "then", "maxEventSize")
@@ -114,7 +127,7 @@ func (p *parser) heartbeat(root *fields) {
 	p.service.HeartbeatEvery = p.seconds(f.get("every"), "heartbeat.every")
 }
 
-// matcher reads event, data and comment.
+// matcher parses event, data and comment.
 func (p *parser) matcher(f *fields, path string) (m matcher) {
 	m.event = p.optional(f.get("event"), path+".event")
 	m.data = p.optional(f.get("data"), path+".data")
@@ -187,7 +200,7 @@ func (p *parser) end(root *fields) {
 	by := f.need(p, "by", "'client', 'request' or 'server'")
 	before := len(p.found)
 	e.By = Ending(p.choice(by, "end.by", "client", "request", "server"))
-	understood := by != nil && len(p.found) == before // otherwise what depends on it is not judged
+	understood := by != nil && len(p.found) == before // otherwise the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
@@ -219,7 +232,7 @@ func (p *parser) end(root *fields) {
 	}
 }
 
-// gapHeader is a header of a response with its value.
+// gapHeader matches a header of a response with its value.
 var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[ \t]*$`)
 
 func (p *parser) resume(root *fields) {
@@ -227,7 +240,7 @@ func (p *parser) resume(root *fields) {
 	n := root.get("resume")
 	f := p.fields(n, "resume", "by", "id", "gap")
 	if f == nil {
-		r.Header = n == nil // the standard's way
+		r.Header = n == nil // the default of the standard
 		return
 	}
 	by := f.need(p, "by", "'header', 'none' or { query: 'NAME' }")
@@ -284,7 +297,7 @@ func (p *parser) publish(root *fields) {
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
-// bytes reads a size; 0 if there is none.
+// bytes parses a size; 0 if there is none.
 func (p *parser) bytes(n *node, path string) int {
 	if n == nil {
 		return 0
@@ -301,7 +314,7 @@ func (p *parser) bytes(n *node, path string) int {
 	return int(size)
 }
 
-// seconds reads a time.
+// seconds parses a time.
 func (p *parser) seconds(n *node, path string) time.Duration {
 	if n == nil {
 		return 0

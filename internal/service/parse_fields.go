@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// fields are the members of an object of a description, by name.
+// fields are the members of an object in a description, by name.
 type fields struct {
 	path   string
 	node   *node
 	byName map[string]member
-	meant  map[string]bool // what has a mistake already: it is null, or an unknown field was most likely meant to be it
+	meant  map[string]bool // fields with a mistake already: null, or a misspelt name
 }
 
-// fields reads an object; nil where there is none, or something else.
+// fields parses an object; nil: there is none.
 func (p *parser) fields(n *node, path string, known ...string) *fields {
 	if n == nil {
 		return nil
@@ -57,10 +57,10 @@ func (f *fields) full(name string) string {
 	return f.path + "." + name
 }
 
-// get is the value of a field, nil where it is left out.
+// get returns the value of a field; nil: it is missing.
 func (f *fields) get(name string) *node { return f.byName[name].node }
 
-// need is the value of a field that must be there; what says what it is.
+// need returns the value of a required field. what describes it for the error.
 func (f *fields) need(p *parser, name, what string) *node {
 	n := f.get(name)
 	if n == nil && !f.meant[name] {
@@ -69,7 +69,7 @@ func (f *fields) need(p *parser, name, what string) *node {
 	return n
 }
 
-// at is where a field stands.
+// at returns the position of a field.
 func (f *fields) at(name string) int64 {
 	if m, ok := f.byName[name]; ok {
 		return m.node.at
@@ -77,7 +77,7 @@ func (f *fields) at(name string) int64 {
 	return f.node.at
 }
 
-// text reads a text; false where there is none.
+// text parses a text; false: there is none.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -93,7 +93,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	return text, ok
 }
 
-// optional reads a text that may be empty; nil where there is none.
+// optional parses a text that may be empty; nil: there is none.
 func (p *parser) optional(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text
@@ -101,7 +101,7 @@ func (p *parser) optional(n *node, path string) *string {
 	return nil
 }
 
-// names reads one text or a list of them.
+// names parses a text or a list of texts.
 func (p *parser) names(n *node, path string) (out []string) {
 	if n == nil {
 		return nil
@@ -123,7 +123,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 	return out
 }
 
-// choice reads one of some words, and returns its number; 0 where there is none.
+// choice parses one of several words, and returns its index; 0 if there is none.
 func (p *parser) choice(n *node, path string, words ...string) int {
 	if n == nil {
 		return 0
@@ -147,7 +147,7 @@ func quoted(words []string) (out []string) {
 	return out
 }
 
-// function reads whether there is a function.
+// function reports whether there is a function.
 func (p *parser) function(n *node, name string) bool {
 	if n == nil {
 		return false
@@ -159,7 +159,7 @@ func (p *parser) function(n *node, name string) bool {
 	return false
 }
 
-// extractor parses where a value is found.
+// extractor parses the place of a value.
 func (p *parser) extractor(n *node, path string, paths *[][]segment) extractor {
 	text, ok := p.text(n, path)
 	if !ok {

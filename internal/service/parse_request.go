@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// requestRules are what one kind of request may have.
+// requestRules are the rules for one kind of request.
 type requestRules struct {
-	method      string  // where the description names none
-	fields      []Field // that are known when it is sent
-	noURL       bool    // a function gives the URL
+	method      string  // default
+	fields      []Field // placeholders that it may have
+	noURL       bool    // a function returns the URL
 	byPublisher bool    // {token} is PUBLISH_TOKEN
 }
 
@@ -20,7 +20,7 @@ var (
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
 
-// request reads method, url, headers, body and ok.
+// request parses method, url, headers, body and ok.
 func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	r.Method = rules.method
 	if method, ok := p.text(f.get("method"), f.full("method")); ok {
@@ -81,7 +81,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// body reads the body. The Content-Type says which language it is; without one JSON is seen by its first letter.
+// body parses the body. Its language is that of the Content-Type; without one, the first letter shows whether it is JSON.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.get("body")
 	if n == nil {
@@ -115,7 +115,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	r.Body = p.template(n, name, text, l, rules)
 }
 
-// statuses reads those that confirm the request.
+// statuses parses the statuses that confirm the request.
 func (p *parser) statuses(f *fields, r *Request) {
 	n := f.get("ok")
 	if n == nil {

@@ -8,27 +8,29 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
-// Service is a description, checked and compiled.
+// A Service is a description, checked and compiled.
 type Service struct {
 	Name string
-	// HasToken and HasURL: the module has the functions token() and url(n). They are JavaScript, and run once per
-	// attempt to connect: token() gives Values.Token, url(n) the URL of stream n in place of Connect.URL.
+	// HasToken and HasURL report whether the module has the functions token() and url(n). They run in JavaScript, once per
+	// attempt to connect: token() returns Values.Token, url(n) the URL of stream n instead of Connect.URL.
 	HasToken, HasURL bool
 	// TokenVariable is the environment variable that Values.Token is read from; "" if token is a function or missing.
 	TokenVariable string
 
-	Connect Request // of a stream; its URL is empty where HasURL
+	Connect Request // of a stream; its URL is empty with HasURL
 	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
 	MaxEventSize int
 	Then         *Then // the second request that a stream needs; nil for none
 
-	HeartbeatEvery time.Duration // heartbeats are so far apart at most; 0 where the description does not say
+	HeartbeatEvery time.Duration // longest time between two heartbeats; 0: not described
 	Message        Message
 	End            End
 	Resume         Resume
-	Publish        *Request // nil: nothing publishes
+	Publish        *Request // nil: the service is not published to
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths
@@ -39,21 +41,21 @@ type Service struct {
 	source         []byte // the description
 }
 
-// Request is one HTTP request as templates.
+// A Request is an HTTP request as templates.
 type Request struct {
 	Method  string
 	URL     Template
 	Headers []Header
 	Body    Template
-	// OK are the statuses that confirm it; of the request of a stream: 200.
+	// OK lists the statuses that confirm the request; 200 for the request of a stream.
 	OK []int
 }
 
-// Variable is the environment variable that holds the token of a trial: the one that token names, or SUBSCRIBE_TOKEN.
+// Variable returns the environment variable that holds the token of a trial: the one that token names, or SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
-// Route is the method and the path of the request with its placeholders, such as "GET /event/connect". It names the
-// request in metrics and reports. It is "" of no request; url(n) is a path that only the function knows.
+// Route returns the method and the path of the request with its placeholders, such as "GET /event/connect". It names the request
+// in metrics and reports. It is "" for no request; the path is url(n) if that function returns it.
 func (r *Request) Route() string {
 	if r == nil {
 		return ""
@@ -65,7 +67,7 @@ func (r *Request) Route() string {
 	return r.Method + " " + strings.TrimPrefix(path, "{base}")
 }
 
-// Accepts says whether a status confirms the request.
+// Accepts reports whether a status confirms the request.
 func (r *Request) Accepts(status int) bool {
 	return slices.Contains(r.OK, status)
 }
@@ -78,12 +80,12 @@ func (s *Service) Marks() bool {
 	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.Then != nil && s.Then.Uses(Run)
 }
 
-// Uses says that the request has that placeholder anywhere.
+// Uses reports whether the request has a placeholder.
 func (r *Request) Uses(f Field) bool {
 	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
 }
 
-// FilledHeaders yields name and value of each header that is sent.
+// FilledHeaders yields the name and value of each header that is sent.
 func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, h := range r.Headers {
@@ -94,37 +96,37 @@ func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
 	}
 }
 
-// Header is a header of a request.
+// A Header is a header of a request.
 type Header struct {
 	Name  string // as the description has it
 	Value Template
 }
 
-// Omitted says that the header is left out: it carries a token, and there is none.
+// Omitted reports whether the header is not sent: it carries a token, and there is none.
 func (h Header) Omitted(v *Values) bool { return v.Token == "" && h.Value.Uses(Token) }
 
-// Then is a request that a stream needs before it brings anything: it is sent at the first block with Event,
-// with the value that [Service.Client] finds in that block.
+// Then is a request that a stream needs before messages arrive. It is sent at the first block with Event, with the value that
+// [Service.Client] finds in that block.
 type Then struct {
 	Event string
 	Request
 }
 
-// Message says what a message is.
+// A Message describes the messages of a service.
 type Message struct {
-	Noun      string // what reports call a message: message or noop
+	Noun      string // word for a message in reports: message or noop
 	Unchecked bool   // messages are not checked by number, interval or publisher
-	Numbered  bool   // there is a number in it
-	Marked    bool   // there is the run's marker in it
-	Timed     bool   // there is the time in it at which it was sent
-	Summed    bool   // there is a checksum in it, of marker, number and time
-	// PerTopic: the streams of a topic bring the same numbers. Otherwise each stream has numbers of its own,
-	// which go on when it connects again.
+	Numbered  bool   // each has a number
+	Marked    bool   // each has the marker of the run
+	Timed     bool   // each has the time at which it was sent
+	Summed    bool   // each has a checksum of marker, number and time
+	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own numbers, which
+	// continue when it reconnects.
 	PerTopic bool
-	// AnyOrder and AtLeastOnce: the service does not promise the order in which messages were published, or
-	// may bring a message twice. Neither is a finding then.
+	// AnyOrder and AtLeastOnce report whether the service may reorder messages, and deliver one twice. These are not findings
+	// then.
 	AnyOrder, AtLeastOnce bool
-	// Interval is the time after which the next message is due, 0 where none is due by the clock.
+	// Interval is the time after which the next message is due; 0: none is due by interval.
 	Interval time.Duration
 
 	event                  []string // nil: any
@@ -140,17 +142,17 @@ func (m *Message) Data() string {
 	return *m.data
 }
 
-// Ending says who ends a stream.
+// An Ending is the way in which a stream ends.
 type Ending int
 
-// The client ends a stream by closing it, by a request, or the server does after a lifetime.
+// The client closes a stream, or requests its end; or the server ends it after a lifetime.
 const (
 	ByClient Ending = iota
 	ByRequest
 	ByServer
 )
 
-// End says how a stream ends.
+// End describes how a stream ends.
 type End struct {
 	By      Ending
 	Request *Request // of ByRequest
@@ -158,36 +160,35 @@ type End struct {
 	Shortest, Longest time.Duration
 }
 
-// Resume says how a stream goes on after it was cut.
+// Resume describes how a client resumes a stream.
 type Resume struct {
 	Header bool   // by Last-Event-ID
-	Query  string // by the parameter of this name in the URL; "" for none
-	// GapHeader and GapValue are a header of the response that says that messages were missed; "" for none. GapValue may be
-	// AnotherID.
+	Query  string // name of the parameter in the URL; "": none
+	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be AnotherID.
 	GapHeader, GapValue string
-	// TakesID: what is sent is not the id: field, but Reading.ID of the last message.
+	// TakesID reports whether the client sends Reading.ID of the last message instead of its id: field.
 	TakesID bool
 }
 
-// AnotherID is the GapValue of a service that names an id to go on behind: any other than the one that was asked for is a gap.
+// AnotherID is the GapValue of a service that names the id after which it resumes: another id than the requested one is a gap.
 const AnotherID = "{other}"
 
-// Missed says whether a header of the response to a client that asked to go on behind an id says that messages are missing.
-func (r *Resume) Missed(header http.Header, asked []byte) bool {
+// Missed reports whether a header of the response to a client that requested to resume after an id announces missing messages.
+func (r *Resume) Missed(header http.Header, requested []byte) bool {
 	if r.GapHeader == "" {
 		return false
 	}
-	said := strings.TrimSpace(header.Get(r.GapHeader))
+	value := strings.TrimSpace(header.Get(r.GapHeader))
 	if r.GapValue == AnotherID {
-		return said != "" && len(asked) > 0 && said != string(asked)
+		return value != "" && len(requested) > 0 && value != string(requested)
 	}
-	return strings.EqualFold(said, r.GapValue)
+	return strings.EqualFold(value, r.GapValue)
 }
 
-// Resumes says whether a stream goes on behind the last message of the one before.
+// Resumes reports whether a client can resume after the last message of the previous stream.
 func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
 
-// String is by what a client says where it was.
+// String returns how a client sends its position.
 func (r *Resume) String() string {
 	switch {
 	case r.Header:
@@ -198,7 +199,7 @@ func (r *Resume) String() string {
 	return "none"
 }
 
-// Gap is how the service says that messages are missing, in words; "" where the description does not say.
+// Gap describes how the service announces missing messages; "": it does not.
 func (s *Service) Gap() string {
 	m := &s.gap
 	for _, by := range []struct {
@@ -220,5 +221,9 @@ func (s *Service) Gap() string {
 	return ""
 }
 
-// Hash is the SHA-256 of the description in hex: the same for any order of fields and any white space.
+// Hash returns the SHA-256 of the description in hex. It does not depend on the order of fields and on white space.
 func (s *Service) Hash() string { return s.hash }
+
+// Said returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "": the description does
+// not have it.
+func (s *Service) Said(field string) string { return gjson.GetBytes(s.source, field).Raw }

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// The checksum of a message is the CRC-32C of its marker, its number and the time at which it was sent (whole
-// microseconds), as texts with a NUL between them, written as 8 hexadecimal digits in lower case. It is of the
-// values: a service may write the number as 1.7e1 when it passes a message on.
+// The checksum of a message is the CRC-32C of its marker, its number and the time at which it was sent (whole microseconds), as
+// texts with a NUL between them, written as 8 hexadecimal digits in lower case. It covers the values: a service may write the
+// number as 1.7e1 when it delivers a message.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -52,8 +52,8 @@ func (m *summed) fits(marker uint32, of *Reading) bool {
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, of.Seq, of.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum. kind is what the marker says, which may have been changed itself: a
-// message of another run has the checksum of that run, or none.
+// verify compares a message with its checksum. kind follows from the marker, which may itself be corrupted: a message of another run
+// has the checksum of that run, or none.
 func (r *Reader) verify(kind Kind, marker value, m *summed, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),
@@ -66,7 +66,7 @@ func (r *Reader) verify(kind Kind, marker value, m *summed, out *Reading) Kind {
 		return Delivery
 	}
 	if out.Err == nil || out.Err == ErrMissing {
-		out.Err = ErrSum // ErrMissing would let the clock count it
+		out.Err = ErrSum // ErrMissing would be counted by interval
 	}
 	return Delivery
 }

@@ -1,15 +1,16 @@
 package service
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// Field is what a placeholder stands for.
+// A Field is the value that a placeholder stands for.
 type Field int
 
-// What a placeholder can stand for; docs/services.md says which request knows which.
+// The fields of placeholders; docs/services.md lists those of each request.
 const (
 	Base    Field = iota // URL of the service, without a slash at its end
 	Topic                // name of the topic
@@ -18,16 +19,15 @@ const (
 	Run                  // the run's marker
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // when the message is sent, microseconds since 1970
-	Token                // of token(), or PUBLISH_TOKEN for what publishes
-	Client               // what the first block of a stream said, for the second request
+	Token                // of token(), or PUBLISH_TOKEN for the publisher
+	Client               // value from the first block of a stream, for the second request
 	Sum                  // checksum of Run, Seq and SentAt
-	Padding              // makes a message as large as the run wants it; often ""
+	Padding              // fills a message up to the size that the plan sets; often ""
 )
 
 var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding"}
 
-// Values are what placeholders are filled with. They are escaped for the place where they go, so any text is
-// safe there.
+// Values are the values of placeholders. They are escaped for their place, so any text is safe there.
 type Values struct {
 	Base, Topic, ID, Run, Token, Client, Padding string
 	N, Seq, SentAt                               int64
@@ -65,20 +65,20 @@ func (v *Values) number(f Field) int64 {
 	}
 }
 
-// Template is a text with placeholders, compiled. The zero value is the empty text.
+// A Template is a compiled text with placeholders. The zero value is the empty text.
 type Template struct{ parts []part }
 
-// part is a literal text, or a placeholder where literal is "".
+// A part is a literal text, or a placeholder if literal is "".
 type part struct {
 	literal string
 	field   Field
 	escape  escape
 }
 
-// Empty says that the template makes no text.
+// Empty reports whether the text is empty.
 func (t Template) Empty() bool { return len(t.parts) == 0 }
 
-// Uses says that the template has that placeholder.
+// Uses reports whether the template has a placeholder.
 func (t Template) Uses(f Field) bool {
 	for _, p := range t.parts {
 		if p.literal == "" && p.field == f {
@@ -101,7 +101,7 @@ func (t Template) String() string {
 	return text.String()
 }
 
-// Append appends the text, filled and escaped. It allocates only where dst has to grow.
+// Append appends the text, filled and escaped.
 func (t Template) Append(dst []byte, v *Values) []byte {
 	for i := range t.parts {
 		switch p := &t.parts[i]; {
@@ -118,7 +118,7 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 	return dst
 }
 
-// language is the language that a template is written in.
+// A language is the language of a template.
 type language int
 
 const (
@@ -129,25 +129,25 @@ const (
 	ofJSON
 )
 
-// placeholder is {name}. JSON has quotes behind its braces, or nothing.
+// placeholder matches {name}. In JSON a quote or a closing brace follows an opening one.
 var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
-// compiler turns one text into a template.
+// A compiler compiles one text into a template.
 type compiler struct {
 	language language
-	fields   []Field // known here
+	fields   []Field // of this request
 	out      Template
 	literal  []byte
 	fail     func(format string, args ...any)
 
-	inQuery bool   // behind the ? of a URL
-	json    bool   // in JSON: of the whole text, or of one parameter
+	inQuery bool   // after the ? of a URL
+	json    bool   // in JSON: the whole text, or one parameter
 	quoted  bool   // in a string of that JSON
 	sample  []byte // that JSON, filled with examples
-	where   string // that JSON, in words
+	where   string // the place of that JSON, for errors
 }
 
-// compileTemplate compiles a text. What is wrong with it is told to fail, as the end of a sentence.
+// compileTemplate compiles a text. It passes each error to fail, as the end of a sentence.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
 	c := compiler{language: l, fields: fields, fail: fail}
 	if l == ofForm {
@@ -169,7 +169,7 @@ func compileTemplate(text string, l language, fields []Field, fail func(format s
 	return c.out
 }
 
-// isEscaped says that the text ends within an escape of JSON.
+// isEscaped reports whether the text ends within a JSON escape.
 func (c *compiler) isEscaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
@@ -181,7 +181,7 @@ func (c *compiler) flush() {
 	}
 }
 
-// placeholder takes in {name}.
+// placeholder compiles {name}.
 func (c *compiler) placeholder(name string) {
 	known := make([]string, len(c.fields))
 	for i, f := range c.fields {
@@ -212,7 +212,7 @@ func (c *compiler) field(f Field) {
 	c.sample = append(c.sample, '1')
 }
 
-// character takes in what stands at text[i], and says how many bytes that was.
+// character compiles the character at text[i], and returns its length.
 func (c *compiler) character(text string, i int) int {
 	ch := text[i]
 	if c.language != ofURL && c.language != ofForm {
@@ -240,19 +240,19 @@ func (c *compiler) character(text string, i int) int {
 	c.track(text, i)
 	switch {
 	case c.json && (ch == '+' || ch == '#'), !allowedInURL(ch):
-		c.literal = appendHex(c.literal, ch)
+		c.literal = fmt.Appendf(c.literal, "%%%02X", ch)
 	default:
 		c.literal = append(c.literal, ch)
 	}
 	return 1
 }
 
-// begins says that a value is JSON: an object or a list.
+// begins reports whether a value is JSON: an object or a list.
 func (c *compiler) begins(value string) bool {
 	return strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") && !placeholder.MatchString(value)
 }
 
-// lastName is the name of the parameter that text ends with.
+// lastName returns the name of the parameter that text ends with.
 func lastName(text string) string { return text[1+strings.LastIndexAny(text, "?&"):] }
 
 // track follows quotes in JSON.

@@ -30,7 +30,7 @@ func TestTemplates(t *testing.T) {
 		{"{base}/a b/é/{}?q=x+y&z={}", ofURL, "http://localhost:8080/a%20b/%C3%A9/%7B%7D?q=x+y&z=%7B%7D"},
 		{`{base}?j={"a":["{run}",{seq}],"b":"1+1 # 2"}&k={run}`, ofURL, "http://localhost:8080?j=%7B%22a%22:%5B%22r%5C%221%22,17%5D,%22b%22:%221%2B1%20%23%202%22%7D&k=r%221"},
 		{`{base}?j=["{topic}"]`, ofURL, "http://localhost:8080?j=%5B%22t%201%2F%C3%A9%22%5D"},
-		{`{"a":"\"{client}\"","b":"\\{client}"}`, ofJSON, `{"a":"\"c\u000A1\"","b":"\\c\u000A1"}`},
+		{`{"a":"\"{client}\"","b":"\\{client}"}`, ofJSON, `{"a":"\"c\n1\"","b":"\\c\n1"}`},
 		{`{client}|{topic}`, plain, "c\n1|t 1/é"},
 		{`x {client} {topic}`, ofHeader, "x c1 t 1/é"},
 		{`a={client}&b={run}`, ofForm, "a=c%0A1&b=r%221"},
