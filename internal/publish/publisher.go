@@ -1,10 +1,10 @@
-// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records
-// what the service answered to each.
+// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records the response to
+// each.
 //
-// The model is open: a message is sent when it is due, whether or not those before it were answered. Where that
-// cannot be (the process was late, the service is slow), it is sent as soon as it can be, and its lag is recorded.
-// None is left out. The next message of a topic waits for the answer of the one before, or nobody could say in which
-// order the service had them; topics do not wait for each other.
+// The model is open: a message is sent when it is due, whether or not earlier ones were answered. If that is impossible (the process
+// was late, the service is slow), it is sent as soon as possible, and its lag is recorded. None is omitted. The next message of a
+// topic waits for the response to the previous one, otherwise their order at the service would be unknown. Topics do not wait for
+// each other.
 package publish
 
 import (
@@ -18,42 +18,42 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostInFlight bounds the connections. With as many unanswered messages those that are due wait.
+// mostInFlight limits the connections. With so many unanswered messages, further ones wait.
 const mostInFlight = 1000
 
-// Config says what is published. Topics, Rate and For are what shard.Published says of them.
+// Config configures a publisher; for Topics and Rate see shard.Published.
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
 	Token   string // PUBLISH_TOKEN
 	Topics  []string
-	Run     func(topic int) string // what marks the messages of a topic as those of this run
+	Run     func(topic int) string // marker of the messages of a topic in this run
 	Rate    float64                // messages per second, all topics together
-	Start   time.Time              // when the first is due
-	For     time.Duration          // for how long they are due
-	Timeout time.Duration          // of an answer, 10 s if 0
+	Start   time.Time              // when the first message is due
+	For     time.Duration          // duration in which messages are due
+	Timeout time.Duration          // of a response; 0: 10 s
 	Padding string                 // of each message
 
 	InsecureSkipVerify bool
 	Proxies            proxy.Chooser // nil: the environment's
-	// Say is told in a sentence when something goes wrong for the first time, by any goroutine; nil for nobody.
+	// Say receives a sentence at the first problem of each kind, from any goroutine; nil: no receiver.
 	Say func(string)
 }
 
-// Progress is how far a publisher is.
+// Progress is the state of a publisher.
 type Progress struct {
-	Sent, Confirmed, Refused, Open uint64        // Open: without an answer, those in flight among them
-	Behind                         time.Duration // for how long the oldest message that is due has been waiting to be sent
+	Sent, Confirmed, Refused, Open uint64        // Open: without a response, those in flight included
+	Behind                         time.Duration // time that the oldest due message has been waiting to be sent
 }
 
-// A Publisher publishes, until it has sent everything and was answered, was stopped, or its context ends.
+// A Publisher publishes until all messages are sent and answered, or it is stopped, or its context ends.
 type Publisher struct {
 	c       Config
 	planned uint64
 	log     *shard.PublishLog
-	base    time.Time // what its clock counts from
+	base    time.Time // origin of its clock
 	pool    *pool
-	ctx     context.Context // of Start: it ends what is in flight
+	ctx     context.Context // of Start; it ends messages in flight
 
 	quit     chan struct{} // no more sends
 	stopOnce sync.Once
@@ -62,25 +62,25 @@ type Publisher struct {
 	workers  sync.WaitGroup
 
 	mu      sync.Mutex // of all below
-	work    sync.Cond  // there is something in ready, or it is over
+	work    sync.Cond  // ready is not empty, or over is set
 	over    bool
-	finish  bool    // all of the plan was sent and answered or given up
+	finish  bool    // all planned messages were answered or given up
 	topics  []queue // by topic
-	ready   []int32 // topics of which a message can be sent
+	ready   []int32 // topics with a message that can be sent
 	idle    int     // workers that wait
 	running int     // workers
 	settled uint64  // messages
-	said    [3]bool // by kind of trouble
+	said    [3]bool // by trouble
 }
 
 // queue counts the messages of a topic.
 type queue struct {
-	due   uint32 // due and not begun
+	due   uint32 // due, not started
 	begun uint32 // sent, or being sent
 	busy  bool   // in ready or in flight; only where order matters
 }
 
-// Start checks the configuration and begins to publish. Its error is a sentence.
+// Start checks the configuration and starts publishing.
 func Start(ctx context.Context, c Config) (*Publisher, error) {
 	planned, err := c.check()
 	if err != nil {
@@ -97,7 +97,7 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	return p, nil
 }
 
-// now is the wall clock in microseconds since 1970, as it was at the start: it does not jump.
+// now returns microseconds since 1970 by the wall clock at the start, which does not jump.
 func (p *Publisher) now() int64 { return p.base.UnixMicro() + time.Since(p.base).Microseconds() }
 
 func (p *Publisher) run() {
@@ -116,7 +116,7 @@ func (p *Publisher) run() {
 	p.workers.Wait()
 }
 
-// Published is what was published up to now.
+// Published returns the messages so far.
 func (p *Publisher) Published() *shard.Published {
 	p.mu.Lock()
 	finished := p.finish
@@ -124,16 +124,16 @@ func (p *Publisher) Published() *shard.Published {
 	return p.log.Published(finished)
 }
 
-// Done is closed when nothing is sent any more and nothing is in flight.
+// Done returns a channel that is closed when no message is in flight and none follows.
 func (p *Publisher) Done() <-chan struct{} { return p.done }
 
-// Stop has nothing more sent, and waits for the answers of what is in flight, for Config.Timeout at most.
+// Stop stops sending, and waits for the responses to messages in flight, for Config.Timeout at most.
 func (p *Publisher) Stop() {
 	p.stopOnce.Do(func() { close(p.quit) })
 	<-p.done
 }
 
-// Progress is how far it is now.
+// Progress returns the present state.
 func (p *Publisher) Progress() Progress {
 	sums := p.log.Sums()
 	out := Progress{Sent: sums.Sent, Confirmed: sums.Confirmed, Refused: sums.Refused, Open: sums.Open}
@@ -149,7 +149,7 @@ func (p *Publisher) Progress() Progress {
 	return out
 }
 
-// trouble is what Say is told of, once each.
+// A trouble is a kind of problem that is passed to Say once.
 type trouble int
 
 const (

@@ -79,10 +79,10 @@ func tooLong(text string) error {
 	return fmt.Errorf("it holds a text of %d characters, %.20q…", len(text), text)
 }
 
-// slack is by how much a bucket may reach beyond the run.
+// slack is the time that a bucket may exceed the run at either end.
 const slack = 2 * BucketWidth
 
-// checkTimes refuses times outside of the run: they would stretch the time axis of the report.
+// checkTimes refuses times outside of the run, which would stretch the time axis of the report.
 func (s *Shard) checkTimes() error {
 	from, to := s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack)
 	for _, b := range s.Series {
@@ -157,8 +157,8 @@ func (s *Shard) checkConnections() error {
 	return nil
 }
 
-// checkNumbers refuses a connection of a described service whose numbers, counts and spans contradict each other: what was
-// owed to it is found out from these.
+// checkNumbers refuses a connection with numbered messages whose numbers, counts and spans contradict each other: the expected
+// messages follow from these.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service.Counts != CountsNumbers {
 		return nil
@@ -185,7 +185,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	return nil
 }
 
-// checkPublished refuses a publisher that was not at work while its runner was.
+// checkPublished refuses a publisher that did not work during the run.
 func (s *Shard) checkPublished() error {
 	p, r := s.Published, s.Runner
 	if p == nil {

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// A Coding is what a runner saw of streams that came compressed in one way.
+// A Coding counts the streams of a runner with one content coding.
 type Coding struct {
 	Name     string `json:"coding"`             // gzip, deflate, br or zstd
-	Streams  int    `json:"streams"`            // that were opened
-	Messages uint64 `json:"messages"`           // that came on them
-	Bursts   uint64 `json:"bursts,omitempty"`   // of messages that were due one by one, and came together
+	Streams  int    `json:"streams"`            // opened streams
+	Messages uint64 `json:"messages"`           // messages on them
+	Bursts   uint64 `json:"bursts,omitempty"`   // bursts of messages that were due one by one
 	Together uint64 `json:"together,omitempty"` // messages in these
 }
 
-// mostCodings is more than there are.
+// mostCodings exceeds the number of known codings.
 const mostCodings = 10
 
-// addCodings adds those of another runner.
+// addCodings adds the codings of another runner.
 func (m *Merged) addCodings(s *Shard) {
 	for _, c := range s.Codings {
 		i := slices.IndexFunc(m.Codings, func(have Coding) bool { return have.Name == c.Name })

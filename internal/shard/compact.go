@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Connections are the records of a run in the order of their runners. Each takes a hundred bytes, and not the 650 of a
-// ledger.Record, most of whose fields are 0 on most streams: a run may have a million. The zero value is ready.
+// Connections are the records of a run in the order of their runners. A run may have a million. Each needs a hundred bytes here
+// instead of the 650 of a ledger.Record, most of whose fields are 0. The zero value is ready.
 type Connections struct {
 	parts  []*compactPart
 	count  int
@@ -31,10 +31,10 @@ type compactPart struct {
 // compactSize is the size in bytes at which a part is full: a longer text would be copied again and again while it grows.
 const compactSize = 1 << 20
 
-// Len is how many there are.
+// Len returns the number of records.
 func (c *Connections) Len() int { return c.count }
 
-// Add adds a copy of one.
+// Add adds a copy of a record.
 func (c *Connections) Add(one *Connection) {
 	var list [1]ledger.Record
 	list[0] = one.Record
@@ -54,14 +54,14 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	}
 	part := c.parts[len(c.parts)-1]
 	if part.text.Len() == 0 {
-		part.text.Grow(len(f.out)) // as long as it has to be: it is kept
+		part.text.Grow(len(f.out)) // exactly: it is kept
 	}
 	part.text.Write(f.out)
 	part.count += len(records)
 	c.count, c.bytes = c.count+len(records), c.bytes+len(f.out)
 }
 
-// adopt adds the records of a shard. It shares the text of those that are packed already.
+// adopt adds the records of a shard. It shares the text of packed records.
 func (c *Connections) adopt(runner int, s *Shard) {
 	if s.packed == nil {
 		c.add(runner, s.Connections)
@@ -73,12 +73,12 @@ func (c *Connections) adopt(runner int, s *Shard) {
 	c.count, c.bytes = c.count+s.packed.count, c.bytes+s.packed.bytes
 }
 
-// All yields each with its index. The record is valid until the next one; what its lists hold is valid for longer.
+// All yields each record with its index. It is valid until the next one; its lists are valid for longer.
 func (c *Connections) All() iter.Seq2[int, *Connection] {
 	return c.between(0, -1)
 }
 
-// between are those of the runners from first on, and before end where it is not negative.
+// between yields the records of the runners from first to end − 1; to the last one if end is negative.
 func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 	return func(yield func(int, *Connection) bool) {
 		f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
@@ -105,7 +105,7 @@ func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 	}
 }
 
-// Edit is the ith one, to be changed by the caller: tests make up a run this way. Merge and verdict write to none.
+// Edit returns a record that the caller may change, for tests. Merge and verdict do not change records.
 func (c *Connections) Edit(i int) *Connection {
 	if own := c.edited[i]; own != nil {
 		return own
@@ -123,7 +123,7 @@ func (c *Connections) Edit(i int) *Connection {
 	return c.edited[i]
 }
 
-// renumber gives runners other indexes, and puts the records in their order.
+// renumber changes the indexes of runners, and sorts the records by them.
 func (c *Connections) renumber(position []int) {
 	for _, part := range c.parts {
 		part.runner = position[part.runner]
@@ -131,8 +131,8 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// fields are a record and where its fields are, found out once by reflection: a new field needs no line here. Of numbers,
-// texts and the like a bit each says which are not 0, and these follow; lists and pointers come last.
+// fields are a record and pointers to its fields, which reflection finds once: a new field needs no line here. For each type of
+// field, a bit mask of the values that are not 0 precedes these. Lists and pointers come last.
 type fields struct {
 	Connection
 	spans  []*int64
@@ -153,7 +153,7 @@ var allFields = sync.Pool{New: func() any {
 }}
 
 func (f *fields) find(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // what is none of these is packed as a whole
+	switch v.Kind() { //nolint:exhaustive // other types are packed as a whole
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f.find(v.Field(i))
@@ -173,7 +173,7 @@ func (f *fields) find(v reflect.Value) {
 	}
 }
 
-// at is where a value is, whatever its type is called.
+// at returns a pointer to a value, whatever the name of its type.
 func at[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
 }
@@ -208,7 +208,7 @@ func packEach[T comparable](f *fields, all []*T, put func(T)) {
 	}
 }
 
-// unpack reads the next record. Its texts are parts of what is read.
+// unpack reads the next record. Its texts share the memory of the packed text.
 func (f *fields) unpack() {
 	f.Record = ledger.Record{}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
@@ -260,7 +260,7 @@ func (f *fields) nextText() (s string) {
 	return s
 }
 
-// put packs a value of any type that a record has in its lists.
+// put packs a value of any type in the lists of a record.
 func (f *fields) put(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // a record has no others: TestARecordIsTheSameAfterItWasPacked
 	case reflect.Int, reflect.Int64:

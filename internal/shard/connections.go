@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections compares the ids with the plan: each planned one exactly once. It returns what
-// is not so, in sentences. Of a suite Merge does not ask: one may have reasons to end early.
+// CheckConnections checks that each planned id is there exactly once, and returns the problems. Merge does not call it for a suite,
+// which may have reasons to end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
 	case len(m.groups) == 1 && m.groups[0].refused:
@@ -30,7 +30,7 @@ func (m *Merged) CheckConnections() (problems []string) {
 
 func checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	times := make([]uint8, p.Connections) // how often each was seen, up to 2
+	times := make([]uint8, p.Connections) // number of records of each, up to 2
 	foreign := map[string]bool{}
 	for _, c := range connections {
 		if n, ok := p.Number(c.ID); ok {
@@ -60,7 +60,7 @@ func checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []
 	return problems
 }
 
-// ids are how many there are, and the first of them: as many as some needs.
+// ids count ids, and list the first of them, for some.
 type ids struct {
 	count int
 	first []string

@@ -8,29 +8,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Control is what the control group of a runner saw: a few streams to a reference target, read beside those that are
-// soaked. They are counted nowhere else.
+// Control has the results of the control group of a runner: a few streams to a reference target, read by the same reader as the
+// streams under test. They are counted nowhere else.
 type Control struct {
 	URL     string `json:"url"`
 	Away    bool   `json:"away,omitempty"`  // a network lies between runner and reference
-	Streams int    `json:"streams"`         // that were to be held
+	Streams int    `json:"streams"`         // planned
 	LateMS  int    `json:"late_ms"`         // above which an event counts as late
-	Opened  int    `json:"opened"`          // as often as any was opened
-	Refused int    `json:"refused"`         // attempts that failed
-	Cut     int    `json:"cut"`             // streams that ended by themselves
+	Opened  int    `json:"opened"`          // opened streams, with reconnects
+	Refused int    `json:"refused"`         // failed attempts
+	Cut     int    `json:"cut"`             // streams that ended early
 	Error   string `json:"error,omitempty"` // of the first of these two
-	Lost    uint64 `json:"lost"`            // events, by their numbers, or never come
+	Lost    uint64 `json:"lost"`            // missing events
 	ControlCounts
 }
 
-// ControlCounts are events of a control group, in a bucket or in all.
+// ControlCounts count events of a control group, in a bucket or in all.
 type ControlCounts struct {
 	Owed     uint64 `json:"owed"`
 	Received uint64 `json:"received"`
 	Late     uint64 `json:"late"` // over LATE_MS
-	// LongestUS is the longest lateness that was not the reference's own: the reader's, or the network's.
+	// LongestUS is the longest lateness by the reader or the network, without the delay of the reference.
 	LongestUS int64 `json:"longest_us"`
-	// ReferenceUS is the longest time by which the reference itself was late to send.
+	// ReferenceUS is the longest delay of the reference itself.
 	ReferenceUS int64 `json:"reference_us,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func (c *ControlCounts) Add(o ControlCounts) {
 	c.ReferenceUS = max(c.ReferenceUS, o.ReferenceUS)
 }
 
-// Note counts an event of a control group: by how much it was late beside the delay of the reference, and that delay.
+// Note counts an event of a control group: its lateness without the delay of the reference, and that delay.
 func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 	c.Received++
 	if late > limit {
@@ -53,7 +53,7 @@ func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 	c.ReferenceUS = max(c.ReferenceUS, reference.Microseconds())
 }
 
-// Held says that the group was ever held.
+// Held reports whether the group received any event.
 func (c *Control) Held() bool { return c != nil && c.Received > 0 }
 
 // addControl adds the control group of another runner.
@@ -110,25 +110,25 @@ func (s *Shard) checkControl() error {
 	return nil
 }
 
-// A Controlled is the control group of one runner, and the moments that it is to be asked about.
+// A Controlled is the control group of one runner with its relevant moments.
 type Controlled struct {
 	Control
-	Moments []Moment // by time; none where the group was never held
+	Moments []Moment // by time; none if the group received no event
 }
 
-// A Moment is a bucket in which the control group was late or said nothing, the runner stalled, or messages were late.
+// A Moment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages were late.
 type Moment struct {
-	At      time.Time     // it begins
+	At      time.Time     // start of the bucket
 	Longest time.Duration // lateness of the control group
-	Silent  bool          // the control group tells nothing of it: it was not held, or its reference was late itself
+	Silent  bool          // the control group has no evidence: it was not open, or its reference was late
 	Stall   time.Duration // of the runner
-	Late    int           // messages of the streams that are soaked
-	LateBy  *Packed       // how late; nil where that is not known
-	Held    *Late         // those of the streams that are held; nil where all are
+	Late    int           // messages of the streams under test
+	LateBy  *Packed       // their lateness; nil: unknown
+	Held    *Late         // of the streams that the script leaves alone; nil: all
 }
 
-// OfHeld is the group with the moments of those streams alone that are held: what comes late on a stream that is read
-// slowly says nothing of whose delay it was on the others.
+// OfHeld returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read slowly says nothing
+// about the others.
 func (c *Controlled) OfHeld() *Controlled {
 	if c == nil {
 		return nil
@@ -143,8 +143,8 @@ func (c *Controlled) OfHeld() *Controlled {
 	return &out
 }
 
-// tells says that the group brought at least half of what it owed in a bucket, and in a whole one half of what all of its
-// streams would: delays that fall between the events of fewer go unseen.
+// tells reports whether the group received at least half of the expected events of a bucket, and of a whole bucket half of those of
+// all its streams. With fewer, delays between events are undetectable.
 func (c *ControlCounts) tells(streams int, whole bool) bool {
 	least := c.Owed
 	if whole {
@@ -153,17 +153,17 @@ func (c *ControlCounts) tells(streams int, whole bool) bool {
 	return c.Received > 0 && 2*c.Received >= least
 }
 
-// mostMoments bounds what is kept of each of a thousand runners.
+// mostMoments limits the moments of each of a thousand runners.
 const mostMoments = 1 << 12
 
-// momentsOf leaves out the buckets in which all was well.
+// momentsOf returns the moments of a shard, without the buckets on time.
 func momentsOf(s *Shard) (out []Moment) {
 	half := s.Control.Limit() / 2
 	for i, b := range s.Series {
 		m := Moment{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			whole := i > 0 && i < len(s.Series)-1 // else the runner may have begun or ended in the middle of it
+			whole := i > 0 && i < len(s.Series)-1 // otherwise the runner may have started or ended in the middle of it
 			m.Silent = !c.tells(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
@@ -182,8 +182,8 @@ func momentsOf(s *Shard) (out []Moment) {
 // controlEvery is the time between two events of a stream of the group.
 const controlEvery = time.Second
 
-// Resolution is how long a stall may be that falls between the events of the group.
+// Resolution returns the longest stall that fits between two events of the group.
 func (c *Control) Resolution() time.Duration { return controlEvery / time.Duration(max(c.Streams, 1)) }
 
-// Limit is the lateness above which an event counts as late.
+// Limit returns the lateness above which an event counts as late.
 func (c *Control) Limit() time.Duration { return time.Duration(c.LateMS) * time.Millisecond }

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Ends are the requests that end streams, as a runner saw them.
+// Ends are the requests of a runner that end streams.
 type Ends struct {
 	Outcomes []EndOutcome `json:"outcomes"`
-	// Seconds are pairs of a second of Unix time and how many requests were answered in it, or failed, by time.
+	// Seconds are pairs of a second of Unix time and the number of requests that were answered in it, or failed, by time.
 	Seconds [][2]int64 `json:"seconds"`
 }
 
-// An EndOutcome is what became of those that one server answered in one way. Times are from asking for a connection to the last
-// byte of the answer.
+// An EndOutcome sums up the requests with one outcome at one server. Durations last from the request for a connection to the last
+// byte of the response.
 type EndOutcome struct {
-	Server  string     `json:"server,omitempty"` // as it calls itself, or the host that was asked
+	Server  string     `json:"server,omitempty"` // its own name, or the requested host
 	Code    string     `json:"code"`             // as TagCode
 	FirstUS int64      `json:"first_unix_us"`    // start of the first
 	LastUS  int64      `json:"last_unix_us"`     // end of the last
@@ -27,16 +27,16 @@ type EndOutcome struct {
 	Took    *Histogram `json:"took"`
 }
 
-// MostServers are told apart by their names in a shard. The others are Other, so that a header which is new in each answer fills
-// nothing.
+// MostServers is the number of servers that a shard lists by name. The rest is Other, so that a header that is new in each response
+// does not fill the memory.
 const MostServers = 100
 
 const (
-	mostEndOutcomes = 2000 // of a shard; beyond half of them only statuses are told apart, which are under 1000
+	mostEndOutcomes = 2000 // of a shard; beyond half of them, outcomes are listed by status only, of which there are under 1000
 	mostServerName  = 100  // bytes
 )
 
-// Add adds a request that was answered, or failed, at a time and took so long.
+// Add adds a request that was answered, or failed.
 func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
 	server = server[:min(len(server), mostServerName)]
 	o := e.outcome(server, code)
@@ -53,7 +53,7 @@ func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
 	e.addSecond(ended.Unix())
 }
 
-// outcome is nil where there is none yet.
+// outcome returns an outcome; nil: there is none yet.
 func (e *Ends) outcome(server, code string) *EndOutcome {
 	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
 	if i < 0 {
@@ -62,7 +62,7 @@ func (e *Ends) outcome(server, code string) *EndOutcome {
 	return &e.Outcomes[i]
 }
 
-// addOutcome adds what another one has, which stays as it is.
+// addOutcome adds an outcome, without changing the argument.
 func (e *Ends) addOutcome(o EndOutcome) {
 	have := e.outcome(o.Server, o.Code)
 	if have == nil {
@@ -77,7 +77,7 @@ func (e *Ends) addOutcome(o EndOutcome) {
 	have.Took.Merge(o.Took)
 }
 
-// addSeconds adds counts that are in order. Their time is linear in both lists, whoever made them.
+// addSeconds adds counts that are sorted by time, in linear time.
 func (e *Ends) addSeconds(more [][2]int64) {
 	sum := make([][2]int64, 0, len(e.Seconds)+len(more))
 	for have := e.Seconds; len(have)+len(more) > 0; {
@@ -105,7 +105,7 @@ func (e *Ends) addSecond(second int64) {
 	e.addSeconds([][2]int64{{second, 1}})
 }
 
-// Merge adds those of another runner.
+// Merge adds the requests of another runner.
 func (e *Ends) Merge(other *Ends) {
 	if other == nil {
 		return
@@ -116,7 +116,7 @@ func (e *Ends) Merge(other *Ends) {
 	e.addSeconds(other.Seconds)
 }
 
-// Copy has the same counts, nil of nil.
+// Copy returns a copy; nil of nil.
 func (e *Ends) Copy() *Ends {
 	if e == nil {
 		return nil
@@ -126,7 +126,7 @@ func (e *Ends) Copy() *Ends {
 	return out
 }
 
-// addEnds adds those of another runner.
+// addEnds adds the requests of another runner.
 func (m *Merged) addEnds(s *Shard) {
 	if s.Ends == nil {
 		return
@@ -137,7 +137,7 @@ func (m *Merged) addEnds(s *Shard) {
 	m.Ends.Merge(s.Ends)
 }
 
-// checkEnds refuses requests that were not made while the runner ran, and counts that do not fit each other.
+// checkEnds refuses requests outside of the run, and contradictory counts.
 func (s *Shard) checkEnds() error {
 	if s.Ends == nil {
 		return nil
@@ -161,14 +161,14 @@ func (s *Shard) checkEnds() error {
 		last = second[0]
 		seconds += second[1]
 	}
-	// Beside MostServers there are Other and, of what was not answered, none.
+	// In addition to MostServers there is Other, and "" for requests without a response.
 	if len(s.Ends.Outcomes) > mostEndOutcomes || len(s.Ends.Seconds) > mostSeconds || len(servers) > MostServers+2 || answered != seconds {
 		return wrong
 	}
 	return nil
 }
 
-// Codes are how many there were of each outcome but the good one.
+// Codes returns the number of requests by code, without CodeOK.
 func (e *Ends) Codes() map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range e.Outcomes {
@@ -179,7 +179,7 @@ func (e *Ends) Codes() map[string]int64 {
 	return out
 }
 
-// Servers are the names of those that were asked, sorted.
+// Servers returns the names of the servers, sorted.
 func (e *Ends) Servers() []string {
 	names := map[string]bool{}
 	for _, o := range e.Outcomes {
@@ -190,7 +190,7 @@ func (e *Ends) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Of adds up the outcomes that are wanted; nil: there are none.
+// Of adds the outcomes that a filter selects; nil: there are none.
 func (e *Ends) Of(wanted func(o *EndOutcome) bool) *EndOutcome {
 	var sum Ends
 	for _, o := range e.Outcomes {

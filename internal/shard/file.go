@@ -12,15 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
-// takes: taken anew for each checkpoint of a long run it would make the runner's memory rise. The
-// zero value is ready; it is not safe for concurrent use.
+// An Encoder encodes shards as files. It keeps the megabyte that compression needs: allocated for each checkpoint of a long run, it
+// would raise the memory of the runner. The zero value is ready; it is not safe for concurrent use.
 type Encoder struct {
 	z    *gzip.Writer
-	last int // bytes of the last file: the next one is about as long
+	last int // size of the last file; the next one is similar
 }
 
-// Encode is the shard as a file.
+// Encode returns the file of a shard.
 func (e *Encoder) Encode(s *Shard) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, 0, e.last+e.last/8))
 	if err := e.write(b, s); err != nil {
@@ -37,22 +36,22 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 		}
 	}
 	e.z.Reset(w)
-	defer e.z.Reset(io.Discard) // or it would keep w, and with it the file before, until the next
+	defer e.z.Reset(io.Discard) // otherwise it would keep w and the last file
 	if err := writeJSON(e.z, s); err != nil {
 		return err
 	}
 	return e.z.Close()
 }
 
-// Write puts the shard at path, whole or not at all.
+// Write writes the file of a shard, whole or not at all.
 func Write(path string, s *Shard) error {
 	return safefile.Write(path, func(w io.Writer) error {
 		return new(Encoder).write(w, s)
 	})
 }
 
-// writeJSON writes what json.Marshal makes of s, but the lists that are long at the end and
-// piece by piece: encoding/json holds what it writes in memory, whole.
+// writeJSON writes a shard as JSON, with the long lists at the end and element by element: encoding/json would hold all of the text
+// in memory.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {
@@ -88,8 +87,7 @@ func writeJSON(w io.Writer, s *Shard) error {
 	return err
 }
 
-// writeList writes a list. An element is written before the next one is made. All are encoded in the same memory: while
-// streams are open, garbage costs more than what made it.
+// writeList writes a list. It encodes each element before the next one is made, and all in the same memory.
 func writeList[T any](w io.Writer, name string, all iter.Seq[*T]) error {
 	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
 		return err

@@ -18,20 +18,19 @@ const (
 	maxCount      = 1 << 48 // of a bucket: sums of many runners stay far below overflow
 )
 
-// A Histogram counts durations in microseconds. Two of them merge by adding counts, so a
-// percentile of a merged one is as exact as that of a single one. It is not safe for
-// concurrent use.
+// A Histogram counts durations in microseconds. Two of them merge by adding counts, so a percentile of a merged one is as exact as
+// that of a single one. It is not safe for concurrent use.
 type Histogram struct {
 	h   *hdrhistogram.Histogram
-	max int64 // exact, where the buckets are 0.8 % wide
+	max int64 // exact; the buckets are 0.8 % wide
 }
 
-// NewHistogram returns an empty histogram; it takes about 26 KB.
+// NewHistogram returns an empty histogram of about 26 KB.
 func NewHistogram() *Histogram {
 	return &Histogram{h: hdrhistogram.New(lowestMicros, highestMicros, digits)}
 }
 
-// Record counts one duration; what is out of range counts at the range's end.
+// Record counts a duration, limited to the range.
 func (h *Histogram) Record(d time.Duration) {
 	us := min(max(d.Microseconds(), 0), highestMicros)
 	h.max = max(h.max, us)
@@ -47,7 +46,7 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.max = max(h.max, other.max)
 }
 
-// Copy is a histogram of its own with the same counts, nil of nil.
+// Copy returns a copy; nil of nil.
 func (h *Histogram) Copy() *Histogram {
 	if h == nil {
 		return nil
@@ -55,14 +54,14 @@ func (h *Histogram) Copy() *Histogram {
 	return &Histogram{h: h.h.Clone(), max: h.max}
 }
 
-// Less is a histogram of each value less d, down to 0.
+// Less returns a histogram of each value minus d, at least 0.
 func (h *Histogram) Less(d time.Duration) *Histogram {
 	out := NewHistogram()
 	out.MergeShifted(h, -d)
 	return out
 }
 
-// MergeShifted adds the counts of other, each value moved by d and clamped to the range.
+// MergeShifted adds the counts of other, each value plus d and limited to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	for bar, n := range other.filled() {
 		us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
@@ -73,8 +72,8 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since is the histogram of what was recorded after earlier was a copy of h, nil for all. Its maximum is as
-// exact as a bucket is wide.
+// Since returns the histogram of the durations recorded after earlier was copied from h; nil: all. Its maximum is as exact as a
+// bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h
@@ -90,19 +89,19 @@ func (h *Histogram) Since(earlier *Histogram) *Histogram {
 // Reset empties the histogram.
 func (h *Histogram) Reset() { h.h.Reset(); h.max = 0 }
 
-// Count is how many durations were recorded.
+// Count returns the number of durations.
 func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 
-// Max is the longest duration, exactly.
+// Max returns the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
 
-// Mean is the mean of all, as exact as the buckets are wide, 0 when empty.
+// Mean returns the mean, as exact as the buckets; 0 if empty.
 func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.h.Mean() * float64(time.Microsecond))
 }
 
-// Quantile is the shortest of the durations that at least the share q (0 to 1) of all does not exceed,
-// by nearest rank: of 60 the p99 is the 60th, for 59 are only 98.3 %. It is 0 when empty.
+// Quantile returns the quantile q (0 to 1) by nearest rank: of 60 durations the p99 is the 60th, since 59 are only 98.3 %. It is 0 if
+// empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	n := float64(h.Count())
 	if n == 0 {
@@ -113,9 +112,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
-// CountBy counts into rows: one for each edge, of what is not above it but above the edge
-// before, and a last one of what is above all. Edges must increase; a bucket that an edge cuts
-// counts as below it.
+// CountBy counts the durations between edges: up to the first edge, between two each, and above the last. Edges must increase; a
+// bucket with an edge inside counts as below it.
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
@@ -128,7 +126,7 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-// filled are the buckets that are not empty, and their counts.
+// filled yields the buckets that are not empty, and their counts.
 func (h *Histogram) filled() iter.Seq2[hdrhistogram.Bar, int64] {
 	return func(yield func(hdrhistogram.Bar, int64) bool) {
 		bars := bars()
@@ -143,11 +141,11 @@ func (h *Histogram) filled() iter.Seq2[hdrhistogram.Bar, int64] {
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed { return h.pack(1) }
 
-// PackCoarse returns it with four neighbouring buckets as one, so values are 3 % wide instead of 0.8. Count and maximum
-// stay exact. A runner keeps thousands of them.
+// PackCoarse returns the stored form with four neighbouring buckets as one: values are 3 % wide instead of 0.8 %, count and maximum
+// exact. A runner keeps thousands of them.
 func (h *Histogram) PackCoarse() *Packed { return h.pack(4) }
 
-// pack joins width neighbouring buckets to the first of them. The last one stays where it is: it holds the maximum.
+// pack joins width neighbouring buckets into the first of them. The last one stays: it holds the maximum.
 func (h *Histogram) pack(width int64) *Packed {
 	counts := h.h.Export().Counts
 	last := len(counts) - 1
@@ -169,7 +167,7 @@ func (h *Histogram) pack(width int64) *Packed {
 	if sum > 0 {
 		w.write(at, sum)
 	}
-	return &Packed{Max: h.max, Counts: append([]byte{}, w.text...)} // no longer than needed: it is kept
+	return &Packed{Max: h.max, Counts: append([]byte{}, w.text...)} // exactly as long as needed: it is kept
 }
 
 // MarshalJSON stores the packed form.

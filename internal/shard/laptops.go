@@ -9,20 +9,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A group is the runners that share one plan. A run that `soak run` started has one group. Laptops that
-// ran k6 alone at the same time, each with a PREFIX of its own, have one each.
+// A group has the runners with one plan. A run that `soak run` started has one group. Laptops that ran k6 alone at the same time, each
+// with its own PREFIX, have one each.
 type group struct {
 	plan           plan.Plan
-	first, runners int // its runners are these of Merged.Runners
-	declared       int // how many runners the plan says there are; 0 with k6 alone, which does not know
+	first, runners int // its part of Merged.Runners
+	declared       int // runners by plan; 0 with k6 alone, which does not know
 
-	refused bool // a problem says why; nothing more is checked
+	refused bool // for the reason that a problem states; nothing more is checked
 }
 
-// runnersOf are the shards of a group that were found.
+// runnersOf returns the runners of a group that left shards.
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
 
-// groupOf is the group of a runner by its index in Runners, nil for one that is in none.
+// groupOf returns the group of a runner by its index in Runners; nil: none.
 func (m *Merged) groupOf(runner int) *group {
 	for i := range m.groups {
 		if g := &m.groups[i]; runner >= g.first && runner < g.first+g.runners {
@@ -32,9 +32,9 @@ func (m *Merged) groupOf(runner int) *group {
 	return nil
 }
 
-// Alone merges the shards of k6 without `soak run`, for which there is no plan.json: each PREFIX is a group,
-// which has to be complete by itself. Groups whose plans differ only in PREFIX and the numbers of connections
-// and runners are one soak. No shard may be added afterwards.
+// Alone merges the shards of k6 without `soak run`, for which there is no plan.json. Each PREFIX is a group, which must be complete.
+// Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak. No shard may be added
+// afterwards.
 func (g *Merger) Alone() *Merged {
 	m := &g.m
 	m.alone = true
@@ -56,7 +56,7 @@ func (g *Merger) Alone() *Merged {
 	m.Problems = append(m.Problems, m.CheckConnections()...)
 	if len(m.groups) > 1 {
 		for i := range m.Runners {
-			m.Runners[i].Index = i + 1 // until here each group counted from 1
+			m.Runners[i].Index = i + 1 // each group counted from 1
 		}
 	}
 	return m
@@ -91,7 +91,7 @@ func (m *Merged) Expect(n int) string {
 	return ""
 }
 
-// planGroups finds out how many runners each group has to have, and adds up the plan of all.
+// planGroups sets the number of runners of each group, and adds the plans of all.
 func (m *Merged) planGroups() {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -106,7 +106,7 @@ func (m *Merged) planGroups() {
 	}
 }
 
-// refuseTwins finds groups with the shards of two runs. Nothing more is checked of them.
+// refuseTwins finds groups with the shards of two runs, and excludes them from further checks.
 func (m *Merged) refuseTwins() {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -145,7 +145,7 @@ func (m *Merged) checkLaptops() {
 	}
 }
 
-// of and who put a group, and a runner of it, into words for a problem; a single group is not named.
+// of and who name a group, and a runner of it, in a problem. A single group has no name.
 func (m *Merged) of(g *group) string {
 	if len(m.groups) < 2 {
 		return ""

@@ -9,16 +9,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Merged is what all runners saw together. Adding shards is exact: the order and the
-// grouping do not matter.
+// Merged has the results of all runners. Adding shards is exact: order and grouping do not matter.
 type Merged struct {
 	Plan        plan.Plan
-	Suite       *Suite     // what the scripts declare; nil where they declare nothing
-	Service     Service    // of the streams; zero: there were none, or no shard
-	Reach       *Reach     // of what was published; nil where nothing was
-	Control     *Control   // of all runners that had one; URL is "" where they differ
-	Codings     []Coding   // by name, of streams that came compressed
-	Redirects   []Redirect // of streams, by how many; other origins than the target served these
+	Suite       *Suite     // nil: the scripts declare none
+	Service     Service    // zero: there were no streams, or no shard
+	Reach       *Reach     // nil: nothing was published
+	Control     *Control   // of all runners that had one; URL is "" if they differ
+	Codings     []Coding   // by name, of compressed streams
+	Redirects   []Redirect // by the number of streams; origins other than the target
 	Shared      *Shared    // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
 	Runners     []Runner   // by index
@@ -31,23 +30,21 @@ type Merged struct {
 	Checks      []Check
 	Metrics     []Metric
 	Connections Connections // by runner, in the order they were made
-	// Problems are sentences that say why the shards are not all of the plan.
-	// With a single one the run can be no pass.
+	// Problems are the reasons why the shards are not all of the plan, as sentences. With a single one the run cannot pass.
 	Problems []string
 
-	groups    []group // of runners with one plan; several where laptops merge
-	alone     bool    // laptops ran k6 without soak run, so there is no common plan
+	groups    []group // runners with one plan each; several if laptops merge
+	alone     bool    // laptops ran k6 without `soak run`: there is no common plan
 	published bool    // by any runner
 }
 
-// A Connection is a record and the runner whose instants it counts in.
+// A Connection is a record with its runner, whose instants it has.
 type Connection struct {
 	ledger.Record
 	Runner int // index into Merged.Runners
 }
 
-// Merge adds up the shards of a run. What does not fit the plan becomes a problem; nothing is
-// left out silently.
+// Merge adds the shards of a run. Each difference from the plan becomes a problem.
 func Merge(p plan.Plan, shards []*Shard) *Merged {
 	var g Merger
 	shards = slices.Clone(shards)
@@ -58,8 +55,7 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	return g.Merged(p)
 }
 
-// A Merger adds up shards one by one: a thousand of them need not be in memory at once. The
-// zero value is ready to use.
+// A Merger adds shards one by one: a thousand of them need not be in memory at once. The zero value is ready to use.
 type Merger struct {
 	m       Merged
 	parts   []part // by runner
@@ -69,16 +65,15 @@ type Merger struct {
 	room    []byte   // see Packed.add
 }
 
-// A part is the plan and the suite as one runner read them.
+// A part has the plan and the suite of one runner.
 type part struct {
 	plan     plan.Plan
-	declared *Suite // nil where the script declares nothing
+	declared *Suite // nil: the script declares none
 	service  Service
-	crowded  bool // more combinations of tags than it kept apart
+	crowded  bool // it had more combinations of tags than it counts separately
 }
 
-// Add adds a shard, which may be discarded afterwards. The order does not matter but for the one in
-// which checks are listed.
+// Add adds a shard, which may be discarded afterwards. The order of calls matters only for the order in which checks are listed.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
@@ -105,8 +100,8 @@ func (g *Merger) Add(s *Shard) {
 	g.addSeries(s)
 }
 
-// Merged is the sum of all that was added, compared with the plan. A plan without connections leaves it to the scripts
-// to declare what they do, streams among it. Nothing may be added after.
+// Merged returns the sum of all shards, compared with the plan. If the plan has no connections, the scripts declare their streams. No
+// shard may be added afterwards.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
@@ -125,7 +120,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// finish lists what was summed up.
+// finish lists the sums.
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // nothing was added
@@ -135,7 +130,7 @@ func (g *Merger) finish() {
 	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
 }
 
-// sort puts runners, and with them their connections, in order. compare is of indexes.
+// sort sorts the runners and their connections. compare compares indexes.
 func (g *Merger) sort(compare func(a, b int) int) {
 	m := &g.m
 	order := make([]int, len(m.Runners))

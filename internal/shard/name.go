@@ -12,7 +12,7 @@ import (
 // Suffix ends the name of every shard.
 const Suffix = ".json.gz"
 
-// NewProcess draws the identity of a process, which no other one has.
+// NewProcess returns a random id of a process.
 func NewProcess() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
@@ -21,12 +21,11 @@ func NewProcess() string {
 
 var noFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// How much of a host's name and of the process is in that of a file.
+// Limits of the names of host and process in a file name.
 const mostHost, mostProcess = 40, 8
 
-// FileName is the name of the runner's file, which no other process has: the runners of two
-// laptops may write to one folder. Its host is there for people. Files of runners that do not say
-// which process they were have the name that such runners gave them, runner-1.json.gz.
+// FileName returns the name of the file of a runner. It is unique per process: the runners of two laptops may write to one folder.
+// The host is for people. Without a process it is runner-1.json.gz.
 func FileName(r Runner) string {
 	name := "runner-" + strconv.Itoa(r.Index)
 	if host := noFileName.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
@@ -40,8 +39,7 @@ func FileName(r Runner) string {
 
 var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
 
-// IndexOf is the index of the runner whose file has this name; not ok for another kind of name,
-// whose runner only its content tells.
+// IndexOf returns the index of the runner with a file name; ok is false for other names, whose runner only the content shows.
 func IndexOf(name string) (index int, ok bool) {
 	found := fileName.FindStringSubmatch(name)
 	if found == nil {

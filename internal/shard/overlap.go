@@ -7,12 +7,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// leastShared is the share of the planned hold for which all runners of a soak have to run at the same time.
+// leastShared is the part of the planned hold in which all runners of a soak must run at the same time.
 const leastShared = .75
 
-// checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must
-// not stand in for one that is missing. Nor are runners that hardly overlap one soak: the service never held
-// all of their streams. Of one that did not finish the end is not known.
+// checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must not replace a missing one. Runners
+// that hardly overlap are not one soak: the service never had all of their streams. The end of an unfinished runner is unknown.
 func (m *Merged) checkOverlap() {
 	var began, ended *Runner // the last to begin, the first to end
 	for i := range m.Runners {

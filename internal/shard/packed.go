@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// bars are the ranges of values of all buckets, by HdrHistogram's own numbering of them.
+// bars returns the ranges of values of all buckets, by the index that HdrHistogram gives them.
 var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	ones := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
 	for i := range ones.Counts {
@@ -17,16 +17,16 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	return hdrhistogram.Import(ones).Distribution()
 })
 
-// Packed is a histogram at rest: some hundred bytes instead of 26 KB. HdrHistogram's own encoding compresses each with
-// zlib: to decode the 720,000 histograms of a large run would take longer than the rest of its merge.
+// Packed is a stored histogram: some hundred bytes instead of 26 KB. HdrHistogram's own encoding compresses each one with zlib: to
+// decode the 720,000 histograms of a large run would take longer than the rest of its merge.
 type Packed struct {
 	Max int64 `json:"max_us"`
-	// Counts lists the buckets with a count, by HdrHistogram's numbering: the distance of each to the one before, and the
-	// count, as varints. The distance of the first is to -1.
+	// Counts lists the buckets with a count, by their index in HdrHistogram: the distance to the previous one, and the count, as
+	// varints. The distance of the first is to −1.
 	Counts []byte `json:"counts"`
 }
 
-// Unpack refuses counts that no histogram has.
+// Unpack returns the histogram. It refuses impossible counts.
 func (p *Packed) Unpack() (*Histogram, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (p *Packed) Unpack() (*Histogram, error) {
 	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
 }
 
-// check refuses what no histogram holds.
+// check refuses impossible counts.
 func (p *Packed) check() error {
 	bars, top := bars(), hdrhistogram.Bar{}
 	c := newBucketReader(p.Counts)
@@ -57,8 +57,8 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// add adds the counts of other, and takes no more memory than one of them: a large run has a million. The
-// caller keeps room from one to the next.
+// add adds the counts of other in the memory of one of them: a large run has a million. The caller keeps room from one call to the
+// next.
 func (p *Packed) add(other *Packed, room *[]byte) error {
 	if err := other.check(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func newBucketReader(counts []byte) bucketReader {
 	return bucketReader{rest: counts, index: -1, last: int64(len(bars())) - 1}
 }
 
-// next reads the next bucket. It returns false at the end, and before what is not a bucket.
+// next reads the next bucket. It returns false at the end, and at invalid data.
 func (r *bucketReader) next() bool {
 	distance, n := binary.Uvarint(r.rest)
 	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { //nolint:gosec // G115: index is at most last

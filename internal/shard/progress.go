@@ -2,26 +2,26 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/ledger"
 
-// Progress is what a runner says of itself every second while it runs, one JSON line each on
-// the descriptor that PROGRESS_FD names. It is for eyes only: no verdict rests on it.
+// Progress is the state of a runner, which it writes every second as a JSON line to the descriptor PROGRESS_FD. It is for display
+// only: no verdict depends on it.
 type Progress struct {
 	Open        int `json:"open"`
-	Opened      int `json:"opened"` // connections that ever had a stream
+	Opened      int `json:"opened"` // connections that had a stream
 	Completed   int `json:"completed"`
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Aside       int `json:"aside,omitempty"` // streams that ended to which the script does something: they are not among Dropped
-	Reconnected int `json:"reconnected"`     // streams that were opened after another was lost
+	Aside       int `json:"aside,omitempty"` // dropped streams that the script disturbs: not part of Dropped
+	Reconnected int `json:"reconnected"`     // streams that were opened after a disconnect
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
-	// Undecided are noops that are due and neither came nor count as missed yet.
+	// Undecided is the number of noops that are due, and neither received nor missed yet.
 	Undecided uint64 `json:"undecided,omitempty"`
 
-	// Of the runner that publishes: messages.
+	// Messages of the runner that publishes.
 	Published uint64 `json:"published,omitempty"`
 	Confirmed uint64 `json:"confirmed,omitempty"`
 
-	// Trouble is what the runner tries again, such as to write a checkpoint.
+	// Trouble is an operation that the runner retries, such as writing a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
 
 	// Of a suite that makes requests.
@@ -29,21 +29,20 @@ type Progress struct {
 	Requests int64  `json:"requests,omitempty"`
 	Failed   int64  `json:"failed,omitempty"`
 
-	// Of the time since the line before: the buckets that ended, and the present one as far as it has come, which is said
-	// again with each line; and what was found, or counted where it was too much to list.
+	// Buckets that ended since the last line, and the present one so far; findings since then, and those too many to list.
 	Buckets  []Bucket `json:"buckets,omitempty"`
 	Found    []Found  `json:"found,omitempty"`
 	Unlisted int      `json:"unlisted,omitempty"`
 }
 
-// Found is something that went wrong on a connection, as it is noticed. The ledgers have what came of it.
+// A Found is a fault of a connection at the time of its detection. The ledgers have its final form.
 type Found struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`
 	What string `json:"what"` // "3 missed"
 }
 
-// Count counts one connection in.
+// Count adds a connection.
 func (p *Progress) Count(r *ledger.Record) {
 	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
@@ -57,18 +56,18 @@ func (p *Progress) Count(r *ledger.Record) {
 		p.Refused++
 	case ledger.Dropped:
 		p.Dropped++
-	case ledger.Unfinished, ledger.Planned, ledger.Connecting, ledger.Open, ledger.Waiting: // nobody shows these
+	case ledger.Unfinished, ledger.Planned, ledger.Connecting, ledger.Open, ledger.Waiting: // not shown
 	}
 }
 
-// CountSteady is Count for a connection of which there is no more to say.
+// CountSteady is like Count, for a connection without faults.
 func (p *Progress) CountSteady(s ledger.Steady) {
 	p.Opened++
 	p.Received += s.Received
 	p.Hidden += s.Hidden
 }
 
-// CountAside counts in one to which the script does something, as to vanish: that it ended is no news of the service.
+// CountAside adds a connection that the script disturbs, such as one that vanishes: its end is not a drop by the service.
 func (p *Progress) CountAside(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)
@@ -76,7 +75,7 @@ func (p *Progress) CountAside(r *ledger.Record) {
 	p.Dropped = before
 }
 
-// Add adds what another runner says.
+// Add adds the state of another runner.
 func (p *Progress) Add(o Progress) {
 	p.Counts.Add(o.Counts)
 	p.Undecided += o.Undecided

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// addPublished keeps with the runner that was just added what it published and how long its fastest message took, and
-// merges the reach of messages.
+// addPublished stores the published messages and the latency of the fastest message with the runner that was just added, and merges
+// the reach of messages.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published = s.Published
@@ -25,7 +25,7 @@ func (m *Merged) addPublished(s *Shard) {
 	}
 }
 
-// checkPublisher finds out whether exactly one runner of a group published, where the plan says that one does.
+// checkPublisher checks that exactly one runner of a group published, if the plan publishes.
 func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	count := 0
 	for i := range runners {
@@ -60,7 +60,7 @@ func topicsOf(p *plan.Plan) []string {
 	return topics
 }
 
-// PublishedTo is what was published to the streams of a runner, nil where nobody published.
+// PublishedTo returns the messages published to the streams of a runner; nil: none.
 func (m *Merged) PublishedTo(runner int) *Published {
 	if p := m.PublisherOf(runner); p != nil {
 		return p.published
@@ -68,10 +68,10 @@ func (m *Merged) PublishedTo(runner int) *Published {
 	return nil
 }
 
-// PublisherOf is the runner that published to the streams of a runner, nil where none did.
+// PublisherOf returns the runner that published to the streams of a runner; nil: none.
 func (m *Merged) PublisherOf(runner int) *Runner {
 	g := m.groupOf(runner)
-	if g == nil || !m.published { // each of a million connections asks
+	if g == nil || !m.published { // it is called for each of a million connections
 		return nil
 	}
 	runners := m.runnersOf(g)
@@ -81,7 +81,7 @@ func (m *Merged) PublisherOf(runner int) *Runner {
 	return nil
 }
 
-// Publishers is what each publisher of the run sent: one, or one for each laptop.
+// Publishers returns the messages of each publisher of the run: one, or one for each laptop.
 func (m *Merged) Publishers() (out []*Published) {
 	for i := range m.Runners {
 		if p := m.Runners[i].published; p != nil {
@@ -91,8 +91,8 @@ func (m *Merged) Publishers() (out []*Published) {
 	return out
 }
 
-// Topic is what was published to the topic of a connection, and the topic's name; ok is false where nothing was. On
-// laptops each group has its own topics.
+// Topic returns the name of the topic of a connection, and the messages published to it; ok is false if there is none. On laptops
+// each group has its own topics.
 func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
 	p := m.PublishedTo(c.Runner)
 	if p == nil {

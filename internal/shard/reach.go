@@ -10,19 +10,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// A Reach is, for each message that was published, how long it took to its last subscriber, of those that one runner
-// holds. A duration takes two bytes and is up to 0.8 % too long, as in a Histogram. Adding is taking the longest.
+// A Reach has the latency of each published message to its last subscriber on one runner. A duration needs two bytes and is up to
+// 0.8 % too long, as in a Histogram. Merging takes the maximum.
 type Reach struct {
-	topics [][]uint16 // codes, by number − 1; 0: nobody got the message
+	topics [][]uint16 // codes, by number − 1; 0: no subscriber received the message
 	most   int        // numbers of a topic
 }
 
-// NewReach has room for so many numbers of each topic. Others are not noted: no publisher sends them.
+// NewReach returns an empty Reach. Note ignores higher numbers than the given one, which no publisher sends.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), most: numbers}
 }
 
-// Note notes that a subscriber got a message of a topic, so long after it was sent.
+// Note records the latency of a message to one subscriber.
 func (r *Reach) Note(topic int, number uint64, took time.Duration) {
 	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.most) {
 		return
@@ -35,7 +35,7 @@ func (r *Reach) Note(topic int, number uint64, took time.Duration) {
 	r.topics[topic] = codes
 }
 
-// Copy is a reach of its own, nil of nil.
+// Copy returns a copy; nil of nil.
 func (r *Reach) Copy() *Reach {
 	if r == nil {
 		return nil
@@ -47,7 +47,7 @@ func (r *Reach) Copy() *Reach {
 	return out
 }
 
-// Merge adds what another runner noted.
+// Merge adds the latencies of another runner.
 func (r *Reach) Merge(other *Reach) {
 	if other == nil {
 		return
@@ -66,7 +66,7 @@ func (r *Reach) Merge(other *Reach) {
 	}
 }
 
-// Histogram is how long messages took to their last subscriber. Messages that nobody got are not in it.
+// Histogram returns the latencies to the last subscriber, without messages that no subscriber received.
 func (r *Reach) Histogram() *Histogram {
 	h := NewHistogram()
 	for _, codes := range r.topics {
@@ -79,16 +79,16 @@ func (r *Reach) Histogram() *Histogram {
 	return h
 }
 
-const mantissa = 7 // bits behind the first one
+const mantissa = 7 // bits after the first one
 
-// reachCode keeps the first bits of the microseconds and how many follow: a longer duration never has a smaller code.
+// reachCode encodes the first bits of the microseconds and their exponent: a longer duration never has a smaller code.
 func reachCode(d time.Duration) uint16 {
 	us := uint64(max(min(d.Microseconds(), highestMicros), 0))
 	shift := max(bits.Len64(us)-1-mantissa, 0)
 	return uint16(shift<<mantissa+int(us>>shift)) + 1 //nolint:gosec // G115: at most highestMicros, 16 bits
 }
 
-// reachOf is the longest duration with that code.
+// reachOf returns the longest duration with a code.
 func reachOf(code uint16) time.Duration {
 	c := uint64(code - 1)
 	shift := uint64(0)
@@ -117,7 +117,7 @@ func (r *Reach) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the form of MarshalJSON.
 func (r *Reach) UnmarshalJSON(text []byte) error {
 	var in reachJSON
 	if err := json.Unmarshal(text, &in); err != nil {

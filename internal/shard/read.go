@@ -30,9 +30,8 @@ func ReadFile(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Read reads one shard to its very end: a file that was cut short, has something behind its
-// end or is of another version is an error, never half a shard. It trusts nothing in the file:
-// what no runner writes (bounds.go) is an error too, and costs no more memory than that takes.
+// Read reads one shard. A truncated file, trailing data and another version are errors. It trusts nothing in the file: values that
+// no runner writes (bounds.go) are errors, too, and cost limited memory.
 func Read(r io.Reader) (*Shard, error) {
 	packed := &counter{from: r}
 	z, err := gzip.NewReader(packed)
@@ -57,7 +56,7 @@ func Read(r io.Reader) (*Shard, error) {
 	return s, s.check()
 }
 
-// A schemaError is the schema of a shard that another version wrote.
+// A schemaError is the schema of a shard of another version.
 type schemaError int
 
 func (s schemaError) Error() string {
@@ -71,8 +70,7 @@ func orTrailing(err error) error {
 	return err
 }
 
-// shard reads the object: its long lists element by element, so that they are bounded while they
-// are read, and what is left at once.
+// shard reads the object: its long lists element by element, so that they are bounded while they are read, and the rest at once.
 func (in *bounded) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()
@@ -87,11 +85,11 @@ func (in *bounded) shard() (*Shard, error) {
 		return nil, err
 	}
 	rest.WriteByte('}')
-	type plain Shard // without the lists, which are there already
+	type plain Shard // without the lists, which are read
 	return &s, json.Unmarshal(rest.Bytes(), (*plain)(&s))
 }
 
-// members reads the rest of an object: read takes the value of each key, which may be there once.
+// members reads the rest of an object. read reads the value of each key, which must be unique.
 func (in *bounded) members(object string, read func(key string) error) error {
 	seen := map[string]bool{}
 	for in.json.PeekKind() != '}' {
@@ -113,7 +111,7 @@ func (in *bounded) members(object string, read func(key string) error) error {
 }
 
 func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
-	if key != "schema" && s.Schema != Schema { // the first key: the rest of another schema is not read
+	if key != "schema" && s.Schema != Schema { // it is the first key
 		return schemaError(s.Schema)
 	}
 	switch key {
@@ -141,7 +139,7 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 	return in.keep(key, rest)
 }
 
-// keep adds a value as it is to an object that is decoded at the end.
+// keep adds a raw value to an object that is decoded at the end.
 func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	raw, err := in.json.ReadValue()
 	if err != nil {
@@ -163,8 +161,8 @@ func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	return nil
 }
 
-// list reads one of the long lists. It makes room for twice as many each time: append, which makes room for a quarter more,
-// needs five times the memory of a long list in all.
+// list reads one of the long lists. It doubles the capacity each time: append grows by a quarter, which allocates five times the
+// memory of a long list in all.
 func list[T any](in *bounded, name string, most int, to *[]T) error {
 	return in.elements(name, most, func() error {
 		if len(*to) == cap(*to) {
@@ -175,7 +173,7 @@ func list[T any](in *bounded, name string, most int, to *[]T) error {
 	})
 }
 
-// elements reads a list, whose elements read reads; null is an empty list.
+// elements reads a list. read reads each element; null is an empty list.
 func (in *bounded) elements(name string, most int, read func() error) error {
 	token, err := in.json.ReadToken()
 	if err != nil || token.Kind() == 'n' {
@@ -196,8 +194,7 @@ func (in *bounded) elements(name string, most int, read func() error) error {
 	return err
 }
 
-// records reads the connections and packs each before it reads the next: a million records of 650 bytes do not exist at the
-// same time.
+// records reads the connections. It packs each before it reads the next: a million records of 650 bytes would be too large.
 func (in *bounded) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, one := 0, make([]ledger.Record, 1)
@@ -248,7 +245,7 @@ func (in *bounded) messages(p *Published) error {
 	})
 }
 
-// A counter counts what is read.
+// A counter counts the bytes that are read.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -260,7 +257,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded is the unpacked text of a shard, which is not to grow without bound.
+// bounded reads the unpacked text of a shard within limits.
 type bounded struct {
 	from   io.Reader
 	packed *counter
@@ -268,8 +265,8 @@ type bounded struct {
 	n      int64
 }
 
-// legacyJSON makes version 2 decode as encoding/json does, at twice its speed: a merge of a large run spends most of its
-// time here. Errors keep the words of version 2; for those of version 1 it would parse each value twice.
+// legacyJSON makes version 2 decode as encoding/json does, at twice its speed: a merge of a large run spends most of its time here.
+// Errors have the words of version 2; for those of version 1 it would parse each value twice.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func newBounded(from io.Reader, packed *counter) *bounded {

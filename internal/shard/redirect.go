@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A Redirect counts the streams that redirects led to another origin than the target's.
+// A Redirect counts the streams that were redirected to another origin than the target's.
 type Redirect struct {
-	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": the origins beyond the first 100 of a runner
-	Streams int    `json:"streams"`          // that it served
+	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": origins beyond the first 100 of a runner
+	Streams int    `json:"streams"`          // number of streams
 }
 
 const (
 	mostOrigins   = 100
-	longestOrigin = 300 // a name of the DNS has up to 253 characters
+	longestOrigin = 300 // a DNS name has up to 253 characters
 )
 
 // AddRedirect counts one stream of a runner.
@@ -36,7 +36,7 @@ func addRedirect(redirects []Redirect, more Redirect) []Redirect {
 	return redirects
 }
 
-// addRedirects adds those of another runner.
+// addRedirects adds the redirects of another runner.
 func (m *Merged) addRedirects(s *Shard) {
 	for _, r := range s.Redirects {
 		m.Redirects = addRedirect(m.Redirects, r)

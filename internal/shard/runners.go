@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// checkRunners compares the runners with each other and with the plan: each is there once and has
-// finished, all are of one run and one script, and their segments cover 0 to 1 exactly once.
+// checkRunners compares the runners with each other and with the plan: each is there once and has finished, all have one run and one
+// script, and their segments cover 0 to 1 exactly once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -67,10 +67,10 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 }
 
-// mostMissing is how many of the runners that left no shard are named.
+// mostMissing is the number of runners without a shard that are named.
 const mostMissing = 10
 
-// checkOneRun checks that the runners of all groups are of one run.
+// checkOneRun checks that the runners of all groups belong to one run.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]
@@ -104,15 +104,14 @@ func describe(r Runner) string {
 	return what
 }
 
-// planDifference names the first thing in which a script understood the plan differently. Which
-// run and suite a shard is of is checked apart.
+// planDifference describes the first difference between two plans. Run and suite of a shard are checked separately.
 func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
 	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
 	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
 	return plan.Difference(want, got, scope)
 }
 
-// tile says where the segments leave a gap or overlap, "" if they do neither.
+// tile describes the first gap or overlap of the segments; "": there is none.
 func tile(runners []Runner) string {
 	type segment struct{ from, to *big.Rat }
 	var all []segment
@@ -139,8 +138,7 @@ func tile(runners []Runner) string {
 	return ""
 }
 
-// fraction reads what k6 writes: 0, 1, 1/3, .25. A number such as 1e999999999 would take the
-// memory of a machine.
+// fraction parses a fraction as k6 writes it: 0, 1, 1/3, .25. A number such as 1e999999999 would need the memory of a machine.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

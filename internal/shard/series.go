@@ -20,7 +20,7 @@ func (g *Merger) addSeries(s *Shard) {
 	}
 }
 
-// SumBuckets adds up what several runners saw in the same time.
+// SumBuckets adds the buckets of several runners for the same time.
 func SumBuckets(of []Bucket) (sum Bucket, err error) {
 	var room []byte
 	for _, b := range of {
@@ -30,7 +30,7 @@ func SumBuckets(of []Bucket) (sum Bucket, err error) {
 	return sum, err
 }
 
-// add adds the bucket of another runner; room is that of Packed.add.
+// add adds the bucket of another runner; for room see Packed.add.
 func (b *Bucket) add(o Bucket, room *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened

@@ -58,7 +58,7 @@ func countsOf(m *service.Message) Counts {
 	return CountsNothing
 }
 
-// Noun is the word for a message in reports.
+// Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
 // ByInterval reports whether messages are expected at an interval. A service of which nothing is known is taken as one that
@@ -68,7 +68,7 @@ func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Cou
 // Counted reports whether messages are counted at all.
 func (s *Service) Counted() bool { return s.Counts != CountsNothing }
 
-// Heartbeat is the longest time between two heartbeats, 0 if the description has none.
+// Heartbeat returns the longest time between two heartbeats; 0: the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
 
 // Resumes reports whether a client can resume a stream after a disconnect.

@@ -1,6 +1,5 @@
-// Package shard is the file a runner leaves behind: what it was, what it saw, and nothing
-// that cannot be added to what the other runners saw. It is the only thing the runners and
-// the verdict share.
+// Package shard defines the file that a runner leaves: its identity and its results, in a form that can be added to those of other
+// runners. Runners and verdict share nothing else.
 package shard
 
 import (
@@ -15,44 +14,44 @@ import (
 // Schema is the version of the format. A reader refuses any other.
 const Schema = 2
 
-// BucketWidth is the width of a bucket of the series; buckets begin at multiples of it in
-// Unix time, so that those of all runners line up.
+// BucketWidth is the width of a bucket of the series. Buckets begin at multiples of it in Unix time, so that those of all runners
+// line up.
 const BucketWidth = 5 * time.Second
 
-// A Shard is all that one runner saw.
+// A Shard has the results of one runner.
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"`             // as the script understood it
-	Suite       *Suite          `json:"suite,omitempty"`  // what the script declares; nil where it declares nothing
-	Service     Service         `json:"service,omitzero"` // of the streams; zero: there were none
+	Plan        plan.Plan       `json:"plan"`             // as the script parsed it
+	Suite       *Suite          `json:"suite,omitempty"`  // nil: the script declares none
+	Service     Service         `json:"service,omitzero"` // zero: there were no streams
 	Connect     *Histogram      `json:"connect"`
 	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval
 	Latency     *Latency        `json:"latency,omitempty"`
-	Reach       *Reach          `json:"reach,omitempty"` // of what was published, by message
+	Reach       *Reach          `json:"reach,omitempty"` // by published message
 	Series      []Bucket        `json:"series"`
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []Check         `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
-	Connections []ledger.Record `json:"connections"`         // empty in a shard that was read: see Records
-	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
-	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on
-	Control     *Control        `json:"control,omitempty"`   // nil where there was none
-	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
+	Connections []ledger.Record `json:"connections"`         // empty in a shard from a file: see Records
+	Published   *Published      `json:"published,omitempty"` // nil: this runner did not publish
+	Machine     *machine.Record `json:"machine,omitempty"`   // of the runner
+	Control     *Control        `json:"control,omitempty"`   // nil: there was no control group
+	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
 	Redirects   []Redirect      `json:"redirects,omitempty"` // by other origins than the target's
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
-	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made
+	Ends        *Ends           `json:"ends,omitempty"`      // nil: there were none
 
-	// Ledgers are what a runner has in place of Connections: each record is made when it is written, since all of them together
-	// take as much memory as the streams.
+	// Ledgers replace Connections in a runner: each record is made when it is written, since all of them need as much memory as the
+	// streams.
 	Ledgers []*ledger.Ledger `json:"-"`
 
-	// packed holds the records of a shard that was read, in place of Connections.
+	// packed replaces Connections in a shard from a file.
 	packed *Connections
 }
 
-// Records returns the record of each connection. A record is valid until the next one.
+// Records yields the record of each connection. A record is valid until the next one.
 func (s *Shard) Records() iter.Seq[*ledger.Record] {
 	return func(yield func(*ledger.Record) bool) {
 		switch {
@@ -82,8 +81,8 @@ func (s *Shard) Records() iter.Seq[*ledger.Record] {
 // Runner identifies a k6 process.
 type Runner struct {
 	TestID          string   `json:"testid"`
-	RunID           string   `json:"run_id,omitempty"`   // of plan.Plan; "" with k6 alone
-	Process         string   `json:"process,omitempty"`  // drawn by the process for itself
+	RunID           string   `json:"run_id,omitempty"`   // see plan.Plan; "" with k6 alone
+	Process         string   `json:"process,omitempty"`  // random id of the process
 	Index           int      `json:"index"`              // from 1
 	Segment         string   `json:"execution_segment"`  // as k6 writes it, e.g. "0:1/2"
 	Iterations      int64    `json:"iterations_planned"` // over all runners
@@ -92,26 +91,26 @@ type Runner struct {
 	K6Version       string   `json:"k6_version"`
 	Host            string   `json:"host"`
 	PID             int      `json:"pid"`
-	StartedUS       int64    `json:"started_unix_us"` // what the instants of the ledgers count from
+	StartedUS       int64    `json:"started_unix_us"` // origin of the instants of the ledgers
 	EndedUS         int64    `json:"ended_unix_us"`   // of this checkpoint
 	State           RunState `json:"state"`
 	Error           string   `json:"error,omitempty"`
 	RSSMax          uint64   `json:"rss_max_bytes"`
 	CPUSeconds      float64  `json:"cpu_seconds"`
 	RunDelaySeconds float64  `json:"run_delay_seconds"` // threads ready to run, waiting for a core, summed
-	StallMaxUS      int64    `json:"stall_max_us"`      // longest time by which the process woke up late
+	StallMaxUS      int64    `json:"stall_max_us"`      // longest delay of a wake-up of the process
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
 
-	Machine    *machine.Record `json:"-"` // that of its shard, in Merged
-	Controlled *Controlled     `json:"-"` // in a merge: its control group; nil: it had none
+	Machine    *machine.Record `json:"-"` // of its shard, in Merged
+	Controlled *Controlled     `json:"-"` // in Merged: its control group; nil: it had none
 
-	fastest   *time.Duration // message of this runner; nil: no message has a time in it
-	published *Published     // what it published; nil: nothing
+	fastest   *time.Duration // latency of its fastest message; nil: no message has a time
+	published *Published     // nil: it did not publish
 }
 
-// Fastest is how long the fastest message took to this runner, by two clocks that may differ; ok is false where no
-// message had the time of sending in it.
+// Fastest returns the latency of the fastest message of this runner, by two clocks that may differ; ok is false if no message has
+// the time at which it was sent.
 func (r *Runner) Fastest() (d time.Duration, ok bool) {
 	if r.fastest == nil {
 		return 0, false
@@ -119,16 +118,16 @@ func (r *Runner) Fastest() (d time.Duration, ok bool) {
 	return *r.fastest, true
 }
 
-// Started is the wall time that instants count from.
+// Started returns the wall time of instant 0.
 func (r *Runner) Started() time.Time { return time.UnixMicro(r.StartedUS) }
 
-// At is the wall time of an instant, by the clock as it was when the runner started.
+// At returns the wall time of an instant, by the clock at the start of the runner.
 func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 
-// RunState is how far the runner came.
+// A RunState is how a runner ended.
 type RunState string
 
-// Only Finished can be part of a pass.
+// The states of a runner. Only Finished can be part of a pass.
 const (
 	Running     RunState = "running"     // a checkpoint: the runner had not ended yet
 	Finished    RunState = "finished"    // ran to its end (thresholds may have failed)
@@ -139,40 +138,40 @@ const (
 // A Bucket sums up BucketWidth seconds of one runner.
 type Bucket struct {
 	Unix     int64   `json:"unix_s"` // start, a multiple of BucketWidth
-	Open     int     `json:"open"`   // streams held at the bucket's end
+	Open     int     `json:"open"`   // open streams at the end
 	Opened   int     `json:"opened"`
 	Closed   int     `json:"closed"`
 	Noops    int     `json:"noops"`
 	Late     int     `json:"late"`
-	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, found lost
+	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, lost
 	Lateness *Packed `json:"lateness,omitempty"`
-	Held     *Late   `json:"held,omitempty"` // of the streams that are held, where the script does something to others
+	Held     *Late   `json:"held,omitempty"` // of the streams that the script leaves alone, if it disturbs others
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }
 
-// Late is how many messages of some streams were late in a bucket, and how late; nil where that is not known.
+// Late counts the late messages of some streams in a bucket.
 type Late struct {
 	Late   int     `json:"late"`
 	LateBy *Packed `json:"late_by,omitempty"`
 }
 
-// A Process is what a runner took of its machine in a bucket; in sums over the runners, what all took together,
-// but the longest pause and stall of any.
+// A Process has the resources of a runner in a bucket. In sums over the runners it has their totals, and the longest pause and stall
+// of any.
 type Process struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
-	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // what the last garbage collection found in use
+	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // live heap at the last garbage collection
 	CPUPercent float64 `json:"cpu_percent"`               // seconds of CPU over BucketWidth, of one core
 	Goroutines int     `json:"goroutines,omitempty"`
 	Files      int     `json:"open_fds,omitempty"`
 	Threads    int     `json:"threads,omitempty"`
 	GCPauseUS  int64   `json:"gc_pause_us,omitempty"`  // longest stop of all goroutines in this bucket
 	RunDelayMS int64   `json:"run_delay_ms,omitempty"` // threads ready to run, waiting for a core, summed
-	StallMS    int64   `json:"stall_ms,omitempty"`     // longest time by which the process woke up late
+	StallMS    int64   `json:"stall_ms,omitempty"`     // longest delay of a wake-up of the process
 }
 
-// Latency is receive − send by two clocks that may differ: Histogram holds each difference
-// plus Offset, so that it is never negative, and Min is the smallest difference itself.
+// Latency is receive − send by two clocks that may differ. Histogram holds each difference plus Offset, so that it is never
+// negative. Min is the smallest difference itself.
 type Latency struct {
 	OffsetUS  int64      `json:"offset_us"`
 	MinUS     int64      `json:"min_us"`
@@ -186,9 +185,8 @@ type Check struct {
 	Fails  int64  `json:"fails"`
 }
 
-// A Metric is one k6 metric, in a form that adds up: counters by sum, rates by trues and
-// count, gauges by extremes, trends by buckets (in microseconds where they hold time). Where a
-// suite splits by tags there is one for each combination that was seen.
+// A Metric is one k6 metric in a form that adds up: counters by sum, rates by trues and count, gauges by extremes, trends by buckets
+// (in microseconds if they hold time). If a suite splits by tags, there is one for each combination of their values.
 type Metric struct {
 	Name    string            `json:"name"`
 	Tags    map[string]string `json:"tags,omitempty"`
@@ -198,8 +196,8 @@ type Metric struct {
 	Count   int64             `json:"count,omitempty"`
 	Min     float64           `json:"min,omitempty"`
 	Max     float64           `json:"max,omitempty"`
-	FirstUS int64             `json:"first_unix_us,omitempty"` // of the first sample: the start of what it timed
-	LastUS  int64             `json:"last_unix_us,omitempty"`  // of the last sample: its end
+	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
+	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend without what the generator can have added to each
+	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend without the possible delay by the generator
 }

@@ -2,15 +2,15 @@ package shard
 
 import "errors"
 
-// Shared is what a runner saw of streams over HTTP/2, which share connections.
+// Shared counts the streams of a runner over HTTP/2, which share connections.
 type Shared struct {
-	Streams     int `json:"streams"`     // that were opened
-	Connections int `json:"connections"` // that they were opened on
-	// Most is how many of these one runner had. Only a merge sets it.
+	Streams     int `json:"streams"`     // opened streams
+	Connections int `json:"connections"` // connections of these
+	// Most is the largest number of connections of one runner. Only a merge sets it.
 	Most int `json:"most,omitempty"`
 }
 
-// addShared adds those of another runner.
+// addShared adds the counts of another runner.
 func (m *Merged) addShared(s *Shard) {
 	if s.Shared == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// addLatency keeps the differences above the fastest noop of each runner, whose clock is one:
-// clocks of two hosts cannot be compared more closely than that.
+// addLatency adds the differences above the fastest message of each runner, which has one clock: clocks of two hosts cannot be
+// compared more precisely.
 func (m *Merged) addLatency(l *Latency) {
 	if l == nil || l.Histogram.Count() == 0 {
 		return
@@ -46,7 +46,7 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 	}
 }
 
-// Merge adds another series to one whose histograms are its own.
+// Merge adds another series. It changes the histograms of n.
 func (n *Metric) Merge(other Metric) {
 	n.Sum += other.Sum
 	n.Squares += other.Squares

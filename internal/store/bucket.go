@@ -18,22 +18,20 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// How long one attempt may take. A shard is some megabytes at most: a minute lets it through
-// half a megabit per second.
+// attempt is the timeout of one attempt. A shard has some megabytes at most: a minute is enough at half a megabit per second.
 const attempt = time.Minute
 
-// Between attempts, doubled each time and spread at random: a thousand runners end at once.
+// Pauses between attempts, doubled each time and spread at random: a thousand runners end at once.
 const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 
-// A bucket is a store at an S3 server. A PUT is whole or not there by itself.
+// A bucket is a store at an S3 server. A PUT is atomic there.
 type bucket struct {
 	blob  *blob.Bucket
-	shown string        // for people: s3://BUCKET/PREFIX without parameters
+	shown string        // s3://BUCKET/PREFIX without parameters, for people
 	pause time.Duration // after the first failure
 }
 
-// openBucket finds credentials as the AWS SDK does: environment, profile, role of the machine.
-// That asks nobody yet.
+// openBucket opens a bucket with the credentials of the AWS SDK: environment, profile, role of the machine. It sends no request.
 func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("%s names no bucket: write s3://BUCKET/PREFIX", u)
@@ -50,9 +48,8 @@ func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	return s, nil
 }
 
-// openS3 opens a bucket whose client leaves trying again to us: one that tries by itself hides
-// why it did not get through when the time is up. Nor does it warn of servers without checksums:
-// a shard has its own.
+// openS3 opens a bucket whose client does not retry: its retries would hide the cause of a failure at the timeout. It does not warn
+// of servers without checksums, because a shard has its own.
 func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, u)
@@ -71,7 +68,7 @@ func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 // Put implements Store.
 func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	return b.try(ctx, "write", name, func(ctx context.Context) error {
-		// One part at a time: this takes memory from the streams that the process holds.
+		// One part at a time, to save memory for the open streams of the process.
 		return b.blob.WriteAll(ctx, name, data, &blob.WriterOptions{
 			BufferSize: 5 << 20, MaxConcurrency: 1, ContentType: "application/octet-stream",
 		})
@@ -85,7 +82,7 @@ func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 		all := b.blob.List(&blob.ListOptions{Delimiter: "/"})
 		for {
 			o, err := all.Next(ctx)
-			if err == io.EOF { // itself: a server that hangs up is an error that wraps it, and no end of the list
+			if err == io.EOF { // not errors.Is: a closed connection is an error that wraps io.EOF
 				return nil
 			}
 			if err != nil {
@@ -127,7 +124,7 @@ func (b *bucket) At(name string) string { return b.shown + "/" + name }
 // Close implements Store.
 func (b *bucket) Close() error { return b.blob.Close() }
 
-// try retries do until it succeeds, fails for good, or ctx ends.
+// try retries do until it succeeds, fails permanently, or ctx ends.
 func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Context) error) error {
 	var last error
 	pauses := backoff.NewExponentialBackOff()
@@ -140,7 +137,7 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 			return struct{}{}, nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // not what the end of ctx made of it
+			last = err // otherwise it is the error of ctx
 		}
 		if permanent(err) {
 			err = backoff.Permanent(err)

@@ -12,10 +12,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// mostBytes is the size of the largest file that a store gives: no run leaves a larger one.
+// mostBytes limits the size of a file that a store returns. No run leaves a larger one.
 const mostBytes = 2 << 30
 
-// tooLarge is the error of a file of over mostBytes in a bucket.
+// tooLarge is the error of a file in a bucket that exceeds mostBytes.
 type tooLarge int64
 
 func (size tooLarge) Error() string {
@@ -24,8 +24,7 @@ func (size tooLarge) Error() string {
 
 type retryKey struct{}
 
-// OnRetry is a context under which a store tells of each attempt that failed, in a sentence, before
-// it tries again. Files may be under way beside each other, so tell has to be safe for that.
+// OnRetry returns a context with which a store passes a sentence to tell before each retry. tell must be safe for concurrent use.
 func OnRetry(ctx context.Context, tell func(sentence string)) context.Context {
 	return context.WithValue(ctx, retryKey{}, tell)
 }
@@ -36,8 +35,8 @@ func tellRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent says that a retry would fail in the same way: the server understood and refused, or there are no credentials
-// to sign a request with. Errors of the network may be transient.
+// permanent reports whether a retry would fail in the same way: the server refused, or there are no credentials to sign a request.
+// Network errors may be transient.
 func permanent(err error) bool {
 	var large tooLarge
 	if errors.As(err, &large) {
@@ -50,16 +49,16 @@ func permanent(err error) bool {
 	var answer *smithyhttp.ResponseError
 	if errors.As(err, &answer) {
 		switch code := answer.HTTPStatusCode(); code {
-		case 0, http.StatusRequestTimeout, http.StatusTooManyRequests: // 0: no answer came
+		case 0, http.StatusRequestTimeout, http.StatusTooManyRequests: // 0: no response
 			return false
 		default:
-			return code < 500 && apiCode(err) != "RequestTimeout" // S3 says that one with a 400
+			return code < 500 && apiCode(err) != "RequestTimeout" // S3 sends it with status 400
 		}
 	}
 	return noCredentials(err) || noRegion(err)
 }
 
-// assumesRole: it was asked for credentials by the token of a service account, as in a pod of EKS.
+// assumesRole reports whether credentials were requested by the token of a service account, as in a pod of EKS.
 func assumesRole(err error) bool {
 	return strings.Contains(err.Error(), "AssumeRoleWithWebIdentity")
 }
@@ -81,34 +80,34 @@ func noRegion(err error) bool {
 	return strings.Contains(err.Error(), "Invalid region")
 }
 
-// explain puts a sentence before what the SDK says where there is something to do about it.
+// explain adds the cause and the remedy to an error of the SDK.
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case assumesRole(err) && permanent(err):
-		return said("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
+		return explained("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
 	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
-		return said("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
+		return explained("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
 	case code == "NoSuchBucket":
-		return said("the bucket does not exist; create it, or correct its name and region", err)
+		return explained("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":
-		return said("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
+		return explained("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
 	case code == "ExpiredToken" || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
-		return said("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
+		return explained("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
 	case noRegion(err):
-		return said("the region is unknown; set AWS_REGION or ?region=", err)
+		return explained("the region is unknown; set AWS_REGION or ?region=", err)
 	case noCredentials(err) && !assumesRole(err):
-		return said("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
+		return explained("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
-	return said("", err)
+	return explained("", err)
 }
 
-// A sentence says of an error what matters: not each layer of the SDK that it went through.
+// A sentence is an error without the layers of the SDK in its text.
 type sentence struct {
 	text string
 	error
 }
 
-func said(advice string, err error) error {
+func explained(advice string, err error) error {
 	if err == nil {
 		return nil
 	}

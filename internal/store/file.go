@@ -15,11 +15,11 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// IsBucket says that a location is in a bucket.
+// IsBucket reports whether a location is in a bucket.
 func IsBucket(location string) bool { return strings.HasPrefix(location, "s3://") }
 
-// Upload puts a file of any size into a bucket, as s3://BUCKET/NAME with the parameters that Open takes. It goes in parts,
-// which the SDK sends again where one did not get through.
+// Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends it in parts, and
+// retries these.
 func Upload(ctx context.Context, file, location string) error {
 	in, err := os.Open(file) //nolint:gosec // G304: the archive that was just written
 	if err != nil {
@@ -37,7 +37,7 @@ func Upload(ctx context.Context, file, location string) error {
 	return nil
 }
 
-// Download is the other way.
+// Download copies a file from a bucket.
 func Download(ctx context.Context, location, file string) (err error) {
 	b, name, err := openFile(ctx, location)
 	if err != nil {
@@ -64,7 +64,7 @@ func openFile(ctx context.Context, location string) (*blob.Bucket, string, error
 	return b, path.Clean(strings.Trim(u.Path, "/")), err
 }
 
-// shownAs is a location without its parameters.
+// shownAs returns a location without its parameters.
 func shownAs(location string) string {
 	before, _ := cutQuery(location)
 	return before

@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A Folder is a store on this machine. Its files are written whole or not at all.
+// A Folder is a store on this machine.
 type Folder string
 
 var _ Store = Folder("")
 
-// Put implements Store. The folder has to be there.
+// Put implements Store. The folder must exist.
 func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("write %s: %w", f.At(name), err)
@@ -26,7 +26,7 @@ func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Write is Put for what is better written bit by bit.
+// Write is like Put, for a file that is written in parts.
 func (f Folder) Write(name string, fill func(io.Writer) error) error {
 	return safefile.Write(f.At(name), fill)
 }

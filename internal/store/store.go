@@ -1,5 +1,5 @@
-// Package store is where runners leave the files of a run, and where a merge finds them: a
-// folder, or a bucket of object storage. A file in it is small, and whole or not there.
+// Package store holds the files of a run, which runners write and a merge reads: in a folder, or in a bucket of object storage. A
+// file is small, and complete or missing.
 package store
 
 import (
@@ -14,21 +14,20 @@ import (
 
 // A Store holds files by name. It is safe for concurrent use.
 type Store interface {
-	// Put stores data under name and replaces what was there: whole or not at all. It retries transient errors, such
-	// as a server that does not answer, until ctx ends. A permanent one, such as access denied, it returns at once.
+	// Put stores data under a name, whole or not at all, and replaces an existing file. It retries transient errors, such as a
+	// missing response, until ctx ends. It returns a permanent error, such as access denied, at once.
 	Put(ctx context.Context, name string, data []byte) error
-	// Names are the names of all files, sorted. Folders inside are left out.
+	// Names returns the names of all files, sorted, without folders.
 	Names(ctx context.Context) ([]string, error)
-	// Get returns the file of that name.
+	// Get returns the content of a file.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// At is where the file of that name is, for people.
+	// At returns the location of a file, for people.
 	At(name string) string
 	Close() error
 }
 
-// Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the
-// parameters of gocloud.dev (region, endpoint, use_path_style, profile, …). It asks nobody yet
-// whether it is there.
+// Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the parameters of gocloud.dev (region,
+// endpoint, use_path_style, profile, …). It does not check that it exists.
 func Open(ctx context.Context, location string) (Store, error) {
 	scheme, _, isURL := strings.Cut(location, "://")
 	if !isURL {
@@ -57,8 +56,7 @@ func openFileURL(u *url.URL) (Store, error) {
 	return Folder(filepath.FromSlash(u.Path)), nil
 }
 
-// Create is Open for whoever is going to write: a folder is made where there is none. A bucket
-// never is.
+// Create is like Open, for a writer: it creates a missing folder, but no bucket.
 func Create(ctx context.Context, location string) (Store, error) {
 	s, err := Open(ctx, location)
 	if err != nil {
@@ -72,7 +70,7 @@ func Create(ctx context.Context, location string) (Store, error) {
 	return s, nil
 }
 
-// Join is the location of name inside a location.
+// Join returns the location of a name inside a location.
 func Join(location, name string) string {
 	if !strings.Contains(location, "://") {
 		return filepath.Join(location, name)
@@ -81,7 +79,7 @@ func Join(location, name string) string {
 	return before + "/" + name + query
 }
 
-// Split cuts the last element off a location: Join of both is the location again.
+// Split separates the last element of a location; Join is its inverse.
 func Split(location string) (parent, name string) {
 	if !strings.Contains(location, "://") {
 		return filepath.Dir(location), filepath.Base(location)
@@ -91,7 +89,7 @@ func Split(location string) (parent, name string) {
 	return strings.TrimSuffix(before, "/"+name) + query, name
 }
 
-// cutQuery cuts the parameters off a URL, with their question mark.
+// cutQuery separates the parameters of a URL, with their question mark.
 func cutQuery(location string) (before, query string) {
 	end := len(location)
 	if i := strings.IndexByte(location, '?'); i >= 0 {
