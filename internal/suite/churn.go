@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -29,13 +28,12 @@ var churn = Suite{
 
 func assessChurn(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	planned := streams.Connections.Planned
+	planned, messages := streams.Connections.Planned, streams.Messages
 	a := verdict.Assessment{
 		Streams: streams,
-		Facts: append([]verdict.Fact{
-			{Name: "lifetimes", Value: fmt.Sprintf("%s connections, %s at a time, %v s each on average", format.Thousands(planned), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
-		}, streamFacts(streams, m)...),
-		Passed: []string{fmt.Sprintf("%s connections came and went, %s of %s noops received", format.Thousands(planned), format.Thousands(streams.Messages.Received), format.Thousands(streams.Messages.Expected))},
+		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %s s each on average",
+			planned, r.number("CONNECTIONS"), fmt.Sprint(r.number("MEAN_HOLD")))}}, streamFacts(streams, m)...),
+		Passed: []string{sentence("%v connections came and went, %v of %v noops received", planned, messages.Received, messages.Expected)},
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, streams.Faults(), streams.Agreement()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
@@ -47,24 +45,21 @@ func assessChurn(r *Run) verdict.Assessment {
 		a.Passed[0] += ", nothing leaked"
 	}
 	if seconds := r.number("SECONDS"); seconds > 0 {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: fmt.Sprintf("%s connects and as many disconnects per second", count(float64(planned)/seconds))})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects and as many disconnects per second", float64(planned)/seconds)})
 	}
 	return a
 }
 
-// lifetimeTable shows that noops of short connections are counted as well as those of long ones.
+// lifetimeTable shows that the noops of short connections are counted as well as those of long ones.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
-	t := verdict.Table{Title: "Connections by lifetime", Columns: []string{"noop intervals", "connections", "noops received", "missed", "duplicated", "not ended well"}}
+	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not ended well")
 	from := time.Duration(0)
-	for _, group := range []struct {
-		title string
-		below time.Duration
-	}{{"under 1 interval", interval}, {"1 to 3", 3 * interval}, {"3 to 10", 10 * interval}, {"10 and more", 1 << 62}} {
+	add := func(title string, below time.Duration) {
 		var sum ledger.Counts
 		connections, bad := 0, 0
 		for c := range streams.Records() {
-			if c.Held < from || c.Held >= group.below {
+			if c.Held < from || c.Held >= below {
 				continue
 			}
 			connections++
@@ -73,55 +68,53 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 				bad++
 			}
 		}
-		t.Add(group.title, format.Thousands(connections), format.Thousands(sum.Received), format.Thousands(sum.Missed()), format.Thousands(sum.Duplicated), format.Thousands(bad))
-		from = group.below
+		t.Add(row(title, connections, sum.Received, sum.Missed(), sum.Duplicated, bad)...)
+		from = below
 	}
+	add("under 1 interval", interval)
+	add("1 to 3", 3*interval)
+	add("3 to 10", 10*interval)
+	add("10 and more", 1<<62)
 	return t
 }
 
-// How much more a backend may use late in a run than early. ofEachStream is for its ledger, which keeps an entry per
-// stream.
+// The growth of a backend between early and late in a run that is not a leak. Its ledger keeps an entry per stream.
 const (
 	leakFiles      = 32
 	leakGoroutines = 32
 	leakMemory     = 8 << 20
-	ofEachStream   = 400
+	ledgerEntry    = 400 // bytes
 )
 
-// leaks compares what the backend uses late in the run with what it uses early, both while all streams are open. It is
-// not ok if the backend does not report its usage.
+// leaks compares the backend's usage late in the run with its usage early, both while all streams are open. It is not ok if
+// the backend does not report its usage.
 func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
-	early, some := most(r.Samples, m, .2, .4)
-	late, more := most(r.Samples, m, .6, .9)
-	if !some || !more {
+	early, isEarly := peakUsage(r.Samples, m, .2, .4)
+	late, isLate := peakUsage(r.Samples, m, .6, .9)
+	if !isEarly || !isLate {
 		return c, t, false
 	}
-	c = verdict.Check{ID: CheckLeaks, Name: "nothing leaks", Limit: "no growth", Why: "what is left of each connection adds up until the service falls over"}
-	grew := func(what string, from, to, more int) {
+	reasons := []string(nil)
+	compare := func(what string, from, to, more int) {
 		if to > from+more {
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", what, from, to, more))
+			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", what, from, to, more))
 		}
 	}
-	grew("descriptors beside the streams", early.Files, late.Files, leakFiles)
-	grew("goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
-	grew("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ofEachStream*streams)>>20)
-	c.Pass, c.Actual = len(c.Reasons) == 0, cmp.Or(append(c.Reasons, "none")...)
-	t = verdict.Table{
-		Title:   "The backend, early and late",
-		Note:    fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each stream", ofEachStream),
-		Columns: []string{"", "early", "late"},
-		Rows: [][]string{
-			{"streams", format.Thousands(early.Streams), format.Thousands(late.Streams)},
-			{"descriptors beside them", format.Thousands(early.Files), format.Thousands(late.Files)},
-			{"goroutines", format.Thousands(early.Goroutines), format.Thousands(late.Goroutines)},
-			{"memory", format.Bytes(early.BackendRSS), format.Bytes(late.BackendRSS)},
-		},
-	}
+	compare("descriptors beside the streams", early.Files, late.Files, leakFiles)
+	compare("goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
+	compare("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
+	c = check(CheckLeaks, "nothing leaks", "no growth", append(reasons, "none")[0], len(reasons) == 0, reasons...)
+	t = newTable("The backend, early and late",
+		fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each stream", ledgerEntry), "|early|late")
+	t.Add(row("streams", early.Streams, late.Streams)...)
+	t.Add(row("descriptors beside them", early.Files, late.Files)...)
+	t.Add(row("goroutines", early.Goroutines, late.Goroutines)...)
+	t.Add("memory", format.Bytes(early.BackendRSS), format.Bytes(late.BackendRSS))
 	return c, t, true
 }
 
-// most is the largest usage of the backend between two shares of the run. Files leaves out the descriptors of streams.
-func most(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
+// peakUsage returns the largest usage of the backend between two shares of the run. Files leaves out the descriptors of streams.
+func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false
 	}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -37,55 +38,58 @@ var handshake = Suite{
 func assessHandshake(r *Run) verdict.Assessment {
 	m, stages := r.Rounds[0], r.stages()
 	sum := total(stages)
+	rate := count(sum.PerSecond()) + " full handshakes per second"
+	if r.OneHost {
+		rate += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
+	}
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", format.Thousands(sum.Total()), format.Thousands(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
-			{Name: "rate", Value: rate(r, sum)},
-			{Name: "failed by", Value: dominant(sum.Requests)},
+			{Name: "connections", Value: sentence("%v made, %v good, %s failed", sum.Total(), sum.OK.Count(), ratio(sum.Failed.Count(), sum.Total()))},
+			{Name: "rate", Value: rate},
+			{Name: "failed by", Value: dominantCause(sum.Requests)},
 			{Name: "peak", Value: peakOpen(m, stages)},
 		},
-		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
+		Passed: []string{sentence("%v of %v connections came about, each with a full handshake; strangers were refused", sum.OK.Count(), sum.Total())},
 	}
-	a.Checks = append([]verdict.Check{allMade(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
+	a.Checks = append([]verdict.Check{allTried(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
-		a.Checks = append(a.Checks, heldToTheEnd(m))
-		a.Checks = append(a.Checks, heldAtATime(m, stages[0])...)
-		held := r.heldMemory(m, stages[0])
-		memory, a.Metrics = held.table(), held.metrics()
+		a.Checks = append(append(a.Checks, openToTheEnd(m)), openAtOnce(m, stages[0])...)
+		memory, a.Metrics = r.memoryOfOpen(m, stages[0])
 	}
 	a.Checks = append(a.Checks, flat...)
 	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages), bytesTable(m, stages)}
 	if len(sum.Codes) > 0 {
-		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", inWords))
+		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", causeText))
 	}
-	a.Tables = append(a.Tables, memory, r.memoryOverTime(m, stages))
-	a.Tables = append(a.Tables, r.resourceTables(stages, stages)...)
+	a.Tables = append(append(a.Tables, memory, r.memoryOverTime(m, stages)), r.resourceTables(stages, stages)...)
 	for _, st := range stages {
+		scale := count(float64(st.Requests.Total()))
 		a.Metrics = append(a.Metrics,
-			verdict.Metric{Name: "connections/s of " + count(float64(st.Requests.Total())), Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
-			verdict.Metric{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
+			verdict.Metric{Name: "connections/s of " + scale, Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
+			verdict.Metric{Name: "whole p99 of " + scale, Unit: "ms", Value: quantile(st.OK, .99)})
 	}
 	return a
 }
 
-// fastEnough returns the checks for the rate and the mean time at each scale, if they have limits. If the generator was
+// fastEnough returns the checks of the rate and the mean time at each scale, if they have limits. If the generator was
 // saturated, they make the run invalid instead of a fail.
 func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
-	compare := func(id verdict.CheckID, name, limit, why string, value func(StageResult) string, kept func(StageResult) bool) {
-		c := verdict.Check{ID: id, Name: name, Limit: limit, Actual: "kept at each scale", Pass: true, Why: why}
-		saturated := false
+	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, kept func(StageResult) bool) {
+		actual, saturated, reasons := "kept at each scale", false, []string(nil)
 		for _, st := range stages {
 			if kept(st) {
 				continue
 			}
-			text := fmt.Sprintf("%s connections: %s, the limit is %s", st.Title, value(st), limit)
+			actual = value(st)
+			text := fmt.Sprintf("%s connections: %s, the limit is %s", st.Title, actual, limit)
 			if cause := st.Machine.GeneratorLimit(); cause != "" {
 				saturated = true
 				text += "; the load generator may be the reason: " + cause
 			}
-			c.Pass, c.Actual, c.Reasons = false, value(st), append(c.Reasons, text)
+			reasons = append(reasons, text)
 		}
+		c := check(id, name, limit, actual, len(reasons) == 0, reasons...)
 		if saturated {
 			c.ExplainedBy = verdict.SignalGenerator
 			c = c.InDoubt()
@@ -93,87 +97,69 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 		out = append(out, c)
 	}
 	if least := r.number("MIN_RATE"); least > 0 {
-		compare(CheckRate, "connections per second", "at least "+count(least), "a reconnect storm lasts as long as its handshakes",
+		compare(CheckRate, "connections per second", atLeast(least),
 			func(st StageResult) string { return count(st.PerSecond()) + "/s" }, func(st StageResult) bool { return st.PerSecond() >= least })
 	}
 	if most := r.number("MAX_MEAN_MS"); most > 0 {
-		compare(CheckMean, "mean time of a connection", "at most "+ms(most), "users wait that long to connect",
+		compare(CheckMean, "mean time of a connection", "at most "+ms(most),
 			func(st StageResult) string { return ms(st.Mean()) }, func(st StageResult) bool { return st.OK.Count() > 0 && st.Mean() <= most })
 	}
 	return out
 }
 
-// rate is nothing of the server alone where it shares its cores with the runners.
-func rate(r *Run, sum Total) string {
-	text := count(sum.PerSecond()) + " full handshakes per second"
-	if r.OneHost {
-		text += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
-	}
-	return text
-}
-
-// allMade makes a run invalid that did not come to its end: MAX_SECONDS was over, say.
-func allMade(stages []StageResult) verdict.Check {
+// allTried makes a run invalid that ended before all connections were tried: MAX_SECONDS was over, for example.
+func allTried(stages []StageResult) verdict.Check {
 	var planned, made int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
 		made += st.Total()
 	}
-	return verdict.Check{
-		ID: CheckTried, Name: "connections tried", Limit: format.Thousands(planned), Actual: format.Thousands(made), Pass: made == planned && planned > 0, Severity: verdict.SeverityInconclusive,
-		Why: "a scale that was cut short proves nothing",
-	}
+	return inconclusive(check(CheckTried, "connections tried", text(planned), made, made == planned && planned > 0))
 }
 
 func failedShare(r *Run, stages []StageResult) verdict.Check {
 	limit := r.number("MAX_FAILED_PERCENT") / 100
-	c := verdict.Check{
-		ID: CheckFailed, Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
-	}
-	if len(stages) == 0 {
-		return c.NotJudged("no connection was tried")
-	}
 	var worst float64
+	var reasons []string
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
 		if st.FailedShare() > limit {
-			c.Pass = false
-			c.Reasons = append(c.Reasons, fmt.Sprintf("of %s connections %s failed; dominant cause: %s", st.Title, percentOf(st.FailedShare()), dominant(st.Requests)))
+			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; dominant cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
 		}
 	}
-	c.Actual = percentOf(worst)
+	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), percentOf(worst), len(reasons) == 0, reasons...)
+	if len(stages) == 0 {
+		return c.NotJudged("no connection was tried")
+	}
 	return c
 }
 
 // strangers are the kinds of clients that a server must refuse, as the script names them.
 var strangers = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// strangersRefused reads what the script checks before and throughout the load. It checks only what the server told:
-// an answer lets a stranger in, an alert or a refusing status does not.
+// strangersRefused reads the script's checks before and during the load. The script checks an attempt only if the server
+// answered, which accepts the stranger, or refused it by an alert or a status.
 func strangersRefused(m *shard.Merged) verdict.Check {
-	c := verdict.Check{
-		ID: CheckStrangers, Name: "strangers are refused", Limit: "each attempt, before and during the load", Pass: true,
-		Why: "the server must accept no untrusted certificate",
-	}
+	c := check(CheckStrangers, "strangers are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
 	for _, how := range strangers {
-		passes, fails := checked(m, "refused "+how)
+		passes, fails := scriptCheck(m, "refused "+how)
 		attempts += passes
 		answered, ends := stranger(m, how)
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
-			c.Reasons = append(c.Reasons, fmt.Sprintf("a client %s got an answer: %s of %s attempts", how, format.Thousands(fails), format.Thousands(passes+fails)))
+			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", how, fails, passes+fails))
 			return c // one accepted stranger decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
-			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not told"
-			c.Reasons = append(c.Reasons, fmt.Sprintf("nobody knows whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
+			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not known"
+			c.Reasons = append(c.Reasons, fmt.Sprintf("it is not known whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
 		case passes == 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not tried"
 		}
 	}
 	if c.Pass {
-		c.Actual = "all " + format.Thousands(attempts)
+		c.Actual = "all " + text(attempts)
 	}
 	return c
 }
@@ -189,26 +175,23 @@ func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
 			answered = answered || metric.Count > 0
 		case "handshake_failed":
 			if cause != "client_certificate" && cause != "status" {
-				ends = append(ends, inWords(cause))
+				ends = append(ends, causeText(cause))
 			}
 		}
 	}
 	return answered, ends
 }
 
-func heldToTheEnd(m *shard.Merged) verdict.Check {
-	passes, fails := checked(m, "held to the end")
-	return verdict.Check{
-		ID: verdict.CheckHeld, Name: "connections held to the end", Limit: format.Thousands(passes + fails), Actual: format.Thousands(passes), Pass: fails == 0 && passes > 0,
-		Why: "each is asked again and again, and has to answer on the same connection",
-	}
+func openToTheEnd(m *shard.Merged) verdict.Check {
+	passes, fails := scriptCheck(m, "held to the end")
+	return check(verdict.CheckHeld, "connections held to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
-// heldAtATime makes a run invalid in which the first worker let its connections go before the last one had opened all of its own:
-// so many were never open at a time.
-func heldAtATime(m *shard.Merged, st StageResult) []verdict.Check {
-	let := sumsByStage(m, "handshake_released")[st.Name]
-	if let.Count == 0 || st.OK.Count() == 0 {
+// openAtOnce makes a run invalid in which the first worker closed its connections before the last one had opened its own: that
+// many were never open at a time.
+func openAtOnce(m *shard.Merged, st StageResult) []verdict.Check {
+	released := sumsByStage(m, "handshake_released")[st.Name]
+	if released.Count == 0 || st.OK.Count() == 0 {
 		return nil
 	}
 	var last int64
@@ -217,24 +200,123 @@ func heldAtATime(m *shard.Merged, st StageResult) []verdict.Check {
 			last = max(last, metric.LastUS)
 		}
 	}
-	all := time.Duration(let.FirstUS-last) * time.Microsecond
-	c := verdict.Check{
-		ID: CheckHeldAtOnce, Name: "all held at a time", Limit: "for a while", Actual: format.Duration(all), Pass: all > 0, Severity: verdict.SeverityInconclusive,
-		Why: "connections that are gone before the others come load nobody",
-	}
+	all := time.Duration(released.FirstUS-last) * time.Microsecond
+	c := check(CheckHeldAtOnce, "all held at a time", "for a while", all, all > 0,
+		sentence("the first connections were let go %v before the last one was open, so they were never all held at a time: "+
+			"raise HOLD_SECONDS by that much, or ask for less", -all))
 	if !c.Pass {
 		c.Actual = "never"
-		c.Reasons = []string{fmt.Sprintf("the first connections were let go %s before the last one was open, so they were never all held at a time: raise HOLD_SECONDS by that much, or ask for less",
-			format.Duration(-all))}
 	}
-	return []verdict.Check{c}
+	return []verdict.Check{inconclusive(c)}
 }
 
-func checked(m *shard.Merged, name string) (passes, fails int64) {
+// scriptCheck returns the count of a check of the script.
+func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 	for _, c := range m.Checks {
 		if c.Name == name {
 			return c.Passes, c.Fails
 		}
 	}
 	return 0, 0
+}
+
+// causes are those of k6/x/handshake, in words.
+var causes = map[string]string{
+	"interrupted": "interrupted", "dns": "name lookup failed", "refused": "connection refused", "unreachable": "no route",
+	"tcp_timeout": "no TCP connection in time", "tcp_reset": "reset while connecting", "no_ports": "no ephemeral port left on this host",
+	"no_descriptors": "no file descriptor left in the runner", "server_certificate": "the server's certificate is not trusted",
+	"client_certificate": "the server refused the client's certificate", "tls_alert": "the server broke the handshake off",
+	"tls_timeout": "no TLS in time", "tls_reset": "the server hung up during TLS", "tls": "the server speaks no TLS",
+	"resumed": "the session was resumed", "answer_timeout": "no answer in time", "answer_reset": "hung up before the answer",
+	"status": "an error status", "answer": "no HTTP answer",
+}
+
+// dominantCause returns the cause of most failures.
+func dominantCause(q *Requests) string {
+	if len(q.Codes) == 0 {
+		return "none failed"
+	}
+	first := q.codesByCount()[0]
+	return sentence("%s (%v of %v failed)", causeText(first), q.Codes[first], q.Failed.Count())
+}
+
+func causeText(cause string) string { return cmp.Or(causes[cause], cause) }
+
+// peakOpen states how many connections were open at a time. Each runner counts its own.
+func peakOpen(m *shard.Merged, stages []StageResult) string {
+	open, most := sumsByStage(m, "handshake_open"), 0.
+	for _, st := range stages {
+		most = max(most, open[st.Name].Max)
+	}
+	text := count(most) + " connections open at a time"
+	if len(m.Runners) > 1 {
+		text += fmt.Sprintf(" in one of %d runners", len(m.Runners))
+	}
+	return text
+}
+
+func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
+	t := newTable("Scales", "CPU: of the runners and of the server for one connection, both ends on this machine; peak open: at a time, in one runner",
+		"connections|good|per second|whole mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
+	open := sumsByStage(m, "handshake_open")
+	for _, st := range stages {
+		each := func(percent float64) string {
+			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than a sample
+				return "–"
+			}
+			return figure(10 * percent / st.PerSecond())
+		}
+		t.Add(row(st.Total(), percentOf(1-st.FailedShare()), st.PerSecond(), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
+			open[st.Name].Max, each(st.Machine.Runners), each(st.Machine.Backend))...)
+	}
+	return t
+}
+
+// phaseTable has the phases of a connection.
+func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
+	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
+	for _, st := range stages {
+		answer := "first answer"
+		if st.Kind == "held" {
+			answer = "answer"
+		}
+		for _, phase := range [][2]string{{"tcp", "TCP handshake"}, {"tls", "TLS handshake"}, {"answer", answer}} {
+			if metric := sumsByStage(m, "handshake_"+phase[0])[st.Name]; metric.Count > 0 {
+				cells := row(st.Title, phase[1], metric.Count, figure(metric.Sum/float64(metric.Count)))
+				t.Add(append(cells, quantiles(metric.Trend, .5, .99, 1)...)...)
+			}
+		}
+	}
+	return t
+}
+
+// bytesTable has the bytes on the wire.
+func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
+	t := newTable("Bytes", "on the wire as the runners saw it: records of TLS, without the headers of TCP and IP; each: over all connections, "+
+		"with their requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a connection "+
+		"made alone before the load",
+		"connections|sent|received|expected|of it|sent each|received each|sent by a handshake|received by a handshake")
+	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
+	tlsSent, tlsReceived := sumsByStage(m, "handshake_tls_sent"), sumsByStage(m, "handshake_tls_received")
+	each := func(sum float64, n int64) string {
+		if n == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.0f", sum/float64(n))
+	}
+	alone := received["alone"]
+	for _, st := range stages {
+		out, in := sent[st.Name], received[st.Name]
+		if out.Count == 0 {
+			continue
+		}
+		expected, share := "–", "–"
+		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // held connections receive more answers
+			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
+			expected, share = format.Bytes(uint64(bytes)), percentOf(in.Sum/bytes)
+		}
+		t.Add(row(st.Total(), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, each(out.Sum, st.Total()), each(in.Sum, st.Total()),
+			each(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), each(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))...)
+	}
+	return t
 }

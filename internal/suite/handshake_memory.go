@@ -17,37 +17,33 @@ const (
 	flatSpare  = 16 << 20
 )
 
-// memoryByScale is what runner and backend took at each scale. Memory is flat when the last scale
-// takes hardly more than the first, though it has many times the connections.
+// memoryByScale returns the memory of runner and backend at each scale. It is flat if the last scale uses hardly more than the
+// first, though it has many times the connections.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
-	t = verdict.Table{Title: "Memory by scale", Note: "the most during each scale", Columns: []string{"connections", "runners", "backend"}}
+	t = newTable("Memory by scale", "the most during each scale", "connections|runners|backend")
 	var runners, backend []uint64
 	for _, st := range stages {
 		a, b := r.memory(m, st.First, st.Last)
 		runners, backend = append(runners, a), append(backend, b)
-		t.Rows = append(t.Rows, []string{st.Title, sampled(a), sampled(b)})
+		t.Add(st.Title, sampled(a), sampled(b))
 	}
 	if len(stages) < 2 || r.number("HOLD_SECONDS") > 0 {
 		return t, nil
 	}
-	last := len(stages) - 1
-	for _, p := range []struct {
-		name string
-		rss  []uint64
-	}{{"memory of the runners is flat", runners}, {"memory of the backend is flat", backend}} {
-		if p.rss[0] == 0 || p.rss[last] == 0 {
-			continue // it does not show it, or the scale was shorter than a sample
+	compare := func(name string, rss []uint64) {
+		first, last := rss[0], rss[len(rss)-1]
+		if first == 0 || last == 0 {
+			return // it is not reported, or the scale was shorter than a sample
 		}
-		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
-		flat = append(flat, verdict.Check{
-			ID: CheckMemory, Name: p.name, Limit: "at most " + format.Bytes(limit), Actual: format.Bytes(p.rss[last]), Pass: p.rss[last] <= limit,
-			Why: "what is kept of each connection adds up",
-		})
+		limit := uint64(flatFactor*float64(first)) + flatSpare
+		flat = append(flat, check(CheckMemory, name, "at most "+format.Bytes(limit), format.Bytes(last), last <= limit))
 	}
+	compare("memory of the runners is flat", runners)
+	compare("memory of the backend is flat", backend)
 	return t, flat
 }
 
-// sampled is an amount of memory as text, "–" for none: the scale was shorter than a sample.
+// sampled writes an amount of memory, "–" if there was no sample.
 func sampled(n uint64) string {
 	if n == 0 {
 		return "–"
@@ -55,7 +51,7 @@ func sampled(n uint64) string {
 	return format.Bytes(n)
 }
 
-// memory is the most that all runners together and the backend took between two instants.
+// memory returns the peaks of all runners together and of the backend between two instants.
 func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint64) {
 	for _, b := range m.Series {
 		start := time.Unix(b.Unix, 0)
@@ -71,17 +67,14 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 	return runners, backend
 }
 
-// mostStretches is how many rows a table of memory over time has at most.
+// mostStretches is the most rows of memory over time.
 const mostStretches = 20
 
-// memoryOverTime is what runners and backend took in stretches of the run, with what a leak of connections would show in.
+// memoryOverTime returns memory, descriptors and closed connections in stretches of the run: a leak of connections shows there.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
-	t := verdict.Table{
-		Title: "Memory over time",
-		Note: "the most in each stretch of time, which is named by its end; heap: what the last garbage collection left in use; files: descriptors; " +
-			"TIME_WAIT: closed connections of which this machine keeps the ports",
-		Columns: []string{"minutes", "scale", "runners", "of it heap", "runners' files", "backend", "backend's files", "TIME_WAIT"},
-	}
+	t := newTable("Memory over time", "the most in each stretch of time, which is named by its end; heap: in use after the last garbage collection; "+
+		"files: descriptors; TIME_WAIT: closed connections of which this machine keeps the ports",
+		"minutes|scale|runners|of it heap|runners' files|backend|backend's files|TIME_WAIT")
 	if len(m.Series) == 0 {
 		return t
 	}
@@ -112,7 +105,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	return t
 }
 
-// during are the scales of a stretch of time, by their titles; – where there were none. A scale that is held lasts to its last answer.
+// during returns the titles of the scales in a stretch of time, – for none. Open connections last to their last answer.
 func during(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	titles, answers := "", sumsByStage(m, "handshake_answer")
 	for _, st := range stages {
@@ -126,49 +119,56 @@ func during(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	return titles[len(", "):]
 }
 
-// heldMemory is what runners and backend took before the first connection and, by the median, while all were held, in bytes. 0 is
-// not known: nobody shows it, or the time was too short for a sample.
-type heldMemory struct {
-	connections              int64
-	runnersBefore, runners   uint64
-	backendBefore, backend   uint64
-	runnersPeak, backendPeak uint64
+// processMemory is the resident memory of a process before the first connection, its peak, and its median while all connections
+// were open, in bytes. 0: not known, as it is not reported, or the time was too short for a sample.
+type processMemory struct{ before, peak, open uint64 }
+
+// memoryOfOpen returns the memory of runners and backend for connections that stay open.
+func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
+	t = newTable("Memory of held connections", "resident memory before the first connection, the most while connections were opened and held, "+
+		"and the median while all were held; KB (1024 bytes): the difference of the first and the last, by connection, garbage of the collectors included",
+		"process|connections|before|at most|while held|KB each")
+	add := func(name, metric string, samples iter.Seq2[time.Time, uint64]) {
+		p, each := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
+		if p.before > 0 && p.open >= p.before && st.OK.Count() > 0 {
+			kb := float64(p.open-p.before) / 1024 / float64(st.OK.Count())
+			each = figure(kb)
+			metrics = append(metrics, verdict.Metric{Name: metric, Unit: "KB", Value: kb})
+		}
+		t.Add(row(name, st.OK.Count(), sampled(p.before), sampled(p.peak), sampled(p.open), each)...)
+	}
+	add("runners, together", "runner, per held connection", runnersRSS(m))
+	add("backend", "backend, per held connection", func(yield func(time.Time, uint64) bool) {
+		for _, s := range r.Samples {
+			if !yield(time.Unix(s.Unix, 0), s.BackendRSS) {
+				return
+			}
+		}
+	})
+	return t, metrics
 }
 
-func (r *Run) heldMemory(m *shard.Merged, st StageResult) (out heldMemory) {
-	out.connections = st.OK.Count()
-	answered := sumsByStage(m, "handshake_answer")[st.Name]
-	var runners, backend []float64
-	note := func(at time.Time, rss uint64, before, peak *uint64, held *[]float64) {
-		if rss == 0 {
-			return
-		}
+func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
+	var open []float64
+	for at, rss := range samples {
 		switch {
+		case rss == 0:
 		case !at.After(st.First):
-			*before = rss
+			p.before = rss
 		case at.After(st.Last) && !at.After(time.UnixMicro(answered.LastUS)):
-			*held = append(*held, float64(rss))
+			open = append(open, float64(rss))
 			fallthrough
 		default:
-			*peak = max(*peak, rss)
+			p.peak = max(p.peak, rss)
 		}
 	}
-	for at, rss := range runnersRSS(m) {
-		note(at, rss, &out.runnersBefore, &out.runnersPeak, &runners)
+	if len(open) > 0 {
+		p.open = uint64(resources.Median(open))
 	}
-	for _, s := range r.Samples {
-		note(time.Unix(s.Unix, 0), s.BackendRSS, &out.backendBefore, &out.backendPeak, &backend)
-	}
-	if len(runners) > 0 {
-		out.runners = uint64(resources.Median(runners))
-	}
-	if len(backend) > 0 {
-		out.backend = uint64(resources.Median(backend))
-	}
-	return out
+	return p
 }
 
-// runnersRSS is the memory of all runners together, by time: at the end of each second of the first one.
+// runnersRSS returns the memory of all runners together at the end of each second of the first one.
 func runnersRSS(m *shard.Merged) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
 		first := m.Seconds
@@ -194,41 +194,4 @@ func runnersRSS(m *shard.Merged) iter.Seq2[time.Time, uint64] {
 			}
 		}
 	}
-}
-
-// perConnection is by how much a process grew for each, in KB; ok is false where it is not known.
-func (h *heldMemory) perConnection(before, held uint64) (kb float64, ok bool) {
-	if before == 0 || held < before || h.connections == 0 {
-		return 0, false
-	}
-	return float64(held-before) / 1024 / float64(h.connections), true
-}
-
-func (h *heldMemory) table() verdict.Table {
-	t := verdict.Table{
-		Title: "Memory of held connections",
-		Note: "resident memory before the first connection, the most while connections were opened and held, and the median while all were held; " +
-			"KB (1024 bytes): the difference of the first and the last, by connection, garbage of the collectors included",
-		Columns: []string{"process", "connections", "before", "at most", "while held", "KB each"},
-	}
-	row := func(name string, before, peak, held uint64) {
-		each := "–"
-		if kb, ok := h.perConnection(before, held); ok {
-			each = figure(kb)
-		}
-		t.Add(name, format.Thousands(h.connections), sampled(before), sampled(peak), sampled(held), each)
-	}
-	row("runners, together", h.runnersBefore, h.runnersPeak, h.runners)
-	row("backend", h.backendBefore, h.backendPeak, h.backend)
-	return t
-}
-
-func (h *heldMemory) metrics() (out []verdict.Metric) {
-	if kb, ok := h.perConnection(h.runnersBefore, h.runners); ok {
-		out = append(out, verdict.Metric{Name: "runner, per held connection", Unit: "KB", Value: kb})
-	}
-	if kb, ok := h.perConnection(h.backendBefore, h.backend); ok {
-		out = append(out, verdict.Metric{Name: "backend, per held connection", Unit: "KB", Value: kb})
-	}
-	return out
 }

@@ -89,13 +89,13 @@ func TestHandshakesThatFail(t *testing.T) {
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "tls_reset"}})
 			return r
-		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: the server hung up during TLS"},
+		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: the server hung up during TLS"},
 		{"a stranger's connection was reset before its answer", func() *Run {
 			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "answer_reset"}})
 			return r
-		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: hung up before the answer"},
+		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: hung up before the answer"},
 		{"strangers were not tried", func() *Run {
 			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
@@ -171,5 +171,5 @@ func TestHeldConnectionsAreHeldAtATime(t *testing.T) {
 func TestCausesHaveWords(t *testing.T) {
 	t.Parallel()
 	require.Len(t, causes, 19)
-	require.Equal(t, "whatever", inWords("whatever"))
+	require.Equal(t, "whatever", causeText("whatever"))
 }

@@ -2,13 +2,13 @@ package suite
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -26,7 +26,7 @@ var slowReaders = Suite{
 		{"CUT_SLOW", "1: the service has to cut slow streams, 0: it must not, -1: either (default: -1)"},
 		{"MAX_GROWTH", "MiB by which the service's memory may grow; -1: any number (default: 200)"},
 		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for process N of this machine and its children, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
-		heldSetting,
+		bystanderSetting,
 	},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
@@ -39,23 +39,31 @@ var slowReaders = Suite{
 }
 
 func assessSlow(r *Run) verdict.Assessment {
-	m, every := r.Rounds[0], r.every()
-	held := r.held(m, func(n int) bool { return n%every != 0 })
-	s := r.slowed(m)
+	m, held := r.Rounds[0], r.some(r.isNotEvery)
+	s := r.slowStreams()
+	closed, behind := [2]string{"–", "–"}, s.behind
+	if s.closed.Count > 0 {
+		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
+	}
+	t := newTable("Slow streams", "cut: seconds after which those were cut that saw it at once; behind: KB by which the others were when they read on",
+		"slow|cut|first|last|cut, seen later|how|kept, all came|kept, some missing|behind p50|max")
+	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.whole, s.started-s.closedAll()-s.whole,
+		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, faultsOf(held), held.Agreement(),
-			[]verdict.Check{r.kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(held), held.Agreement(),
+			[]verdict.Check{r.bystandersKept(held), s.all(), s.accepted(), s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
-			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
-			{Name: "of these", Value: s.fate()},
+			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
+			{Name: "of these", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
-		}, heldFacts(held, m)...),
-		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.begun, "stream", "streams"), s.rate, s.fate())},
-		Tables: []verdict.Table{s.table(), s.memory.table()},
+		}, readerFacts(held, m)...),
+		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
+		Tables: []verdict.Table{t, s.memory.table()},
 	}
 	if !s.broadcasts {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients saw it only later; and which part of its memory is of messages that it keeps for all"})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients saw it only later; " +
+			"and which part of its memory is of messages that it keeps for all"})
 	}
 	if s.memory.known {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
@@ -63,8 +71,8 @@ func assessSlow(r *Run) verdict.Assessment {
 	return a
 }
 
-// heldFacts are those of the streams that are read. The histogram of lateness has that of the slow ones, too.
-func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
+// readerFacts returns the facts of the streams that are read. The histogram of lateness has that of the slow ones, too.
+func readerFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	var most time.Duration
 	for c := range held.Records() {
 		most = max(most, c.MaxLateness)
@@ -81,28 +89,30 @@ func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// A slowness is what slow streams were, and what became of them.
-type slowness struct {
-	planned, begun, filled int  // streams
-	taken, untaken         int  // messages, while they were slow
-	due, arrived, again    int  // of these, on streams that were held, and what came there once more; of published messages the account of each stream knows
-	broadcasts             bool // they are broadcasts of our backend; otherwise the run publishes
-	rate                   string
-	lasted                 time.Duration
-	cut, behind            shard.Metric
-	unseen, whole          int
-	reasons                map[string]int // why slow streams ended
-	closed                 time.Duration  // after which our backend had closed all of them, by its own gauge; 0: not known
-	memory                 memory
+// slowStreams sums up the slow streams of a run.
+type slowStreams struct {
+	planned, started, filled int  // streams
+	confirmed, unconfirmed   int  // messages, while they were slow
+	due, arrived, repeated   int  // of confirmed, on streams that were read; ledgers count published messages
+	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run publishes
+	rate                     string
+	lasted                   time.Duration
+	closed, behind           shard.Metric
+	closedUnseen, whole      int
+	reasons                  map[string]int // why slow streams ended
+	closedAfter              time.Duration  // after which our backend had closed all of them, by its own gauge; 0: not known
+	memory                   memory
 }
 
-func (r *Run) slowed(m *shard.Merged) slowness {
-	sum := func(name string) int { return int(sumsByStage(m, name)["slow"].Sum) }
-	s := slowness{
-		begun: sum("slow_begun"), filled: sum("slow_filled"), taken: sum("slow_taken"), untaken: sum("slow_untaken"), due: sum("slow_due"), arrived: sum("slow_arrived"), again: sum("slow_again"),
+func (r *Run) slowStreams() slowStreams {
+	m := r.Rounds[0]
+	metric := func(name string) shard.Metric { return sumsByStage(m, "slow_"+name)["slow"] }
+	sum := func(name string) int { return int(metric(name).Sum) }
+	s := slowStreams{
+		started: sum("begun"), filled: sum("filled"), confirmed: sum("taken"), unconfirmed: sum("untaken"),
+		due: sum("due"), arrived: sum("arrived"), repeated: sum("again"),
 		broadcasts: !m.Plan.Published(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
-		cut: sumsByStage(m, "slow_cut")["slow"], behind: sumsByStage(m, "slow_behind")["slow"], unseen: sum("slow_cut_unseen"), whole: sum("slow_whole"),
-		reasons: map[string]int{},
+		closed: metric("cut"), behind: metric("behind"), closedUnseen: sum("cut_unseen"), whole: sum("whole"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
 		s.rate = count(kb) + " KB/s"
@@ -110,17 +120,21 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	for _, st := range stagesOf(m) {
 		s.planned = st.Requests
 	}
-	if m.Plan.Published() {
-		s.whole = r.wholeOnes(m)
-	}
-	for _, c := range m.Connections.All() {
-		if n, ok := m.Plan.Number(c.ID); ok && n%r.every() == 0 && c.State == ledger.Dropped {
+	whole := 0
+	for c := range r.some(r.isEvery).Records() {
+		switch {
+		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++
+		case c.State == ledger.Completed && c.Missed() == 0:
+			whole++
 		}
 	}
-	if first := sumsByStage(m, "slow_begun")["slow"].FirstUS; first > 0 {
+	if m.Plan.Published() {
+		s.whole = whole
+	}
+	if first := metric("begun").FirstUS; first > 0 {
 		s.memory = r.memoryWhile(m.Suite.Parameters["GAUGE"], time.UnixMicro(first), s.lasted)
-		s.closed = r.closedAfter(time.UnixMicro(first), s.begun)
+		s.closedAfter = r.closedAfter(time.UnixMicro(first), s.started)
 		for _, p := range m.Publishers() {
 			s.count(p, first)
 		}
@@ -129,155 +143,202 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 }
 
 // count adds the messages that were published while streams were slow, from an instant on.
-func (s *slowness) count(p *shard.Published, from int64) {
+func (s *slowStreams) count(p *shard.Published, from int64) {
 	for k := range p.Topics {
 		for _, m := range p.Topic(k) {
 			switch {
 			case m.SentUS < from || m.SentUS > from+s.lasted.Microseconds():
 			case m.State == shard.Confirmed:
-				s.taken++
+				s.confirmed++
 			default:
-				s.untaken++
+				s.unconfirmed++
 			}
 		}
 	}
 }
 
-// wholeOnes are the slow streams that were not cut and got all that they were owed in the end.
-func (r *Run) wholeOnes(m *shard.Merged) (n int) {
-	for c := range r.held(m, func(n int) bool { return n%r.every() == 0 }).Records() {
-		if c.State == ledger.Completed && c.Missed() == 0 {
-			n++
-		}
-	}
-	return n
-}
+// closedAll returns the number of slow streams that ended.
+func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.closedUnseen }
 
-// cuts are the slow streams that ended.
-func (s *slowness) cuts() int { return int(s.cut.Count) + s.unseen }
-
-// fate says what became of the slow streams.
-func (s *slowness) fate() string {
+// outcome states how the slow streams ended.
+func (s *slowStreams) outcome() string {
 	var out []string
 	add := func(n int, text string) {
 		if n > 0 {
 			out = append(out, format.Thousands(n)+" "+text)
 		}
 	}
-	if s.cut.Count > 0 {
-		out = append(out, fmt.Sprintf("%s cut, the first after %.1f s, the last after %.1f s", format.Thousands(int(s.cut.Count)), s.cut.Min/1000, s.cut.Max/1000))
+	add(int(s.closed.Count), fmt.Sprintf("cut, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
+	later := "cut, which they saw only when they read on"
+	if s.closedAfter > 0 {
+		later += fmt.Sprintf(": the backend had closed the last after %.0f s", s.closedAfter.Seconds())
 	}
-	if s.closed > 0 {
-		add(s.unseen, fmt.Sprintf("cut, which they saw only when they read on: the backend had closed the last after %.0f s", s.closed.Seconds()))
-	} else {
-		add(s.unseen, "cut, which they saw only when they read on")
-	}
+	add(s.closedUnseen, later)
 	add(s.whole, "kept, with all messages in the end")
-	add(s.begun-s.cuts()-s.whole, "kept, but with messages missing in the end")
+	add(s.started-s.closedAll()-s.whole, "kept, but with messages missing in the end")
 	if len(out) == 0 {
 		return "none was slow"
 	}
 	return strings.Join(out, "; ")
 }
 
-func (s *slowness) all() verdict.Check {
-	return allOf(CheckSlow, "clients are slow", s.begun, s.planned, "who reads fills no buffer",
-		"clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
+func (s *slowStreams) all() verdict.Check {
+	return allOf(CheckSlow, "clients are slow", s.started, s.planned,
+		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
 
-// volume is a fault where the service took some messages and others not: one that takes none has no broadcasts.
-func (s *slowness) volume() verdict.Check {
-	c := verdict.Check{
-		ID: verdict.CheckConfirmed, Name: "messages taken by the service", Limit: format.Thousands(s.taken + s.untaken), Actual: format.Thousands(s.taken), Pass: s.taken > 0 && s.untaken == 0,
-		Why: "who publishes must not wait for who does not read",
-	}
+// accepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts.
+func (s *slowStreams) accepted() verdict.Check {
+	all := s.confirmed + s.unconfirmed
+	c := check(verdict.CheckConfirmed, "messages taken by the service", text(all), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
+		sentence("the service did not take %v of %v messages while some clients did not read", s.unconfirmed, all))
 	switch {
 	case c.Pass:
-	case s.taken+s.untaken == 0:
+	case all == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
 		return c.InDoubt()
-	case s.taken == 0 && s.broadcasts:
+	case s.confirmed == 0 && s.broadcasts:
 		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
 		return c.InDoubt()
-	default:
-		c.Reasons = []string{fmt.Sprintf("the service did not take %s of %s messages while some clients did not read", format.Thousands(s.untaken), c.Limit)}
 	}
 	return c
 }
 
-// wereFilled takes a pass back where nothing was tested.
-func (s *slowness) wereFilled(r *Run) verdict.Check {
-	c := verdict.Check{
-		ID: CheckFilled, Name: "slow streams that fell behind", Limit: format.Thousands(s.begun), Actual: format.Thousands(s.filled), Pass: s.filled == s.begun,
-		Why: "buffers of the kernels hide that nobody reads",
-	}
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("%s of %s slow streams were neither cut nor behind by %s KB (FILL_KB), so the service had nothing to keep for them: send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)",
-			format.Thousands(s.begun-s.filled), format.Thousands(s.begun), count(r.number("FILL_KB")))}
-	}
-	return c.InDoubt()
+// fellBehind turns a pass into invalid if slow streams did not fill the service's buffers.
+func (s *slowStreams) fellBehind(r *Run) verdict.Check {
+	return check(CheckFilled, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
+		sentence("%v of %v slow streams were neither cut nor behind by %v KB (FILL_KB), so the service had nothing to keep for them: "+
+			"send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)", s.started-s.filled, s.started, r.number("FILL_KB"))).InDoubt()
 }
 
-// delivered is of broadcasts: where the run publishes, "messages missed" says the same.
-func (s *slowness) delivered() []verdict.Check {
+// delivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.
+func (s *slowStreams) delivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
 	}
-	c := verdict.Check{
-		ID: CheckDelivered, Name: "large messages on the other streams", Limit: format.Thousands(s.due), Actual: format.Thousands(s.arrived), Pass: s.arrived >= s.due,
-		Why: "who reads must not pay for who does not",
+	return []verdict.Check{
+		check(CheckDelivered, "large messages on the other streams", text(s.due), s.arrived, s.arrived >= s.due,
+			sentence("%v of %v large messages did not come to streams that were read", s.due-s.arrived, s.due)),
+		check(CheckDeliveredOnce, "large messages again or out of order", "0", s.repeated, s.repeated == 0,
+			format.Plural(s.repeated, "large message came", "large messages came")+" to streams that were read once more, or behind a later one"),
 	}
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("%s of %s large messages did not come to streams that were read", format.Thousands(s.due-s.arrived), format.Thousands(s.due))}
-	}
-	once := verdict.Check{ID: CheckDeliveredOnce, Name: "large messages again or out of order", Limit: "0", Actual: format.Thousands(s.again), Pass: s.again == 0, Why: "a message that came twice"}
-	if !once.Pass {
-		once.Reasons = []string{fmt.Sprintf("%s to streams that were read once more, or behind a later one", format.Plural(s.again, "large message came", "large messages came"))}
-	}
-	return []verdict.Check{c, once}
 }
 
-// policy judges what the service does with slow streams, where a setting says what it should do.
-func (s *slowness) policy(r *Run) []verdict.Check {
-	c := verdict.Check{ID: CheckSlowClosed, Name: "slow streams cut", Actual: format.Thousands(s.cuts())}
+// policy compares the fate of slow streams with CUT_SLOW, if it is set.
+func (s *slowStreams) policy(r *Run) []verdict.Check {
+	const name = "slow streams cut"
 	switch r.number("CUT_SLOW") {
 	case 1:
-		c.Limit, c.Pass, c.Why = "all "+format.Thousands(s.begun), s.cuts() == s.begun, "a client that never reads must not be kept for ever"
-		c.Reasons = []string{fmt.Sprintf("the service did not cut %s of %s slow streams within %s, and it has to (CUT_SLOW=1)", format.Thousands(s.begun-s.cuts()), format.Thousands(s.begun), format.Duration(s.lasted))}
+		return []verdict.Check{check(CheckSlowClosed, name, "all "+text(s.started), s.closedAll(), s.closedAll() == s.started,
+			sentence("the service did not cut %v of %v slow streams within %v, and it has to (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.lasted))}
 	case 0:
-		c.Limit, c.Pass, c.Why = "0", s.cuts() == 0, "a client on a thin line is to be served as well"
-		c.Reasons = []string{fmt.Sprintf("%s of %s slow streams were cut (%s), and the service must not (CUT_SLOW=0)", format.Thousands(s.cuts()), format.Thousands(s.begun), s.why())}
-	default:
+		return []verdict.Check{check(CheckSlowClosed, name, "0", s.closedAll(), s.closedAll() == 0,
+			sentence("%v of %v slow streams were cut (%s), and the service must not (CUT_SLOW=0)", s.closedAll(), s.started, reasonCounts(s.reasons)))}
+	}
+	return nil
+}
+
+// growth compares the growth of memory with MAX_GROWTH, if it is set.
+func (s *slowStreams) growth(r *Run) []verdict.Check {
+	most, memory := r.number("MAX_GROWTH"), s.memory
+	if most < 0 {
 		return nil
 	}
-	if c.Pass {
-		c.Reasons = nil
+	c := check(CheckMemory, "memory grew by", fmt.Sprintf("at most %.0f MiB", most), fmt.Sprintf("%.1f MiB", memory.peak), memory.known && memory.peak <= most,
+		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB",
+			memory.peak, most, memory.after))
+	if memory.known {
+		return []verdict.Check{c}
 	}
-	return []verdict.Check{c}
+	c.Actual = "not known"
+	c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, " +
+		"such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
+	if memory.counter {
+		c.Reasons = []string{counterReason(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
+	}
+	return []verdict.Check{c.InDoubt()}
 }
 
-// why says how slow streams ended.
-func (s *slowness) why() string {
-	var out []string
-	for _, reason := range slices.Sorted(maps.Keys(s.reasons)) {
-		out = append(out, fmt.Sprintf("%s × %s", format.Thousands(s.reasons[reason]), reason))
-	}
-	if len(out) == 0 {
-		return "–"
-	}
-	return strings.Join(out, ", ")
+// memory is that of the service while clients are slow, in MiB.
+type memory struct {
+	known       bool // it was sampled before, after, and most of the time meanwhile
+	counter     bool // it never falls
+	before      float64
+	peak, after float64 // growth
+	readings    []reading
 }
 
-func (s *slowness) table() verdict.Table {
-	t := verdict.Table{
-		Title: "Slow streams", Note: "cut: seconds after which those were cut that saw it at once; behind: KB by which the others were when they read on",
-		Columns: []string{"slow", "cut", "first", "last", "cut, seen later", "how", "kept, all came", "kept, some missing", "behind p50", "max"},
+// memoryWhile reads the samples. They are a second wide: a reading is noted when its second is over.
+func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
+	before, after := false, false
+	known, unknown := 0, 0 // meanwhile: a service close to its limit may not report its memory
+	for _, s := range r.Samples {
+		v, ok := float64(s.BackendRSS+s.NginxRSS)/(1<<20), s.BackendRSS > 0
+		if gauge != "" {
+			v, ok = gaugeOf(s, gauge)
+			v /= 1 << 20
+		}
+		at := endOf(s).Sub(began)
+		switch {
+		case !ok && at > 0 && at <= lasts:
+			unknown++
+			continue
+		case !ok:
+			continue
+		case at <= 0:
+			out.before, before = v, true
+			continue
+		case at <= lasts:
+			known++
+		default:
+			after = true
+		}
+		out.peak, out.after = max(out.peak, v-out.before), v-out.before
+		out.readings = append(out.readings, reading{at, v})
 	}
-	first, last := "–", "–"
-	if s.cut.Count > 0 {
-		first, last = fmt.Sprintf("%.1f", s.cut.Min/1000), fmt.Sprintf("%.1f", s.cut.Max/1000)
+	out.counter = r.counterGauge()
+	out.known = before && after && known > unknown && !out.counter
+	return out
+}
+
+func (m *memory) String() string {
+	if !m.known {
+		return "not known"
 	}
-	t.Add(format.Thousands(s.begun), format.Thousands(int(s.cut.Count)), first, last, format.Thousands(s.unseen), s.why(), format.Thousands(s.whole),
-		format.Thousands(s.begun-s.cuts()-s.whole), trend(s.behind, .5), trend(s.behind, 1))
+	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB in the end", m.before, m.peak, m.after)
+}
+
+// table has a reading of each stretch, and the last one.
+func (m *memory) table() verdict.Table {
+	t := newTable("The service's memory", "in MiB; seconds from when clients were slow", "seconds after|memory")
+	if !m.known {
+		return t
+	}
+	t.Add("before", fmt.Sprintf("%.1f", m.before))
+	step := (len(m.readings) + mostReadings - 1) / mostReadings
+	for i, r := range m.readings {
+		if i%step == step-1 || i == len(m.readings)-1 {
+			t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
+		}
+	}
 	return t
 }
+
+// closedAfter returns when our own backend had n streams fewer than before; 0 if it never had, or it is another service.
+func (r *Run) closedAfter(began time.Time, n int) time.Duration {
+	before := 0
+	for _, s := range r.Samples {
+		at := endOf(s).Sub(began)
+		switch {
+		case s.BackendRSS == 0:
+		case at <= 0:
+			before = s.Streams
+		case n > 0 && s.Streams <= before-n:
+			return at
+		}
+	}
+	return 0
+}
+
+// endOf returns the end of the second of a sample.
+func endOf(s resources.Sample) time.Time { return time.Unix(s.Unix+1, 0) }

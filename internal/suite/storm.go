@@ -2,12 +2,15 @@ package suite
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -17,7 +20,7 @@ var storm = Suite{
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
 		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent (default: 10)"},
-		heldSetting,
+		bystanderSetting,
 		{"MIN_RATE", "minimum connects per second in the second storm, 0 for any (default: 0)"},
 		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow (default: 1000)"},
 		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid (default: 1000)"},
@@ -33,172 +36,143 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	held, storms := r.held(m, r.isHeld), r.storms(streams)
+	held, storms := r.some(r.isEvery), r.storms(streams)
+	t := newTable("Storms", "from the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
+		"own delay: how late the load generator dialed, in ms",
+		"storm|dropped|50 % back|99 % back|all back|connects/s|most in 1 s|connect p50|p99|max|slow|refused|own delay p99")
+	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
-		Tables: []verdict.Table{stormTable(storms), r.queueTable(), r.cpuTable("storm", "runners", "")},
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(held)),
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
-		a.Checks = append(a.Checks, s.stormed(), s.dialed(r), s.returned(), s.unrefused(), s.quick(r))
-		a.Passed = append(a.Passed, fmt.Sprintf("%s: all %s streams came back within %s", s.Title, format.Thousands(s.dropped), s.after(1)))
-		a.Tables[2].Rows = append(a.Tables[2].Rows, s.machine.row(s.Title))
+		a.Checks = append(a.Checks, s.droppedAtOnce(), s.dialed(r), s.reconnected(), s.unrefused(), s.quick())
+		a.Passed = append(a.Passed, sentence("%s: all %v streams came back within %s", s.Title, s.dropped, s.after(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
+		t.Add(row(s.Title, s.dropped, s.after(.5), s.after(.99), s.after(1), s.rateText(), s.peak(),
+			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.waited, .99))...)
+		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
 	if len(storms) > 0 {
 		a.Checks = append(a.Checks, storms[len(storms)-1].enough(r))
 	}
-	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Messages.Late), m.Service.Noun())}), streamFacts(streams, m)...)
+	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams through the storms, %v of their %ss late",
+		held.Connections.Planned, held.Messages.Late, m.Service.Noun())})
+	a.Facts = append(a.Facts, streamFacts(streams, m)...)
+	a.Tables = []verdict.Table{t, r.queueTable(), cpu}
 	return a
 }
 
-// ofHeld are the checks that the streams have to meet that were held: what they missed, and what was late.
-func ofHeld(held *verdict.Streams) (out []verdict.Check) {
-	for _, c := range faultsOf(held) {
+// bystanderChecks returns the checks of the streams that stay open during the storms: their missed and late messages.
+func bystanderChecks(held *verdict.Streams) (out []verdict.Check) {
+	for _, c := range bystanderFaults(held) {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
-			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "who did not leave must not notice that others come back"
+			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "clients that stayed lose messages when others reconnect"
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// ofAll are the checks for all streams. What those missed that were dropped is no fault where nobody can go on behind a
-// message, because they have no numbers.
-func ofAll(streams *verdict.Streams) []verdict.Check {
+// stormFaults returns the checks of all streams. Messages missed by dropped streams count as failures only if the service
+// numbers its messages: without ids a client cannot resume.
+func stormFaults(streams *verdict.Streams) []verdict.Check {
 	all := streams.Faults()
-	numbered := false // that one is missing is certain
+	numbered := false // a missing message is certain
 	for c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0
 	}
 	for i := range all {
 		if c := &all[i]; c.ID == verdict.CheckMissed && !c.Pass && !numbered {
 			c.Severity = verdict.SeverityWarning
-			c.Reasons = []string{fmt.Sprintf("%s were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", c.Actual)}
+			c.Reasons = []string{c.Actual + " were missed, most of them by streams that were dropped: the service does not number them, so clients cannot resume"}
 		}
 	}
 	return all
 }
 
-// stormed takes a pass back where not all streams were dropped, and together: that was no storm.
-func (s *stormStage) stormed() verdict.Check {
-	c := allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, "a storm that did not blow proves nothing", "streams were dropped, the others were not open")
-	for i, text := range c.Reasons {
-		c.Reasons[i] = s.Title + ": " + text
-	}
-	return c
+// droppedAtOnce turns a pass into invalid unless all streams were dropped, and together.
+func (s *stormStage) droppedAtOnce() verdict.Check {
+	return allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
-// dialed takes a pass back where the load generator was too slow for a storm.
+// dialed turns a pass into invalid if the load generator was too slow for a storm.
 func (s *stormStage) dialed(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
-	c := verdict.Check{
-		ID: CheckDialed, Name: s.Title + ": the generator's own delay", Limit: "99 % within " + format.Duration(limit), Actual: "not known",
-		Why: "connects that the generator holds back are no storm",
-	}
+	name, within := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.at) == 0 {
-		c.Reasons = []string{s.Title + ": no stream came back with its first attempt, so nobody knows when the load generator dialed"}
-		return c.InDoubt()
+		return check(CheckDialed, name, within, "not known", false,
+			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").InDoubt()
 	}
 	apart, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
-	c.Actual, c.Pass = fmt.Sprintf("dropped within %s, dialed %s late", format.Duration(apart), format.Duration(wait)), max(apart, wait) <= limit
+	c := check(CheckDialed, name, within, sentence("dropped within %v, dialed %v late", apart, wait), max(apart, wait) <= limit,
+		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, and %v is the limit (DIAL_MS); "+
+			"use more machines, or fewer streams", s.Title, apart, wait, limit))
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
-		c.Reasons = []string{fmt.Sprintf("%s: the load generator was saturated: it dropped 99 %% of the streams within %s and dialed up to %s later than it should, and %s is the limit (DIAL_MS): use more machines, or fewer streams",
-			s.Title, format.Duration(apart), format.Duration(wait), format.Duration(limit))}
 	}
 	return c.InDoubt()
 }
 
-func (s *stormStage) returned() verdict.Check {
+func (s *stormStage) reconnected() verdict.Check {
 	within := time.Duration(s.Seconds * float64(time.Second))
-	late := 0
-	for _, at := range s.back {
-		if at > within {
-			late++
-		}
-	}
-	gone := max(s.dropped-len(s.back), 0) + late
-	c := verdict.Check{
-		ID: CheckReturned, Name: s.Title + ": all are back", Limit: "within " + format.Duration(within), Actual: "within " + s.after(1), Pass: gone == 0 && s.beside == 0, Why: "after the storm everybody is served again",
-	}
+	inTime, _ := slices.BinarySearch(s.back, within+1)
+	gone := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
+	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", within), "within "+s.after(1), gone == 0 && s.lost == 0)
 	if gone > 0 {
-		c.Actual = format.Thousands(gone) + " are not"
-		c.Reasons = append(c.Reasons, strings.TrimSuffix(fmt.Sprintf("%s: %s of %s streams were not back within %s; %s", s.Title, format.Thousands(gone), format.Thousands(s.dropped), format.Duration(within), s.beforeRefusal()), "; "))
+		c.Actual = text(gone) + " are not"
+		reason := sentence("%s: %v of %v streams were not back within %v", s.Title, gone, s.dropped, within)
+		if refused := s.beforeRefusal(); refused != "" {
+			reason += "; " + refused
+		}
+		c.Reasons = append(c.Reasons, reason)
 	}
-	if s.beside > 0 {
-		c.Actual = format.Thousands(s.beside) + " were lost besides"
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, and not by this client", s.Title, format.Plural(s.beside, "stream was", "streams were")))
+	if s.lost > 0 {
+		c.Actual = text(s.lost) + " were lost besides"
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, and not by this client", s.Title, format.Plural(s.lost, "stream was", "streams were")))
 	}
 	return c
 }
 
-// unrefused is advisory: to turn some away and take them later is a way through a storm.
+// unrefused warns of refusals: a service may survive a storm by refusing some clients for a while.
 func (s *stormStage) unrefused() verdict.Check {
 	n := s.refusals()
-	c := verdict.Check{ID: CheckUnrefused, Name: s.Title + ": attempts refused", Limit: "0", Actual: format.Thousands(n), Pass: n == 0, Severity: verdict.SeverityWarning, Why: "who is refused comes again, and later"}
-	if n > 0 {
-		c.Reasons = []string{s.Title + ": " + s.beforeRefusal()}
-	}
-	return c
+	return advisory(check(CheckUnrefused, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.beforeRefusal()))
 }
 
-// quick is advisory, as what is slow depends on who waits.
-func (s *stormStage) quick(r *Run) verdict.Check {
-	c := verdict.Check{
-		ID: CheckQuick, Name: s.Title + ": connects over " + ms(s.slowMS), Limit: "0", Actual: format.Thousands(s.slow), Pass: s.slow == 0, Severity: verdict.SeverityWarning, Why: "a user waits for them",
+// quick warns of slow connects.
+func (s *stormStage) quick() verdict.Check {
+	reason := sentence("%s: %v of %v connects took over %s, the longest %s", s.Title, s.slow, s.connect.Count, ms(s.slowMS), ms(s.connect.Max))
+	if why := s.machine.GeneratorLimit(); why != "" {
+		reason += "; the load generator may be the reason: " + why
 	}
-	if s.slow > 0 {
-		text := fmt.Sprintf("%s: %s of %s connects took over %s, the longest %s", s.Title, format.Thousands(s.slow), format.Thousands(s.connect.Count), ms(s.slowMS), ms(s.connect.Max))
-		if why := s.machine.GeneratorLimit(); why != "" {
-			text += "; the load generator may be the reason: " + why
-		}
-		c.Reasons = []string{text}
-	}
-	return c
+	return advisory(check(CheckQuick, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
-// enough compares the rate of the storm in which nobody waits with the least that a setting asks for.
+// enough compares the rate of the storm in which no client waits with the minimum of a setting.
 func (s *stormStage) enough(r *Run) verdict.Check {
 	least := r.number("MIN_RATE")
-	c := verdict.Check{
-		ID: CheckRate, Name: "connects per second", Limit: "any", Actual: s.rateText(), Pass: s.rate() >= least, Why: "a slow service prolongs the outage of its clients",
+	c := check(CheckRate, "connects per second", atLeast(least), s.rateText(), s.rate() >= least)
+	if c.Pass {
+		return c
 	}
-	if least > 0 {
-		c.Limit = "at least " + count(least)
-	}
-	if why := s.backoff(); !c.Pass && why != "" {
-		c.Reasons = []string{fmt.Sprintf("whether the service admits %s connects per second was not measured: %s", count(least), why)}
+	if why := s.backoff(); why != "" {
+		c.Reasons = []string{sentence("whether the service admits %v connects per second was not measured: %s", least, why)}
 		return c.InDoubt()
 	}
-	if why := s.machine.GeneratorLimit(); !c.Pass && why != "" {
-		c.Reasons = []string{fmt.Sprintf("the service took %s connects per second, and %s are wanted; the load generator may be the reason: %s", c.Actual, count(least), why)}
+	if why := s.machine.GeneratorLimit(); why != "" {
+		c.Reasons = []string{sentence("the service took %s connects per second, and %v are wanted; the load generator may be the reason: %s", c.Actual, least, why)}
 		c.ExplainedBy = verdict.SignalGenerator
 		return c.InDoubt()
 	}
 	return c
 }
 
-func stormTable(storms []stormStage) verdict.Table {
-	t := verdict.Table{
-		Title:   "Storms",
-		Note:    "from the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; own delay: how late the load generator dialed, in ms",
-		Columns: []string{"storm", "dropped", "50 % back", "99 % back", "all back", "connects/s", "most in 1 s", "connect p50", "p99", "max", "slow", "refused", "own delay p99"},
-	}
-	for _, s := range storms {
-		t.Add(s.Title, format.Thousands(s.dropped), s.after(.5), s.after(.99), s.after(1), s.rateText(), format.Thousands(s.peak()),
-			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), format.Thousands(s.slow), format.Thousands(s.refusals()), trend(s.waited, .99))
-	}
-	return t
-}
-
-// queueTable is what the machines tell of connects that found an accept queue full, and were tried again.
+// queueTable returns the counters of connects that found an accept queue full, by machine.
 func (r *Run) queueTable() verdict.Table {
-	t := verdict.Table{
-		Title: "Accept queues", Note: "over the whole run; a SYN that is sent again is a connect of a second or more",
-		Columns: []string{"machine", "of", machine.Overflows, machine.Drops, machine.Repeated},
-	}
+	counters := []string{machine.Overflows, machine.Drops, machine.Repeated}
+	t := newTable("Accept queues", "over the whole run; a SYN that is sent again is a connect of a second or more", "machine|of|"+strings.Join(counters, "|"))
 	for _, one := range verdict.MachinesOf((*verdict.Evidence)(r)) {
 		of := "runners"
 		switch {
@@ -207,15 +181,205 @@ func (r *Run) queueTable() verdict.Table {
 		case one.Target:
 			of = "the service"
 		}
-		row := []string{one.String(), of}
-		for _, name := range []string{machine.Overflows, machine.Drops, machine.Repeated} {
+		cells := []string{one.String(), of}
+		for _, name := range counters {
 			if c := one.Counter(name); c != nil {
-				row = append(row, count(c.Grown))
+				cells = append(cells, count(c.Grown))
 			} else {
-				row = append(row, "–")
+				cells = append(cells, "–")
 			}
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(cells...)
 	}
 	return t
+}
+
+// A stormStage is one storm: streams that are dropped at once, and reconnect.
+type stormStage struct {
+	shard.Stage
+	dropped int             // streams
+	at      []time.Duration // when each was dropped, since the first one; sorted
+	back    []time.Duration // when each was back; sorted
+	lost    int             // streams, held ones included, that ended meanwhile although neither client nor service ended them on purpose
+	refused map[string]int  // attempts, by reason
+	delayed int             // streams with a refused attempt: their clients wait longer before each further attempt
+	first   time.Duration   // when the first of these failed, 0 where none did
+	waited  shard.Metric
+	connect shard.Metric
+	slow    int64
+	slowMS  float64
+	machine Machine
+}
+
+// storms returns the storms that were started, in order.
+func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
+	m := r.Rounds[0]
+	drops, waited, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
+	stages := stagesOf(m)
+	for i, st := range stages {
+		from := int64(math.MaxInt64)
+		since := int64(0) // losses before the first storm count for it
+		if d, ok := drops[st.Name]; ok {
+			from = d.FirstUS
+		}
+		to := int64(math.MaxInt64)
+		if i+1 < len(stages) {
+			if next, ok := drops[stages[i+1].Name]; ok {
+				to = next.FirstUS
+			}
+		}
+		s := stormStage{Stage: st, dropped: int(drops[st.Name].Sum), waited: waited[st.Name], connect: connect[st.Name], slowMS: r.number("SLOW_MS")}
+		if s.connect.Trend != nil {
+			s.slow = s.connect.Trend.CountBy([]time.Duration{time.Duration(s.slowMS * float64(time.Millisecond))})[1]
+		}
+		if i > 0 {
+			since = from
+		}
+		s.follow(r, streams, since, from, to)
+		begun := time.UnixMicro(min(from, to))
+		s.machine = r.machine(m, begun, begun.Add(max(s.backIn(1), 2*time.Second)))
+		out = append(out, s)
+	}
+	return out
+}
+
+// sooner is the time by which a ledger may date an event before the script, whose clock is rounded.
+const sooner = 100_000 // µs
+
+// follow reads the streams from the ledgers that this client dropped from one instant until another, in µs, and those that were
+// lost since an earlier instant. A storm drops a stream once: if it ends again on purpose, the service ended it.
+func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to int64) {
+	m := r.Rounds[0]
+	var at, back, failed []int64
+	s.refused = map[string]int{}
+	for c := range streams.Records() {
+		runner, dropped := &m.Runners[c.Runner], false
+		n, _ := m.Plan.Number(c.ID)
+		held, lost := r.isEvery(n), false
+		for _, o := range c.Outages {
+			switch begun := runner.At(o.From).UnixMicro(); {
+			case begun >= to-sooner || begun < since-sooner:
+			case !o.Planned:
+				lost = lost || r.lost(o)
+			case !held && !dropped && begun >= from-sooner:
+				dropped = true
+				at, back = append(at, begun), append(back, runner.At(o.To).UnixMicro())
+				failed = append(failed, s.countRefusals(runner, o.Refusals)...)
+			}
+		}
+		if lost {
+			s.lost++
+		}
+		if last := c.Longest; !held && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
+			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // it did not come back
+		}
+	}
+	slices.Sort(at)
+	slices.Sort(back)
+	for i := range at {
+		s.at, s.back = append(s.at, time.Duration(at[i]-at[0])*time.Microsecond), append(s.back, time.Duration(back[i]-at[0])*time.Microsecond)
+	}
+	if len(failed) > 0 && len(at) > 0 {
+		s.first = time.Duration(max(slices.Min(failed)-at[0], 1)) * time.Microsecond
+	}
+}
+
+// countRefusals adds the failed attempts of one stream and returns when the first of each reason failed.
+func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
+	if len(refusals) > 0 {
+		s.delayed++
+	}
+	for _, f := range refusals {
+		s.refused[f.Reason] += f.Count
+		at = append(at, runner.At(f.First).UnixMicro())
+	}
+	return at
+}
+
+// backIn returns when a share of the streams was back; 0 if it never was.
+func (s *stormStage) backIn(share float64) time.Duration {
+	rank := int(math.Ceil(share * float64(s.dropped)))
+	if rank == 0 || rank > len(s.back) {
+		return 0
+	}
+	return s.back[rank-1]
+}
+
+// after writes backIn.
+func (s *stormStage) after(share float64) string {
+	if d := s.backIn(share); d > 0 {
+		return format.Duration(d)
+	}
+	return "–"
+}
+
+// rate returns the connects per second until 99 % of the streams were back; 0 if fewer came back.
+func (s *stormStage) rate() float64 {
+	took := s.backIn(.99)
+	if took == 0 {
+		return 0
+	}
+	return .99 * float64(s.dropped) / took.Seconds()
+}
+
+// byBackoff reports whether the clients' own waits after refused attempts may have limited the rate: more streams were refused
+// than the 1 % that the rate leaves out.
+func (s *stormStage) byBackoff() bool { return 100*s.delayed > s.dropped }
+
+// rateText formats the rate, with ≥ if the clients' own waits limited it.
+func (s *stormStage) rateText() string {
+	if s.byBackoff() && s.rate() > 0 {
+		return "≥ " + count(s.rate())
+	}
+	return count(s.rate())
+}
+
+// backoff returns why the rate is a lower bound; "" if the clients' own waits did not limit it.
+func (s *stormStage) backoff() string {
+	if !s.byBackoff() {
+		return ""
+	}
+	return sentence("%v of %v clients were refused and waited before the next attempt, so the rate is a lower bound of what the service admits",
+		s.delayed, s.dropped)
+}
+
+// peak returns the most streams that came back within a second.
+func (s *stormStage) peak() (most int) {
+	first := 0
+	for i, at := range s.back {
+		for s.back[first] <= at-time.Second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+func (s *stormStage) refusals() (n int) {
+	for _, count := range s.refused {
+		n += count
+	}
+	return n
+}
+
+// beforeRefusal states what the service accepted before it first refused; "" if it refused nothing.
+func (s *stormStage) beforeRefusal() string {
+	if s.refusals() == 0 {
+		return ""
+	}
+	n, _ := slices.BinarySearch(s.back, s.first)
+	return sentence("refused: %s, the first after %v and %s", reasonCounts(s.refused), s.first, format.Count(n, "connect"))
+}
+
+func (s *stormStage) String() string {
+	out := []string{sentence("%v streams dropped", s.dropped)}
+	if s.rate() > 0 {
+		out = append(out, sentence("99 %% back after %s: %s connects/s, at most %v in a second", s.after(.99), s.rateText(), s.peak()))
+	}
+	for _, text := range []string{s.backoff(), s.beforeRefusal()} {
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "; ")
 }

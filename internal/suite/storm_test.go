@@ -174,7 +174,7 @@ func TestStormThatIsWeathered(t *testing.T) {
 	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
+	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so clients cannot resume", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
 	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; 1 of 90 clients were refused and waited before the next attempt, so the rate is a lower bound")
 }
 

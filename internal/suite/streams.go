@@ -2,15 +2,18 @@ package suite
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamSettings are of every suite that holds streams; the backend that soak starts has the interval too.
+// streamSettings belong to every suite whose script states the plan of its streams.
 var streamSettings = []Setting{
 	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
 	{"LATE_MS", "milliseconds above which a noop counts as late"},
@@ -21,7 +24,7 @@ var streamSettings = []Setting{
 	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 }
 
-// streams are the event streams that a suite held, added up.
+// streams returns the event streams of the run.
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
 // everyStream makes a run invalid in which a planned stream was not observed.
@@ -30,32 +33,28 @@ func everyStream(m *shard.Merged) verdict.Check {
 	if m.Plan.Connections == 0 {
 		problems = append(problems, "the script planned no stream")
 	}
-	c := verdict.Check{
-		ID: verdict.CheckObserved, Name: "every planned stream observed", Limit: count(float64(m.Plan.Connections)), Actual: "all", Pass: len(problems) == 0, Severity: verdict.SeverityInconclusive,
-		Why: "what was not observed proves nothing",
+	actual, pass := "all", len(problems) == 0
+	if !pass {
+		actual = "not all"
 	}
-	for _, problem := range problems {
-		if !slices.Contains(m.Problems, problem) { // of a plan that the merge knew: it has said so
-			c.Reasons = append(c.Reasons, problem)
-		}
-	}
-	if !c.Pass {
-		c.Actual = "not all"
-	}
-	return c
+	fresh := slices.DeleteFunc(problems, func(problem string) bool { return slices.Contains(m.Problems, problem) }) // the merge reported the others
+	return inconclusive(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, fresh...))
 }
 
-// streamFacts are the first things to know of a suite that held streams.
+// streamFacts returns the facts of every suite that holds streams.
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n, of := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
-		of = "others" // than those to which the suite does something
+		of = "others" // that the suite leaves alone
+	}
+	times := func(q verdict.Quantiles) string {
+		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
 	}
 	facts := []verdict.Fact{
-		{Name: of, Value: fmt.Sprintf("%s opened, %s held to the end", format.Thousands(s.Connections.Opened), format.Thousands(s.Connections.Completed))},
-		{Name: m.Service.Noun() + "s", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
-		{Name: "lateness", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.LatenessMS.P50), ms(s.LatenessMS.P99), ms(s.LatenessMS.Max))},
-		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
+		{Name: of, Value: sentence("%v opened, %v held to the end", s.Connections.Opened, s.Connections.Completed)},
+		{Name: m.Service.Noun() + "s", Value: sentence("%v of %v received, one every %s s on each stream", n.Received, n.Expected, fmt.Sprint(m.Plan.NoopInterval))},
+		{Name: "lateness", Value: times(s.LatenessMS)},
+		{Name: "connect", Value: times(s.ConnectMS)},
 	}
 	if s.Server.Known {
 		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Says(n.Received)})
@@ -63,7 +62,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// sumsByStage are the sums of one metric, by stage.
+// sumsByStage returns the sums of one metric, by stage.
 func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	out := map[string]shard.Metric{}
 	for _, metric := range m.Metrics {
@@ -83,7 +82,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness is that of the buckets that begin and end within a span; nil where there is none.
+// lateness returns that of the buckets within a span; nil if there is none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -103,7 +102,7 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	return sum
 }
 
-// trend is a quantile of a metric in milliseconds as text, "–" where there is none.
+// trend writes a quantile of a metric in milliseconds, "–" if there is none.
 func trend(m shard.Metric, q float64) string {
 	if m.Trend == nil || m.Trend.Count() == 0 { // of a stage without one
 		return "–"
@@ -111,10 +110,108 @@ func trend(m shard.Metric, q float64) string {
 	return figure(quantile(m.Trend, q))
 }
 
-// stagesOf are the stages that the script declared.
+// stagesOf returns the stages that the script declared.
 func stagesOf(m *shard.Merged) []shard.Stage {
 	if m.Suite == nil {
 		return nil
 	}
 	return m.Suite.Stages
+}
+
+// bystanderSetting belongs to every suite that drops or slows a share of its streams and leaves the others alone.
+var bystanderSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number (default: 0)"}
+
+// every returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).
+func (r *Run) every() int { return max(int(r.number("EVERY")), 1) }
+
+// isEvery reports whether a stream is one of each every().
+func (r *Run) isEvery(n int) bool { return n%r.every() == 0 }
+
+func (r *Run) isNotEvery(n int) bool { return !r.isEvery(n) }
+
+// some returns a part of the streams, judged as those of a soak.
+func (r *Run) some(is func(n int) bool) *verdict.Streams {
+	m := r.Rounds[0]
+	part := *m
+	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
+	part.Runners = slices.Clone(m.Runners)
+	for i := range part.Runners {
+		part.Runners[i].Controlled = part.Runners[i].Controlled.OfHeld()
+	}
+	for n := range m.Plan.Connections {
+		if is(n) {
+			part.Plan.Connections++
+		}
+	}
+	for _, c := range m.Connections.All() {
+		if n, ok := m.Plan.Number(c.ID); ok && is(n) {
+			part.Connections.Add(c)
+		}
+	}
+	return verdict.StreamsOf(&part, r.Server, r.OneHost)
+}
+
+// bystanderFaults returns the checks of the bystanders, whose limit of late messages has a setting of its own.
+func bystanderFaults(s *verdict.Streams) []verdict.Check {
+	all := s.Faults()
+	for _, c := range all {
+		for i, text := range c.Reasons {
+			c.Reasons[i] = strings.ReplaceAll(text, "(MAX_LATE)", "("+bystanderSetting.Name+")")
+		}
+	}
+	return all
+}
+
+// counterGauge reports whether GAUGE names a counter: it rises with streams and memory, and never falls.
+func (r *Run) counterGauge() bool {
+	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
+}
+
+func counterReason(gauge, of string) string {
+	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, of)
+}
+
+// lost reports whether a stream was lost and came back, although neither its client nor the service ended it on purpose. If a
+// service ends streams on purpose, other checks find those that it ended too early.
+func (r *Run) lost(o ledger.Outage) bool {
+	m := r.Rounds[0]
+	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
+}
+
+// bystandersKept requires that no bystander lost its stream, even if it reconnected.
+func (r *Run) bystandersKept(s *verdict.Streams) verdict.Check {
+	const most = 10 // names
+	lost, reasons := 0, []string(nil)
+	for one := range s.Records() {
+		if slices.ContainsFunc(one.Outages, r.lost) {
+			if lost++; lost <= most {
+				reasons = append(reasons, one.ID+" was held, and lost its stream")
+			}
+		}
+	}
+	if lost > most {
+		reasons = append(reasons, sentence("and %v more", lost-most))
+	}
+	c := check(CheckBystanders, "held streams lost", "0", lost, lost == 0, reasons...)
+	if s.Connections.Opened == 0 {
+		return c.NotJudged("no stream was opened")
+	}
+	return c
+}
+
+// allOf turns a pass into invalid unless all clients were treated as planned. The sentence is "only 3 of 5 …".
+func allOf(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
+	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).InDoubt()
+}
+
+// reasonCounts writes how often each reason occurred.
+func reasonCounts(counts map[string]int) string {
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, sentence("%v × %s", counts[reason], reason))
+	}
+	if len(out) == 0 {
+		return "–"
+	}
+	return strings.Join(out, ", ")
 }

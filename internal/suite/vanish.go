@@ -21,7 +21,7 @@ var vanish = Suite{
 		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent (default: 20)"},
 		{"STEADY_SECONDS", "seconds for which all are open before some vanish: with PROMETHEUS_URL more than its scrape interval (default: 2)"},
 		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
-		heldSetting,
+		bystanderSetting,
 	},
 	Target: Target{Kind: Direct, Streams: true},
 	Page:   Page{Doc: "docs/suites.md", Ended: "vanished"},
@@ -33,21 +33,21 @@ var vanish = Suite{
 }
 
 func assessVanish(r *Run) verdict.Assessment {
-	m, every := r.Rounds[0], r.every()
-	held := r.held(m, func(n int) bool { return n%every != 0 })
-	w := r.watched(m)
+	m, held := r.Rounds[0], r.some(r.isNotEvery)
+	w := r.streamGauge(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, faultsOf(held), held.Agreement(), []verdict.Check{r.kept(held), w.allVanished(), w.counts(), w.noticed()}),
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(held), held.Agreement(),
+			[]verdict.Check{r.bystandersKept(held), w.allVanished(), w.countsStreams(), w.noticed()}),
 		Facts: append([]verdict.Fact{
-			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
+			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
 		}, streamFacts(held, m)...),
 		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
 		Tables: []verdict.Table{w.table()},
 	}
 	if !m.Service.Backend {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service gave back what it kept for who is gone: its gauge is its word"})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service released the memory of vanished clients: only its gauge is known"})
 	}
 	if at, ok := w.in(1); ok {
 		a.Metrics = []verdict.Metric{{Name: "noticed", Unit: "s", Value: at.Seconds()}}
@@ -55,8 +55,8 @@ func assessVanish(r *Run) verdict.Assessment {
 	return a
 }
 
-// A watched gauge is what the service said of its open streams while clients vanished.
-type watched struct {
+// A streamGauge is the service's gauge of its open streams while clients vanished.
+type streamGauge struct {
 	name              string // "": none was named
 	planned, vanished int    // streams
 	limit             time.Duration
@@ -73,25 +73,25 @@ type reading struct {
 	value float64
 }
 
-// steady is for how long the gauge is looked at right before clients vanish.
+// steady is the time before clients vanish in which the gauge must not move.
 const steady = 2 * time.Second
 
-// watched reads the samples. They are a second wide: a reading is noted when its second is over.
-func (r *Run) watched(m *shard.Merged) (w watched) {
+// streamGauge reads the samples. They are a second wide: a reading is noted when its second is over.
+func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
-	w = watched{name: m.Suite.Parameters["GAUGE"], vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	w = streamGauge{name: m.Suite.Parameters["GAUGE"], vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
 	if m.Service.Backend {
 		w.name = cmp.Or(w.name, "backend_streams_open")
 	}
 	for _, st := range stagesOf(m) {
 		w.planned = st.Requests
 	}
-	w.counter = r.watchesCounter()
+	w.counter = r.counterGauge()
 	gone := time.UnixMicro(drops.FirstUS)
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
 		v, ok := gaugeOf(s, m.Suite.Parameters["GAUGE"])
-		at := time.Unix(s.Unix+1, 0)
+		at := endOf(s)
 		switch after := at.Sub(gone); {
 		case !ok:
 		case i == 0:
@@ -110,7 +110,7 @@ func (r *Run) watched(m *shard.Merged) (w watched) {
 	return w
 }
 
-// gaugeOf is the gauge in a sample, that of our own backend where none was named.
+// gaugeOf returns the gauge in a sample: by default the open streams of our own backend.
 func gaugeOf(s resources.Sample, named string) (v float64, ok bool) {
 	switch {
 	case named == "":
@@ -121,9 +121,9 @@ func gaugeOf(s resources.Sample, named string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// in is when the gauge had fallen by that share of the clients that vanished, for good: a reading in which a part of the
-// service was not seen, or that came while it restarted, is followed by one that says otherwise.
-func (w *watched) in(share float64) (after time.Duration, ok bool) {
+// in returns when the gauge had fallen by a share of the vanished clients for good: a reading of a part of the service, or of a
+// restart, is followed by a higher one.
+func (w *streamGauge) in(share float64) (after time.Duration, ok bool) {
 	if !w.isGauge() || w.vanished == 0 {
 		return 0, false
 	}
@@ -139,54 +139,53 @@ func (w *watched) in(share float64) (after time.Duration, ok bool) {
 	return after, ok
 }
 
-// last is what the gauge said in the end.
-func (w *watched) last() float64 {
+// last returns the last reading.
+func (w *streamGauge) last() float64 {
 	if n := len(w.at); n > 0 {
 		return w.at[n-1].value
 	}
 	return w.before
 }
 
-// least is what the gauge cannot fall below while the others are held, give or take what it may move by itself. Below that it
-// is not of all streams, or others left, too.
-func (w *watched) least() float64 {
+// least returns the lowest possible value while the other streams are open. A lower one is not of all streams, or others left.
+func (w *streamGauge) least() float64 {
 	return w.before - (float64(w.vanished)+.5)*w.unit - w.slack()
 }
 
-// slack is by how much the gauge may move without a reason that is known.
-func (w *watched) slack() float64 { return w.unit * max(1, float64(w.vanished)/20) }
+// slack returns the tolerated unexplained change.
+func (w *streamGauge) slack() float64 { return w.unit * max(1, float64(w.vanished)/20) }
 
-// after is in as text.
-func (w *watched) after(share float64) string {
+// after writes in.
+func (w *streamGauge) after(share float64) string {
 	if d, ok := w.in(share); ok {
 		return format.Duration(d.Round(time.Second))
 	}
 	return "–"
 }
 
-// Rising with each stream, give or take the twentieth part, is what makes a number a gauge of open streams.
+// rises is the least increase per stream of a gauge of open streams.
 const rises = .95
 
-func (w *watched) isGauge() bool {
-	return w.known && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.fellSilent()
+func (w *streamGauge) isGauge() bool {
+	return w.known && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.stopped()
 }
 
-// longestUnseen is for how long before the end the gauge may be unseen.
-const longestUnseen = 10 * time.Second
+// longestGap is the longest time without a reading before the end.
+const longestGap = 10 * time.Second
 
-// fellSilent says that the gauge was not seen any more in the end.
-func (w *watched) fellSilent() bool { return len(w.at) == 0 || w.limit-w.lastAt() > longestUnseen }
+// stopped reports whether there were no readings at the end.
+func (w *streamGauge) stopped() bool { return len(w.at) == 0 || w.limit-w.lastAt() > longestGap }
 
-// lastAt is when it was seen last, after clients had vanished.
-func (w *watched) lastAt() time.Duration {
+// lastAt returns the time of the last reading after clients vanished.
+func (w *streamGauge) lastAt() time.Duration {
 	if n := len(w.at); n > 0 {
 		return w.at[n-1].after
 	}
 	return 0
 }
 
-// rose says that the gauge rose when all streams were open: it had not been read with all of them.
-func (w *watched) rose() bool {
+// rose reports whether the gauge rose after clients vanished: it had not been read with all streams.
+func (w *streamGauge) rose() bool {
 	most := w.slack()
 	if w.unit < rises {
 		most = rises
@@ -194,74 +193,75 @@ func (w *watched) rose() bool {
 	return slices.ContainsFunc(w.at, func(r reading) bool { return r.value >= w.before+most })
 }
 
-// counts takes a pass back where nobody knows whether the gauge counts the streams.
-func (w *watched) counts() verdict.Check {
-	c := verdict.Check{
-		ID: CheckGauge, Name: "the gauge counts the streams", Limit: "one more for each", Actual: fmt.Sprintf("%s, %s with all streams", count(w.base), count(w.before)), Pass: w.isGauge(),
-		Why: "a gauge of something else says nothing of streams",
+// countsStreams turns a pass into invalid if it is not known whether the gauge counts the streams.
+func (w *streamGauge) countsStreams() verdict.Check {
+	c := check(CheckGauge, "the gauge counts the streams", "one more for each", sentence("%v, %v with all streams", w.base, w.before), w.isGauge())
+	if !w.known {
+		c.Actual = "not known"
 	}
+	var reason string
 	switch {
 	case c.Pass:
+		return c.InDoubt()
 	case w.name == "":
-		c.Actual = "not known"
-		c.Reasons = []string{"the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"}
+		reason = "the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"
 	case !w.known:
-		c.Actual = "not known"
-		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
+		reason = fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)
 	case w.counter:
-		c.Reasons = []string{noCounter(w.name, "the streams that are open")}
-	case w.fellSilent():
-		c.Reasons = []string{fmt.Sprintf("the gauge %s was last seen %s before the end: what it was then nobody knows", w.name, format.Duration(w.limit-w.lastAt()))}
+		reason = counterReason(w.name, "the streams that are open")
+	case w.stopped():
+		reason = sentence("the gauge %s was last seen %v before the end, so its last value is not known", w.name, w.limit-w.lastAt())
 	case w.rose():
-		c.Reasons = []string{fmt.Sprintf("the gauge %s was %s when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, count(w.before))}
+		reason = sentence("the gauge %s was %v when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before "+
+			"for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, w.before)
 	case w.unit < rises:
-		c.Reasons = []string{fmt.Sprintf("the gauge %s does not count the streams: it went from %s to %s while they opened", w.name, count(w.base), count(w.before))}
+		reason = sentence("the gauge %s does not count the streams: it went from %v to %v while they opened", w.name, w.base, w.before)
 	default:
-		c.Reasons = []string{fmt.Sprintf("the gauge %s moved by %s right before the clients vanished: others use the service, or it is read too seldom", w.name, count(w.moved))}
+		reason = sentence("the gauge %s moved by %v right before the clients vanished: others use the service, or it is read too seldom", w.name, w.moved)
 	}
+	c.Reasons = []string{reason}
 	return c.InDoubt()
 }
 
-func (w *watched) allVanished() verdict.Check {
-	return allOf(CheckVanished, "clients vanished", w.vanished, w.planned, "who did not vanish is not to be missed",
-		"clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
+func (w *streamGauge) allVanished() verdict.Check {
+	return allOf(CheckVanished, "clients vanished", w.vanished, w.planned,
+		"only %v of %v clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
 }
 
-func (w *watched) noticed() verdict.Check {
+func (w *streamGauge) noticed() verdict.Check {
 	_, ok := w.in(1)
-	c := verdict.Check{
-		ID: CheckNoticed, Name: "noticed that they vanished", Limit: "all within " + format.Duration(w.limit), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
-	}
+	last := w.last()
+	c := check(CheckNoticed, "noticed that they vanished", sentence("all within %v", w.limit), "after "+w.after(1), ok)
 	switch {
 	case ok:
 	case !w.isGauge() || w.vanished == 0:
 		c.Actual = "not known"
 		return c.InDoubt()
-	case w.last() < w.least():
+	case last < w.least():
 		c.Actual = "not known"
-		c.Reasons = []string{fmt.Sprintf("the gauge %s fell by %s, and only %s clients had vanished: it was not of all streams, or others used the service, too", w.name, count(w.before-w.last()), format.Thousands(w.vanished))}
+		c.Reasons = []string{sentence("the gauge %s fell by %v, and only %v clients had vanished: it was not of all streams, or others used the service, too",
+			w.name, w.before-last, w.vanished)}
 		return c.InDoubt()
 	default:
-		last := w.last()
-		believed := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
-		c.Actual = count(believed) + " of them still counted"
-		c.Reasons = []string{fmt.Sprintf("%s after %s clients had vanished the service still counts %s of them as open (%s): TCP gives up after some 15 minutes by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine",
-			format.Duration(w.limit), format.Thousands(w.vanished), count(believed), w.name)}
+		counted := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
+		c.Actual = count(counted) + " of them still counted"
+		c.Reasons = []string{sentence("%v after %v clients had vanished the service still counts %v of them as open (%s): TCP gives up after some 15 minutes "+
+			"by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine", w.limit, w.vanished, counted, w.name)}
 	}
 	return c
 }
 
-// mostReadings bounds the table.
+// mostReadings bounds a table of readings.
 const mostReadings = 30
 
 // table has each reading at which the gauge changed.
-func (w *watched) table() verdict.Table {
-	t := verdict.Table{Title: "The gauge after clients vanished", Note: cmp.Or(w.name, "not known") + ", read once a second, or as often as Prometheus scrapes it", Columns: []string{"seconds after", "gauge"}}
+func (w *streamGauge) table() verdict.Table {
+	t := newTable("The gauge after clients vanished", cmp.Or(w.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(w.before))
 	last := w.before
 	for i, r := range w.at {
 		if len(t.Rows) < mostReadings && (r.value != last || i == len(w.at)-1) {
-			t.Add(count(r.after.Seconds()), count(r.value))
+			t.Add(row(r.after.Seconds(), r.value)...)
 		}
 		last = r.value
 	}
