@@ -227,7 +227,7 @@ func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		"reset":            {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "nobody knows whether a client without a certificate is refused: hung up before the answer"},
+		"reset":            {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is not known whether a client without a certificate is refused: hung up before the answer"},
 		"let in":           {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
 		"let in to a 503":  {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
 		"a foreign one":    {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
