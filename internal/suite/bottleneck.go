@@ -237,13 +237,13 @@ const (
 // never attributed to the service.
 func (m Machine) mostCPU() string {
 	busy, others, _ := m.serviceCores()
-	half := busy * m.Taken.TargetCores / 2
+	half := busy * m.Usage.TargetCores / 2
 	switch {
 	case m.Shared && !m.Apart && m.Runners/100 > half:
 		return byGenerator
 	case (m.Backend+m.Nginx)/100 >= half:
 		return byService
-	case m.Taken.Inside && others >= half:
+	case m.Usage.Inside && others >= half:
 		return byPrograms
 	}
 	return byUnknown
@@ -252,14 +252,14 @@ func (m Machine) mostCPU() string {
 // serviceCores returns the busy share of the service's cores, and how many cores others than service and generator used of
 // them; or why that is not known.
 func (m Machine) serviceCores() (busy, others float64, why string) {
-	total, cores := m.Host/100, m.Taken.TargetCores
+	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
 	switch {
 	case m.Short:
 		return 0, 0, tooShort
 	case m.Apart:
 		return m.ServiceBusy, m.ServiceBusy*cores - service, ""
-	case !m.Taken.Host || cores == 0:
+	case !m.Usage.Host || cores == 0:
 		return 0, 0, noPrometheus
 	case m.Shared:
 		service += m.Runners / 100
@@ -276,9 +276,9 @@ func cpuOf(user string) func(*StageResult) measurement {
 		switch {
 		case why != "":
 			return unknown(why)
-		case user == byPrograms && !m.Taken.Inside: // a backend that is not ours counts as others
+		case user == byPrograms && !m.Usage.Inside: // a backend that is not ours counts as others
 			return unknown(noSamples)
-		case user == byService && !m.Taken.Inside && service == 0:
+		case user == byService && !m.Usage.Inside && service == 0:
 			return unknown("no process of the service was found")
 		}
 		most, share := m.mostCPU(), busy
@@ -308,7 +308,7 @@ func (m Machine) coreUsers() string {
 	}
 	add("backend", m.Backend, m.Backend > 0)
 	add("nginx", m.Nginx, m.Nginx > 0)
-	add(othersName, 100*others, m.Taken.Inside && others > .1)
+	add(othersName, 100*others, m.Usage.Inside && others > .1)
 	text := ""
 	if len(parts) > 0 {
 		text = " (" + strings.Join(parts, ", ") + " of a core)"
@@ -320,7 +320,7 @@ func (m Machine) coreUsers() string {
 }
 
 func cpuLimit(st *StageResult) measurement {
-	t := st.Machine.Taken
+	t := st.Machine.Usage
 	switch {
 	case !t.Inside:
 		return unknown(noSamples)
@@ -333,15 +333,15 @@ func cpuLimit(st *StageResult) measurement {
 
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
-	if m.Short || m.Taken.Procs == 0 || m.Backend == 0 {
+	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {
 		return unknown("the backend does not expose CPU metrics")
 	}
-	share := m.Backend / 100 / m.Taken.Procs
-	return used(share, "%s busy, of %s", percent(share), format.Count(int(m.Taken.Procs), "core"))
+	share := m.Backend / 100 / m.Usage.Procs
+	return used(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
 }
 
 func memoryUse(st *StageResult) measurement {
-	t := st.Machine.Taken
+	t := st.Machine.Usage
 	switch {
 	case t.Killed > 0:
 		return used(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
@@ -353,7 +353,7 @@ func memoryUse(st *StageResult) measurement {
 }
 
 func bandwidth(st *StageResult) measurement {
-	t := st.Machine.Taken
+	t := st.Machine.Usage
 	packets := st.Machine.Dropped + t.Allowance
 	switch {
 	case t.Loopback:
@@ -369,7 +369,7 @@ func bandwidth(st *StageResult) measurement {
 }
 
 func backendFiles(st *StageResult) measurement {
-	t := st.Machine.Taken
+	t := st.Machine.Usage
 	if t.MaxFiles == 0 || t.Files == 0 {
 		return unknown("the backend does not expose its descriptors")
 	}
@@ -377,7 +377,7 @@ func backendFiles(st *StageResult) measurement {
 }
 
 func nginxFiles(st *StageResult) measurement {
-	t := st.Machine.Taken
+	t := st.Machine.Usage
 	if !t.Proxy {
 		return unknown(noNginx)
 	}
@@ -388,24 +388,24 @@ func nginxFiles(st *StageResult) measurement {
 }
 
 func nginxConnections(st *StageResult) measurement {
-	if !st.Machine.Taken.Proxy {
+	if !st.Machine.Usage.Proxy {
 		return unknown(noNginx)
 	}
-	return byFailures(st, float64(st.Machine.Taken.Log.NoConnections), "times there was none")
+	return byFailures(st, float64(st.Machine.Usage.Log.NoConnections), "times there was none")
 }
 
 func acceptQueue(st *StageResult) measurement {
-	if !st.Machine.Taken.Queue {
+	if !st.Machine.Usage.Queue {
 		return unknown(noPrometheus)
 	}
-	return byFailures(st, st.Machine.Taken.Overflows, "connects found it full (ListenOverflows)")
+	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")
 }
 
 func upstreamQueue(st *StageResult) measurement {
-	if !st.Machine.Taken.Proxy {
+	if !st.Machine.Usage.Proxy {
 		return unknown(noNginx)
 	}
-	return byFailures(st, float64(st.Machine.Taken.Log.QueueFull), "connects of nginx found it full")
+	return byFailures(st, float64(st.Machine.Usage.Log.QueueFull), "connects of nginx found it full")
 }
 
 func generatorCPU(st *StageResult) measurement {
@@ -415,10 +415,10 @@ func generatorCPU(st *StageResult) measurement {
 		return unknown(tooShort)
 	case m.Apart:
 		return used(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
-	case m.Taken.GeneratorCores == 0:
+	case m.Usage.GeneratorCores == 0:
 		return unknown("the runners' machines do not report their cores")
 	}
-	share := m.Runners / 100 / m.Taken.GeneratorCores
+	share := m.Runners / 100 / m.Usage.GeneratorCores
 	return used(share, "%s busy", percent(share))
 }
 
@@ -482,7 +482,7 @@ func fasterBecause(low, fast Machine) string {
 	known := notLow == "" && notFast == ""
 	add(known && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for an answer",
 		100*max(1-lowBusy, 0), 100*max(1-fastBusy, 0))
-	a, b := low.Taken, fast.Taken
+	a, b := low.Usage, fast.Usage
 	if a.PerRequest && b.PerRequest {
 		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
 		add(a.Runs > 1.2*b.Runs, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+

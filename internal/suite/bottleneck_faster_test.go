@@ -16,7 +16,7 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 				st.OK.Record(time.Duration(median * float64(time.Millisecond)))
 			}
 		})
-		st.Machine.Taken.PerRequest, st.Machine.Taken.Runs, st.Machine.Taken.Each = true, 6, 300e-6
+		st.Machine.Usage.PerRequest, st.Machine.Usage.Runs, st.Machine.Usage.Each = true, 6, 300e-6
 		if edit != nil {
 			edit(&st.Machine)
 		}
@@ -52,20 +52,20 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for an answer",
 		},
 		"connections stay": {
-			func(m *Machine) { m.Taken.Accepts = .5 }, func(m *Machine) { m.Taken.Accepts = .001 },
+			func(m *Machine) { m.Usage.Accepts = .5 }, func(m *Machine) { m.Usage.Accepts = .001 },
 			": 0.50 connections were made for each request and then 0.00",
 		},
 		"wake-ups are shared": {
-			func(m *Machine) { m.Taken.Runs = 6 }, func(m *Machine) { m.Taken.Runs = 2 },
+			func(m *Machine) { m.Usage.Runs = 6 }, func(m *Machine) { m.Usage.Runs = 2 },
 			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
 		"caches are warm": {
-			func(m *Machine) { m.Taken.Each = 500e-6 }, func(m *Machine) { m.Taken.Each = 100e-6 },
+			func(m *Machine) { m.Usage.Each = 500e-6 }, func(m *Machine) { m.Usage.Each = 100e-6 },
 			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
 		},
 		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
 		"nobody knows": {
-			func(m *Machine) { m.Taken, m.Apart = Taken{}, false }, nil,
+			func(m *Machine) { m.Usage, m.Apart = Usage{}, false }, nil,
 			": the cause is not known: no samples cover it",
 		},
 	} {

@@ -20,7 +20,7 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: NewRequests()}
 	st.Machine = Machine{
 		Backend: 50, Nginx: 20, Runners: 30, Host: 100, Apart: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
-		Taken: Taken{
+		Usage: Usage{
 			Inside: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
 			Queue: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
 		},
@@ -42,7 +42,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		says string             // more of the sentence
 	}{
 		"the limit of a control group": {
-			func(st *StageResult) { st.Machine.Taken.Periods, st.Machine.Taken.Throttled = 100, 92 },
+			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
 			"CPU limit of its control group: full from 400/s on, reached in 92 % of the time at 400/s, it has none at 200/s, which was good", "",
 		},
 		"cores of its own": {
@@ -52,27 +52,27 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"cores that are shared": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 60
+				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 60
 				st.Machine.Backend, st.Machine.Nginx = 80, 25
 			},
 			"CPU of the service: full from 400/s on, 98 % busy (backend 80 %, nginx 25 %, others and the kernel 31 % of a core), shared with the load generator at 400/s", "",
 		},
 		"cores that are shared, of which no one took half": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 90
+				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
 			"CPU of the service 70 % of a core, of cores that were 98 % busy",
 		},
 		"cores that are shared with a service of which no process is known": {
 			func(st *StageResult) {
-				st.Machine = Machine{Host: 198, Runners: 20, Shared: true, Cores: 2, Taken: Taken{Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+				st.Machine = Machine{Host: 198, Runners: 20, Shared: true, Cores: 2, Usage: Usage{Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU of the machine: full from 400/s on, 99 % busy, shared with the load generator at 400/s", "",
 		},
 		"a service that took 0.33 s of CPU, on a machine that others filled": {
 			func(st *StageResult) {
-				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Taken: Taken{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU that other programs take: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
 			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
@@ -80,7 +80,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		"its machine, by Prometheus": {
 			func(st *StageResult) {
 				st.Machine.Apart, st.Machine.Shared, st.Machine.Host = false, false, 390
-				st.Machine.Taken.Inside, st.Machine.Taken.TargetCores = false, 4
+				st.Machine.Usage.Inside, st.Machine.Usage.TargetCores = false, 4
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
 		},
@@ -91,53 +91,53 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores = false, 200, 2
+				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores = false, 200, 2
 			},
 			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
 		},
 		"GOMAXPROCS": {
-			func(st *StageResult) { st.Machine.Backend, st.Machine.Taken.Procs = 99, 1 },
+			func(st *StageResult) { st.Machine.Backend, st.Machine.Usage.Procs = 99, 1 },
 			"CPU of the backend (GOMAXPROCS): full from 400/s on, 99 % busy, of 1 core at 400/s", "",
 		},
 		"memory": {
-			func(st *StageResult) { st.Machine.Taken.Available = 64 << 20 },
+			func(st *StageResult) { st.Machine.Usage.Available = 64 << 20 },
 			"memory of the service's machine: full from 400/s on, 98 % of 4.00 GiB at 400/s, 25 % of 4.00 GiB at 200/s", "",
 		},
 		"a process that was killed": {
-			func(st *StageResult) { st.Machine.Taken.Killed = 1 },
+			func(st *StageResult) { st.Machine.Usage.Killed = 1 },
 			"memory of the service's machine: full from 400/s on, the kernel killed 1 process for want of it at 400/s", "",
 		},
 		"network cards": {
-			func(st *StageResult) { st.Machine.Taken.Loopback, st.Machine.Taken.Link = false, .97 },
+			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Link = false, .97 },
 			"bandwidth: full from 400/s on, 97 % of this machine's network cards at 400/s", "",
 		},
 		"AWS's allowance": {
-			func(st *StageResult) { st.Machine.Taken.Loopback, st.Machine.Taken.Allowance = false, 14 },
+			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Allowance = false, 14 },
 			"bandwidth: full from 400/s on, AWS held back or dropped 14 packets at 400/s", "",
 		},
 		"descriptors of the backend": {
-			func(st *StageResult) { st.Machine.Taken.Files = 1000 },
+			func(st *StageResult) { st.Machine.Usage.Files = 1000 },
 			"descriptors of the backend: full from 400/s on, 1,000 of 1,000 open at 400/s, 20 of 1,000 open at 200/s, which was good",
 			"CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the machine 70 % busy, most of it by the service, CPU of the backend",
 		},
 		"descriptors of nginx": {
-			func(st *StageResult) { st.Machine.Taken.NginxFull = .99 },
+			func(st *StageResult) { st.Machine.Usage.NginxFull = .99 },
 			"descriptors of nginx: full from 400/s on, 99 % of the fullest process open at 400/s, 10 % of the fullest process open at 200/s", "",
 		},
 		"descriptors of nginx, between two samples": {
-			func(st *StageResult) { st.Machine.Taken.Log.NoFiles = 7 },
+			func(st *StageResult) { st.Machine.Usage.Log.NoFiles = 7 },
 			"descriptors of nginx: full from 400/s on, 7 times there was none at 400/s", "",
 		},
 		"worker_connections": {
-			func(st *StageResult) { st.Machine.Taken.Log.NoConnections = 40 },
+			func(st *StageResult) { st.Machine.Usage.Log.NoConnections = 40 },
 			"connections of nginx: full from 400/s on, 40 times there was none at 400/s, none refused at 200/s", "",
 		},
 		"an accept queue": {
-			func(st *StageResult) { st.Machine.Taken.Overflows = 25 },
+			func(st *StageResult) { st.Machine.Usage.Overflows = 25 },
 			"accept queue of the service: full from 400/s on, 25 connects found it full (ListenOverflows) at 400/s, none refused at 200/s", "",
 		},
 		"the accept queue of a unix socket": {
-			func(st *StageResult) { st.Machine.Taken.Log.QueueFull = 300 },
+			func(st *StageResult) { st.Machine.Usage.Log.QueueFull = 300 },
 			"accept queue behind nginx: full from 400/s on, 300 connects of nginx found it full at 400/s", "",
 		},
 		"the load generator's cores": {
@@ -146,7 +146,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"the load generator's share of all cores": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Runners, st.Machine.Taken.GeneratorCores = false, 185, 2
+				st.Machine.Apart, st.Machine.Runners, st.Machine.Usage.GeneratorCores = false, 185, 2
 			},
 			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
 		},
@@ -156,7 +156,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"what is full first comes first, and what is full too is named": {
 			func(st *StageResult) {
-				st.Machine.ServiceBusy, st.Machine.Taken.Files, st.Machine.Taken.Overflows = 1, 1000, 90
+				st.Machine.ServiceBusy, st.Machine.Usage.Files, st.Machine.Usage.Overflows = 1, 1000, 90
 			},
 			"CPU of the service: full from 400/s on",
 			"full from the same load on: descriptors of the backend 1,000 of 1,000 open, accept queue of the service 90 connects found it full (ListenOverflows)",
@@ -177,7 +177,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 func TestFirstFullResource(t *testing.T) {
 	t.Parallel()
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
-	queue := func(st *StageResult) { busy(st); st.Machine.Taken.Overflows = 9 }
+	queue := func(st *StageResult) { busy(st); st.Machine.Usage.Overflows = 9 }
 	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
 	f := FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
@@ -199,7 +199,7 @@ func TestFewFailuresFillNoResource(t *testing.T) {
 		for range 9000 {
 			st.OK.Record(time.Millisecond)
 		}
-		st.Machine.Taken.Overflows = 9
+		st.Machine.Usage.Overflows = 9
 	}
 	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Empty(t, f.Full(), "9 of 10,000 requests")
@@ -213,7 +213,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
-	nothing := func(st *StageResult) { st.Machine = Machine{Taken: Taken{Link: -1}} }
+	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
 	f = FindBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "nothing that was measured was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
 		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
@@ -262,8 +262,8 @@ func TestUsageOfAStage(t *testing.T) {
 			s.Files, s.MaxFiles, s.BackendCPU, s.Available = 30, 0, 0, 1<<30
 		}
 	}).stages()[1]
-	got := stage.Machine.Taken
-	require.Equal(t, Taken{
+	got := stage.Machine.Usage
+	require.Equal(t, Usage{
 		Inside: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
 		Memory: 4 << 30, Available: 1 << 30, Queue: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
 		Each: got.Each, Accepts: .1, Runs: 5, PerRequest: true,
@@ -291,7 +291,7 @@ func TestUsageOfAServiceElsewhere(t *testing.T) {
 		s.LinkRate, s.LinkSent, s.LinkReceived = 1000, uint64(100*at), uint64(900*at)
 	})
 	r.OneHost = false
-	got := r.stages()[1].Machine.Taken
+	got := r.stages()[1].Machine.Usage
 	require.False(t, got.Host, "the samples are of the runners' machine")
 	require.InDelta(t, .9, got.Link, 1e-9)
 	require.Zero(t, got.TargetCores)
@@ -300,11 +300,11 @@ func TestUsageOfAServiceElsewhere(t *testing.T) {
 		r.Samples[i].OfTarget = true
 	}
 	r.Machines = append(r.Machines, record("stack", 4, machine.Killed, "bw_out_allowance_exceeded"), record("runner-1", 8))
-	got = r.stages()[1].Machine.Taken
+	got = r.stages()[1].Machine.Usage
 	require.True(t, got.Host && got.Queue && got.Allowed)
 	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.Allowance})
 
 	r.Samples = nil
-	got = r.stages()[1].Machine.Taken
+	got = r.stages()[1].Machine.Usage
 	require.False(t, got.Host || got.Inside || got.PerRequest)
 }

@@ -12,32 +12,31 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Limits are what a load must keep to count as sustained.
+// Limits are the limits of a sustained load.
 type Limits struct {
 	FailedShare float64 // at most, 0 to 1
 	P95         float64 // at most, milliseconds; 0: any
-	Answered    float64 // at least this share of what was offered
+	Answered    float64 // at least this share of the offered requests
 }
 
-// A Level is a load and how it was sustained: as it was seen, and without what the generator can have
-// added to it (see saturation.go).
+// A Level is a load and its figures: as measured, and without the delays that the generator can have added (see saturation.go).
 type Level struct {
 	Load                  float64 // offered: requests/s, or requests at a time
 	Answered, OwnAnswered float64 // share of the offered requests that were answered well
 	FailedShare           float64 // of the requests that were made
-	Failure               string  // what most of these had, in words; "": not said
+	Failure               string  // the most frequent failure in words; "": not known
 	OwnFailed             float64
 	P95, OwnP95           float64 // of the good answers, milliseconds
-	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
-	Full                  string  // that AWS dropped packets of the runners, or that the machine was full that they share with the service; "" if not
+	Firm                  float64 // share of failures that no slowness explains: a status, a wrong answer, a reset
+	Full                  string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
 	Held                  string  // why the generator had too few connections for the rate; "": it had enough
-	Excuse                string  // what the generator did
+	Excuse                string  // the delays of the generator
 }
 
-// Status is how a load was sustained.
+// A Status states how a load was sustained.
 type Status string
 
-// A load at which the load generator was saturated says nothing of the service.
+// The statuses. At ByGenerator the load generator was saturated, so nothing is known of the service.
 const (
 	Good        Status = "good"
 	Bad         Status = "bad"
@@ -45,11 +44,11 @@ const (
 	NoMore      Status = "good at first" // tried again, and bad
 )
 
-// A Tried load is one that was offered, and how it was sustained.
+// A Tried load is a load that was offered, and how it was sustained.
 type Tried struct {
 	Load   float64
 	Status Status
-	Why    string // where it is not Good
+	Why    string // it is not Good
 }
 
 // Try judges levels, and puts them in the order of their loads.
@@ -63,12 +62,11 @@ func (l Limits) Try(levels []Level) []Tried {
 	return out
 }
 
-// Judge says how a level was sustained, and why where it was not.
+// Judge returns how a level was sustained, and why it was not.
 //
-// A level is bad when more than FailedShare failed, when the 95th percentile is over P95, or when
-// less than Answered of what was offered was answered. It is the generator's when it is bad, but would
-// not be without what the generator can have added, when the machine was full and no more failed
-// than slowness explains, or when no more failed than may and all that was slow is the wait for a connection.
+// A level is bad if more than FailedShare failed, the 95th percentile is over P95, or less than Answered of the offered requests
+// was answered. A bad level is attributed to the generator if it would be good without the delays that the generator can have
+// added, if the machine was full and slowness explains the failures, or if only the wait for a connection was slow.
 func (l Limits) Judge(v Level) (Status, string) {
 	why := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
@@ -84,7 +82,7 @@ func (l Limits) Judge(v Level) (Status, string) {
 	return Bad, why
 }
 
-// missed says which limits are not kept, "" if all are.
+// missed names the limits that are not kept, "" if all are.
 func (l Limits) missed(failed, p95, answered float64, failure string) string {
 	var why []string
 	if failed > l.FailedShare {
@@ -103,7 +101,7 @@ func (l Limits) missed(failed, p95, answered float64, failure string) string {
 	return strings.Join(why, ", ")
 }
 
-// A Breaking point is where a service stops bearing its load.
+// A Breaking point is the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
 	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
@@ -112,9 +110,9 @@ type Breaking struct {
 	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
 
-// FindBreaking finds the breaking point among rising loads: above the last of those that were good, and not above the first that
-// was bad. Loads between the two at which the generator was saturated leave open where. Of one that was tried again the later
-// try comes behind: where a load is no longer borne, it is not the load that breaks the service.
+// FindBreaking finds the breaking point among rising loads: above the last good one, and not above the first bad one. Loads between
+// the two at which the generator was saturated leave it open. If a load was tried again, the later try comes second: if it is no
+// longer sustained, time rather than load breaks the service.
 func FindBreaking(rising []Tried) (b Breaking) {
 	for _, v := range rising {
 		switch again := b.Failed == 0 && v.Load == b.Sustained; {

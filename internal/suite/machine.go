@@ -10,14 +10,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Machine is what the processes took during a stage, in percent of one core.
+// A Machine is the load of machines and processes during a stage. CPU is in percent of one core.
 type Machine struct {
 	Runners, Backend, Nginx float64
-	Host                    float64       // all of the machine, other people's work with it
+	Host                    float64       // the whole machine, other programs included
 	Peak                    float64       // the same in its busiest second
 	RunDelay                float64       // seconds for which the runners' threads waited for a core, of each second
 	Stall                   time.Duration // longest time by which a runner woke up late
-	Wait                    time.Duration // longest that anything in a runner waited to run
+	Wait                    time.Duration // longest wait for a core in a runner
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: not known
 	Control                 time.Duration // longest delay by the generator that its control group saw, where Controlled
@@ -27,16 +27,16 @@ type Machine struct {
 	Apart                   bool          // service and runners have cores of their own there
 	ServiceBusy             float64       // where they have: how much of the service's was taken, by whomever, 0 to 1
 	GeneratorBusy           float64       // of the runners'
-	Taken                   Taken
+	Usage                   Usage
 	Foreign                 bool // it was not the service that took most of its cores
 }
 
-// headroom says how busy the cores of each side were.
+// headroom states how busy the cores of each side were.
 func (m Machine) headroom() string {
 	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
 }
 
-// machine is what was taken between two instants.
+// machine returns the load between two instants.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
 	if !to.After(from) {
@@ -54,7 +54,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
 		out.Wait = max(out.Wait, waitOf(second))
 	}
-	out.Taken = r.taken(m, from, to)
+	out.Usage = r.usage(m, from, to)
 	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.Control, out.Controlled = control(m, from, to)
 	from, to, known := r.sampled(from, to)
@@ -73,14 +73,14 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// waiting is the machine with the longest waits of a longer time, in which requests of the same load were under way.
+// waiting returns the machine with the longest waits of a longer time, in which requests of the same load were in progress.
 func (m Machine) waiting(longer Machine) Machine {
 	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
 	return m
 }
 
-// control is the longest delay that the control groups of the runners saw between two instants, or could have missed;
-// not ok where one of them told nothing.
+// control returns the longest delay that the control groups of the runners measured between two instants, or could have missed.
+// It is not ok if one of them measured nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].Controlled
@@ -108,7 +108,7 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 	return delay, ok
 }
 
-// seconds are what the runners noted every second, or else the buckets of the series.
+// seconds returns the records of the runners by second, or else the buckets of the series.
 func seconds(m *shard.Merged) []shard.Second {
 	if len(m.Seconds) > 0 {
 		return m.Seconds
@@ -124,8 +124,8 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
-// sampled are the first and the last sample between two instants. A sample over the edge holds what was before or after, too. ok
-// is false if there are no two, or only those of a Prometheus, which are timed by whole seconds: then the edges have to do.
+// sampled returns the times of the first and the last sample between two instants. It returns the instants and false if there
+// are no two samples, or only those of a Prometheus, which are timed by whole seconds.
 func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {
@@ -141,7 +141,7 @@ func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
 	return first, last, true
 }
 
-// percent is by how much a counter of CPU seconds grew between two instants, of one core.
+// percent returns the growth of a counter of CPU seconds between two instants, in percent of one core.
 func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
 	var grown, seconds float64
 	if len(r.Samples) == 0 {
@@ -151,10 +151,10 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	for _, now := range r.Samples[1:] {
 		width := now.At().Sub(before.At()).Seconds()
 		if width <= 0 {
-			continue // at the same time: the next one has its share
+			continue // at the same time: the next sample has its share
 		}
 		if value(now) == 0 && value(before) > 0 {
-			continue // a process without descriptors does not tell it
+			continue // a process without free descriptors does not report it
 		}
 		w := overlap(before.At(), now.At(), from, to)
 		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
@@ -169,7 +169,7 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	return 100 * grown / seconds
 }
 
-// overlap is how many seconds two spans have in common.
+// overlap returns the seconds that two spans have in common.
 func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
 	from, to := aFrom, aTo
 	if bFrom.After(from) {

@@ -72,7 +72,7 @@ func (st *StageResult) waited() bool {
 // took so long did not wait for these. Runners that compute for half of the time may have requests in a queue of their own.
 func (st *StageResult) unhindered(took time.Duration) bool {
 	m := st.Machine
-	return st.waited() && m.Runners < 50*m.Taken.GeneratorCores && 2*shard.WakeUps*m.Control < took
+	return st.waited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < took
 }
 
 // patience is the time for which a request waits for a connection before it is left out; where it does not wait, the time that a
@@ -258,7 +258,7 @@ func (m Machine) generatorFull() bool {
 // serviceFilled says that backend and nginx alone filled their cores, and the runners did not fill theirs: others did, and a
 // service that has no time left is the limit whoever takes the generator's. What the runners waited is told apart.
 func (m Machine) serviceFilled() bool {
-	service, runners := m.Taken.TargetCores, m.Taken.GeneratorCores
+	service, runners := m.Usage.TargetCores, m.Usage.GeneratorCores
 	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
 }
 

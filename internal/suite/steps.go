@@ -13,22 +13,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A step is some connections that were held for a while, and what went wrong meanwhile: each fault
-// counts against the step in which it was due, not against the one in which it was noticed.
+// A step is a number of open streams for a while, and their faults. A fault counts against the step in which it was due, not against
+// the one in which it was found.
 type step struct {
 	shard.Stage
 	from, to                       time.Time
 	refused, dropped, missed, late int64
-	wrong                          int64 // noops that came twice, out of order or damaged: no load explains them
-	idle                           int64 // of those dropped: this side gave up, because nothing came
+	wrong                          int64 // duplicated, reordered or corrupted noops: no load explains them
+	idle                           int64 // of those dropped: the client gave up after silence
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
 	machine                        Machine
-	tolerance                      time.Duration // LATE_MS: what counts as late is later than this
+	tolerance                      time.Duration // LATE_MS: a later noop counts as late
 }
 
-// try says how a step was sustained. Lateness may be the generator's own, and so may silence on
-// which it gave up; a refusal, a cut or a loss while a stream is held is not.
+// try returns how a step was sustained. The generator may explain lateness, and silence after which it gave up, but not a
+// refusal, a disconnect or a loss on an open stream.
 func (s step) try() Tried {
 	var why []string
 	for _, f := range []struct {
@@ -48,10 +48,10 @@ func (s step) try() Tried {
 	return Tried{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
 }
 
-// leastSilence is the shortest silence after which a client of a suite drops its stream as idle.
+// leastSilence is the shortest silence after which a client drops its stream as idle.
 const leastSilence = 10 * time.Second
 
-// explained says that the generator's own waits are long enough to explain the late noops and idle streams.
+// explained reports whether the generator's own waits are long enough to explain late noops and idle streams.
 func (s step) explained() bool {
 	late := s.tolerance
 	if s.lateness != nil {
@@ -63,7 +63,7 @@ func (s step) explained() bool {
 	return s.machine.Explains(late) || s.machine.crowded(late, false) != ""
 }
 
-// excuse says what of the generator explains a step.
+// excuse states the delay of the generator that explains a step.
 func (s step) excuse() string {
 	if s.machine.Dropped > 0 {
 		return s.machine.dropped()
@@ -71,7 +71,7 @@ func (s step) excuse() string {
 	return fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))
 }
 
-// steps are those that were begun, in order, with the faults that the ledgers count against each.
+// steps returns the steps that were started, in order, with their faults by the ledgers.
 func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
@@ -96,11 +96,11 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	return out
 }
 
-// charge counts the faults of the nth stream against their steps.
+// charge adds the faults of the nth stream to their steps.
 func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	own := opener(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(own.to) {
-		own.refused++ // an answer that takes longer than the step is none
+		own.refused++ // a response that takes longer than the step counts as none
 	}
 	switch {
 	case c.State != ledger.Dropped:
@@ -128,7 +128,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 			for due, left := firstDue(c, f, interval), f.Count; left > 0 && missed > 0; due += interval {
 				k := uint64(1)
 				if due > f.At {
-					k = left // no instant is known of these
+					k = left // their instants are not known
 				}
 				lastMissed = underWay(steps, own, runner.At(due))
 				lastMissed.missed += min(int64(k), missed)
@@ -142,17 +142,17 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 	lastWrong.wrong += max(wrong, 0)
 }
 
-// firstDue is when the first of the noops of a finding was due. The others follow at intervals.
+// firstDue returns when the first noop of a finding was due. The others follow at intervals.
 func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) ledger.Instant {
 	if f.Kind == ledger.KindTail || f.Kind == ledger.KindLost && f.From > c.Last {
-		return c.LastAt + interval // nothing came after them
+		return c.LastAt + interval // they are the last ones
 	}
-	// A noop came at f.At, and they were due before it.
+	// They were due before the noop that arrived at f.At.
 	most := clamp.Uint64(int64((f.At-c.OpenedAt)/interval)) + 1
 	return max(f.At-time.Duration(min(f.Count, most, math.MaxInt32))*interval, c.OpenedAt)
 }
 
-// opener is the step that opened the nth stream.
+// opener returns the step that opened the nth stream.
 func opener(steps []step, n int) *step {
 	for i := range steps {
 		if n < steps[i].Concurrency {
@@ -162,7 +162,7 @@ func opener(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// underWay is the last step that had begun at an instant, for a stream that the step first opened.
+// underWay returns the last step that had started at an instant, for a stream that the step first opened.
 func underWay(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {

@@ -199,7 +199,7 @@ type stormStage struct {
 	shard.Stage
 	dropped int             // streams
 	at      []time.Duration // when each was dropped, since the first one; sorted
-	back    []time.Duration // when each was back; sorted
+	back    []time.Duration // when each was back, since the first drop; sorted
 	lost    int             // streams, held ones included, that ended meanwhile although neither client nor service ended them on purpose
 	refused map[string]int  // attempts, by reason
 	delayed int             // streams with a refused attempt: their clients wait longer before each further attempt

@@ -12,43 +12,43 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Taken is what a stage took of what a service or a load generator can run out of. Each group of figures has a field that says
-// whether it is known.
-type Taken struct {
-	Inside bool // the system showed the target's processes, which are on this machine
+// Usage is the use of the limited resources of a service and a load generator in a stage. Each group of figures has a field that
+// reports whether it is known.
+type Usage struct {
+	Inside bool // the processes of the target are on this machine and known
 	Proxy  bool // nginx among them
 	Host   bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // of the target's control groups: with a limit of CPU, and over it
 	Procs              float64 // cores that the backends compute on at most; 0: not known
-	Files, MaxFiles    float64 // of the backends, the most that were open; no MaxFiles: not known
+	Files, MaxFiles    float64 // open files of the backends, at most; no MaxFiles: not known
 	NginxFull          float64 // share of its descriptors that the fullest process of nginx had open
 	Log                resources.NginxLog
 
 	Memory, Available float64 // of the target's machine; the least that was available
-	Killed            float64 // processes there, for want of memory
-	Queue             bool    // what follows is known
+	Killed            float64 // processes there, as memory ran out
+	Queue             bool    // Overflows is known
 	Overflows         float64 // connects that found an accept queue full
 
-	Loopback  bool    // requests went over no network
-	Link      float64 // the busier way of this machine's network cards, 0 to 1; below 0: not known
-	Allowance float64 // packets of the target's machine that AWS held back or dropped
-	Allowed   bool    // AWS shows these
+	Loopback  bool    // requests crossed no network
+	Link      float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: not known
+	Allowance float64 // packets of the target's machine that AWS delayed or dropped
+	Allowed   bool    // AWS reports these
 
 	TargetCores, GeneratorCores float64 // of their own, or of their machines; 0: not known
 
-	Each, Accepts, Runs float64 // of one request: seconds of CPU in backend and nginx, connections to nginx, times that a thread was put on a core
-	PerRequest          bool    // these are known
+	PerRequest          bool    // the next three are known
+	Each, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, times that a thread was scheduled
 }
 
-// taken looks at the samples of a stage. What counts events is compared between two samples within it.
-func (r *Run) taken(m *shard.Merged, from, to time.Time) (t Taken) {
+// usage reads the samples of a stage. Counters are compared between two samples within it.
+func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	t.Loopback, t.Link = r.OneHost || plan.OnLoopback(m.Plan.BackendURL), -1
 	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
 	t.Killed, _ = verdict.OnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.Killed })
 	t.Allowance, t.Allowed = verdict.OnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
-	for _, s := range r.Samples { // while descriptors are used up it is not told
+	for _, s := range r.Samples { // a backend without free descriptors does not report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
 	within := r.within(from, to)
@@ -86,7 +86,7 @@ func (r *Run) taken(m *shard.Merged, from, to time.Time) (t Taken) {
 	return t
 }
 
-// within are the samples between two instants.
+// within returns the samples between two instants.
 func (r *Run) within(from, to time.Time) (out []resources.Sample) {
 	for _, s := range r.Samples {
 		if at := s.At(); !at.Before(from) && !at.After(to) {
@@ -96,8 +96,8 @@ func (r *Run) within(from, to time.Time) (out []resources.Sample) {
 	return out
 }
 
-// cores counts those of the machines of target and runners.
-func (r *Run) cores(t *Taken, m *shard.Merged) {
+// cores counts the cores of target and runners.
+func (r *Run) cores(t *Usage, m *shard.Merged) {
 	if t.Loopback {
 		t.TargetCores, t.GeneratorCores = float64(cmp.Or(r.ServiceCores, r.Cores)), float64(cmp.Or(r.RunnerCores, r.Cores))
 		return
