@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -31,11 +32,13 @@ var limitedResources = []resource{
 	{"bandwidth", machineFull, "send less (compression, smaller answers), or take a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
-	{"connections of nginx", 1, "raise worker_connections: a proxied request takes two", nginxConnections},
+	{"connections of nginx", 1, "raise worker_connections: a proxied request takes two",
+		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "times there was none")},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; " +
 		"clients that keep connections need fewer", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, " +
-		"and keep more idle connections to it (keepalive in upstream)", upstreamQueue},
+		"and keep more idle connections to it (keepalive in upstream)",
+		nginxLog(func(log resources.NginxLog) int { return log.QueueFull }, "connects of nginx found it full")},
 	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service did not break", generatorCPU},
 	{"connections of the load generator", 1, "let the generator open more connections (MAX_CONNECTIONS): the service did not break", generatorConnections},
 	{"the generator's ports and descriptors", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, or add runners' machines: " +
@@ -378,20 +381,10 @@ func backendFiles(st *StageResult) measurement {
 
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
-	if !t.Proxy {
-		return unknown(noNginx)
-	}
-	if u := byFailures(st, float64(t.Log.NoFiles), "times there was none"); u.share > 0 {
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "times there was none")(st); !u.known || u.share > 0 {
 		return u
 	}
 	return used(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
-}
-
-func nginxConnections(st *StageResult) measurement {
-	if !st.Machine.Usage.Proxy {
-		return unknown(noNginx)
-	}
-	return byFailures(st, float64(st.Machine.Usage.Log.NoConnections), "times there was none")
 }
 
 func acceptQueue(st *StageResult) measurement {
@@ -401,11 +394,14 @@ func acceptQueue(st *StageResult) measurement {
 	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")
 }
 
-func upstreamQueue(st *StageResult) measurement {
-	if !st.Machine.Usage.Proxy {
-		return unknown(noNginx)
+// nginxLog measures a resource by the messages of nginx that report it full.
+func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageResult) measurement {
+	return func(st *StageResult) measurement {
+		if !st.Machine.Usage.Proxy {
+			return unknown(noNginx)
+		}
+		return byFailures(st, float64(messages(st.Machine.Usage.Log)), text)
 	}
-	return byFailures(st, float64(st.Machine.Usage.Log.QueueFull), "connects of nginx found it full")
 }
 
 func generatorCPU(st *StageResult) measurement {
