@@ -31,7 +31,7 @@ func (f *findings) compression() (out []string) {
 		case cmp.Or(encoding, "identity") == "identity":
 			out = append(out, prefix+"not compressed.")
 		default:
-			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.s.quote(encoding), t.bytes, f.held(t, reference)))
+			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.s.quote(encoding), t.bytes, f.delay(t, reference)))
 		}
 	}
 	if len(out) == len(encodings) && allEnd(out, "not compressed.") {
@@ -49,8 +49,8 @@ func allEnd(all []string, with string) bool {
 	return true
 }
 
-// held says whether a compressed stream brings events later than the others.
-func (f *findings) held(t *track, reference []*track) string {
+// delay reports whether a compressed stream brings events later than the others.
+func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0

@@ -260,7 +260,7 @@ func TestAServiceThatPassesOnAText(t *testing.T) {
 		t.Run(c.text, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := 100
+				n := 0
 				h := &hub.Hub{Wrap: func(payload string) string {
 					var message struct{ Text string }
 					require.NoError(t, json.Unmarshal([]byte(payload), &message))

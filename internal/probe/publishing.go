@@ -34,7 +34,7 @@ func (s *session) publish(ctx context.Context, n int) error {
 // send publishes the next message, to the topic of stream n. What goes wrong is an error as long as nothing was confirmed, and a note later.
 func (s *session) send(ctx context.Context, n int) error {
 	v := s.values(n)
-	v.Token, v.Seq, v.SentAt = s.asked.publishing, int64(len(s.published)+1), time.Now().UnixMicro()
+	v.Token, v.Seq, v.SentAt = s.asked.publishing, s.first+int64(len(s.published)), time.Now().UnixMicro()
 	r := stream.Fill(s.service.Publish, &v)
 	r.NoRedirect = true
 	s.published = append(s.published, sending{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})

@@ -23,6 +23,7 @@ type session struct {
 	asked   *asked
 	service *service.Service // the requests, without what is to be found out
 	marker  string
+	first   int64 // number of the first message: far from those of a counter of the service that starts at 1
 	quiet   bool // streams are held silent: each has a topic of its own, and no keep-alive
 
 	began  time.Time
@@ -45,7 +46,7 @@ type session struct {
 func newSession(c Config, a *asked) *session {
 	random := make([]byte, 3)
 	_, _ = rand.Read(random) // it never fails
-	s := &session{Config: c, asked: a, marker: "probe-" + hex.EncodeToString(random)}
+	s := &session{Config: c, asked: a, marker: "probe-" + hex.EncodeToString(random), first: 1001 * (1 + int64(random[0]))}
 	s.service, _ = service.Parse(asJSON(a.draft("any", "id"))) // understand has checked it
 	return s
 }
