@@ -24,7 +24,7 @@ type session struct {
 	service *service.Service // the requests, without what is to be found out
 	marker  string
 	first   int64 // number of the first message: far from those of a counter of the service that starts at 1
-	quiet   bool // streams are held silent: each has a topic of its own, and no keep-alive
+	quiet   bool  // streams are held silent: each has a topic of its own, and no keep-alive
 
 	began  time.Time
 	opened int // streams; {n} of the next one
