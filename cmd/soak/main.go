@@ -42,7 +42,7 @@ func execute(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{Err: inWords(cmd, err)} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand())
+	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand(), versionCommand())
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", helpWidth)))
 	wrapHelp(root)
 	root.SetArgs(args)

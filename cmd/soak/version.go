@@ -2,8 +2,21 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			return err //nolint:wrapcheck // of standard output
+		},
+	}
+}
 
 // linked and revision are version and commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string

@@ -25,6 +25,7 @@ func (s *session) announce() {
 		what += fmt.Sprintf(", here only number %d", s.part)
 	}
 	fmt.Fprintln(s.Stdout, what)
+	s.printWarnings()
 }
 
 // announceTarget prints the address of the target, and the actions.

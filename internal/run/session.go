@@ -53,6 +53,7 @@ type session struct {
 	location   string // of this run's shards
 	targets    target.Several
 	cluster    *target.Target // that the suite compares with, or nil
+	announced  bool           // the header line was printed
 	own        bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
 	seen       results.Run    // what this session saw; it becomes run.json
@@ -105,6 +106,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	case err != nil && errors.Is(err, context.Canceled):
 		return "", errStopped
 	case err != nil:
+		s.printWarnings()
 		return "", err
 	}
 	if err := s.checkActions(); err != nil {
@@ -271,9 +273,19 @@ func (s *session) keep(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn prints a warning now, and lists it in the verdict.
+// warn lists a warning in the verdict, and prints it: now, or after the header line.
 func (s *session) warn(text string) {
 	s.seen.Warnings = append(s.seen.Warnings, text)
 	s.watch.Note("warning: " + text)
-	tell("warning: " + text)
+	if s.announced {
+		tell("warning: " + text)
+	}
+}
+
+// printWarnings prints the warnings that were waiting for the header line.
+func (s *session) printWarnings() {
+	for _, text := range s.seen.Warnings {
+		tell("warning: " + text)
+	}
+	s.announced = true
 }
