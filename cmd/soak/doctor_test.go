@@ -74,7 +74,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	out, _, err = examine(t, "--connections", "10")
 	require.NoError(t, err)
 	require.NotContains(t, out, "the limit of open files")
-	out, _, err = examine(t, "--backend-url", "http://a.test", "--http-version", "2", "--streams-per-connection", "1000000")
+	out, _, err = examine(t, "--backend-url", "http://a.test", "--http-version", "2", "--streams-per-connection", "65535")
 	require.NoError(t, err)
 	require.NotContains(t, out, "the limit of open files", "streams over HTTP/2 share connections")
 	write("soak.yaml", "conections: 5\n")
