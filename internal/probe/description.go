@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
@@ -36,7 +37,7 @@ func (f *findings) description() (o object) {
 		return f.checked(o, f.message.is)
 	}
 	with := slices.Clone(o)
-	with.add("publish", f.publishing(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", count(s.confirmed(), "message"), statuses(s.statuses), inSeconds(s.Pace)))
+	with.add("publish", f.publishing(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.confirmed(), "message"), list(s.statuses), inSeconds(s.Pace)))
 	_, err := service.Parse(asJSON(with))
 	if err == nil {
 		return with
@@ -172,7 +173,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
-	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", count(len(ended), "stream"), between(least, most), how)
+	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), between(least, most), how)
 	if most < leastLifetime {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s That is no lifetime: there is nothing to hold.", note))
 		return
@@ -208,7 +209,7 @@ func unitOf(d time.Duration) float64 {
 func (f *findings) head() []string {
 	s := f.s
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: it looked at %s for %s with %s at a time.",
-		s.began.UTC().Format("2006-01-02"), s.asked.base, inSeconds(time.Since(s.began)), count(s.Streams, "stream"))}
+		s.began.UTC().Format("2006-01-02"), s.asked.base, inSeconds(time.Since(s.began)), format.Count(s.Streams, "stream"))}
 	if s.asked.names("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(stringShort(s.Topic))))
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
@@ -131,7 +132,7 @@ func (i *idler) watchSilence(ctx context.Context) error {
 	}
 	limit, stop := context.WithTimeout(ctx, i.Length)
 	defer stop()
-	i.Progress(fmt.Sprintf("holding %s silent, for %s at most", count(len(i.streams), "stream"), inSeconds(i.Length)))
+	i.Progress(fmt.Sprintf("holding %s silent, for %s at most", format.Count(len(i.streams), "stream"), inSeconds(i.Length)))
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
@@ -242,7 +243,7 @@ func (t *track) how() string {
 func (i *idler) report() string {
 	var b strings.Builder
 	v := i.values(0)
-	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), count(len(i.streams), "stream"), inSeconds(i.Length))
+	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), inSeconds(i.Length))
 	if !i.checks {
 		b.WriteString("Only streams that are closed are found. To find a NAT, add --publish-url, with {topic} in both URLs.\n")
 	}

@@ -117,11 +117,3 @@ func between(least, most time.Duration) string {
 	}
 	return inSeconds(least) + " to " + inSeconds(most)
 }
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

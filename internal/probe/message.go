@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // message is what a message is, and where its values stand.
@@ -67,7 +67,7 @@ func (f *findings) findMessage() (m message) {
 	if len(f.s.published) == 0 {
 		all, came = f.oneKind(&m, all)
 	}
-	m.notes = append(m.notes, fmt.Sprintf("%s came, such as %s", count(len(came), "message"), came[len(came)-1].example()))
+	m.notes = append(m.notes, fmt.Sprintf("%s came, such as %s", format.Count(len(came), "message"), came[len(came)-1].example()))
 	if m.ids != "" {
 		m.notes = append(m.notes, m.ids)
 	}
@@ -83,19 +83,11 @@ func (f *findings) findMessage() (m message) {
 // noMessage says that there is nothing to count.
 func (f *findings) noMessage(m *message) {
 	if n := f.s.confirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", count(n, "published message"), statuses(f.s.statuses), f.s.Topic))
+		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), list(f.s.statuses), f.s.Topic))
 		return
 	}
 	f.missing = append(f.missing,
 		"message: none came. Publish some with --publish-url, or probe for longer (--seconds).")
-}
-
-func statuses(all []int) string {
-	var out []string
-	for _, s := range all {
-		out = append(out, fmt.Sprint(s))
-	}
-	return strings.Join(out, ", ")
 }
 
 // oneKind keeps the events of the name that has the most numbers, where there are several names.
@@ -173,16 +165,13 @@ func (f *findings) findPublished(m *message, came []*unit) {
 		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+came[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
 	}
 	if f.s.sends("{run}") {
-		source := ""
-		for _, option := range append(slices.Clone(options), f.s.templateSources("run")...) {
-			has := marked(option, f.s.marker)
-			if !slices.ContainsFunc(came, func(u *unit) bool { return !has(&u.Block) }) {
-				source = option
-				break
-			}
-		}
-		if source != "" {
-			m.is.add("run", source, "Every message had the marker that was published there.")
+		all := append(slices.Clone(options), f.s.templateSources("run")...)
+		i := slices.IndexFunc(all, func(option string) bool {
+			message := object{{name: "run", value: option}, {name: "every", value: 1}}
+			return allDelivered(compiled(`{"url":"{base}"}`, string(asJSON(message)), ""), f.s.marker, came)
+		})
+		if i >= 0 {
+			m.is.add("run", all[i], "Every message had the marker that was published there.")
 		} else {
 			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
 		}
@@ -200,22 +189,10 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 	if !f.s.sends("{sum}") {
 		return
 	}
+	publish := `,"publish":` + string(asJSON(f.s.asked.publish))
 	for _, option := range append(slices.Clone(options), f.s.templateSources("sum")...) {
-		is := append(slices.Clone(m.is), field{name: "sum", value: option})
-		var o object
-		o.add("name", "x")
-		o.add("connect", object{{name: "url", value: "{base}/{topic}"}})
-		o.add("message", is)
-		o.add("publish", f.s.asked.publish)
-		s, err := service.Parse(asJSON(o))
-		if err != nil {
-			continue
-		}
-		r := s.Reader(f.s.marker)
-		if !slices.ContainsFunc(came, func(u *unit) bool {
-			reading := r.Read(&u.Block)
-			return reading.Kind != service.Delivery || reading.Err != nil
-		}) {
+		message := append(slices.Clone(m.is), field{name: "sum", value: option})
+		if allDelivered(compiled(`{"url":"{base}/{topic}"}`, string(asJSON(message)), publish), f.s.marker, came) {
 			m.is.add("sum", option, "Every message had the checksum that was published there, and it was right.")
 			return
 		}

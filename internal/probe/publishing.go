@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
@@ -25,7 +26,7 @@ func (s *session) publish(ctx context.Context, n int) error {
 		if err := s.send(ctx, 0); err != nil {
 			return err
 		}
-		s.Progress("published " + count(s.confirmed(), "message"))
+		s.Progress("published " + format.Count(s.confirmed(), "message"))
 		s.sleep(ctx, s.Pace)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
@@ -37,7 +38,7 @@ func (f *findings) findResume() (r resume) {
 		return by("header")
 	}
 	came, others, old := f.among(again, missed), f.among(control, missed), f.before(again)
-	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopened.Sub(s.cutAt)), count(len(missed), "message"), s.quote(s.cutID))
+	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopened.Sub(s.cutAt)), format.Count(len(missed), "message"), s.quote(s.cutID))
 	switch {
 	case came == len(missed):
 		what += " All of them came."
@@ -50,7 +51,7 @@ func (f *findings) findResume() (r resume) {
 		what += fmt.Sprintf(" A new stream without that header got %d of them as well.", others)
 	}
 	if old > 0 {
-		what += fmt.Sprintf(" %s from before the cut came again, which is a finding of a run.", count(old, "message"))
+		what += fmt.Sprintf(" %s from before the cut came again, which is a finding of a run.", format.Count(old, "message"))
 	}
 	r.notes = append(r.notes, what)
 	gap, note := f.gap(came < len(missed))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // findOwn finds number and time in messages that the probe has not published.
@@ -38,7 +40,7 @@ func (f *findings) counter(all []series) (source, note string) {
 		}
 	}
 	if len(longest.units) < 3 {
-		return "", fmt.Sprintf("%s on a stream are too few to tell a sequence; a longer probe may (--seconds).", count(len(longest.units), "message"))
+		return "", fmt.Sprintf("%s on a stream are too few to tell a sequence; a longer probe may (--seconds).", format.Count(len(longest.units), "message"))
 	}
 	holes := ""
 	options := sources(longest.units[0].Block)
@@ -89,7 +91,8 @@ func (f *findings) isTime(source string, one series) bool {
 	return ok && one.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
 }
 
-func list(numbers []int64) string {
+// list joins numbers by commas.
+func list[N int | int64](numbers []N) string {
 	var out []string
 	for _, n := range numbers {
 		out = append(out, fmt.Sprint(n))
@@ -178,9 +181,9 @@ func (f *findings) findOrder(m *message, all []series) {
 		}
 	}
 	if twice > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s came twice on a stream, which is a finding of a run. If the service promises no better, write delivery: 'at-least-once'.", count(twice, "message")))
+		m.notes = append(m.notes, fmt.Sprintf("%s came twice on a stream, which is a finding of a run. If the service promises no better, write delivery: 'at-least-once'.", format.Count(twice, "message")))
 	}
 	if swapped > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s came in another order, which is a finding of a run. If the service promises no better, write order: 'any'.", count(swapped, "message")))
+		m.notes = append(m.notes, fmt.Sprintf("%s came in another order, which is a finding of a run. If the service promises no better, write order: 'any'.", format.Count(swapped, "message")))
 	}
 }

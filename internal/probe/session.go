@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
@@ -107,7 +108,7 @@ func (s *session) closeAll() {
 
 // start opens the streams that are looked at all the time.
 func (s *session) start(ctx, life context.Context) error {
-	s.Progress(fmt.Sprintf("opening %s of %s", count(s.Streams, "stream"), s.asked.base))
+	s.Progress(fmt.Sprintf("opening %s of %s", format.Count(s.Streams, "stream"), s.asked.base))
 	for i := range s.Streams {
 		t := s.dial(life, &track{role: plain})
 		if i == 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -154,7 +155,16 @@ const (
 	readClient
 )
 
-// reading makes a reader of a source by compiling a description with it; nil where it is none.
+// compiled returns a description with these fields, nil if one is invalid.
+func compiled(connect, message, more string) *service.Service {
+	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s%s}`, connect, message, more))
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// reading returns a reader of a source, nil if it is none.
 func reading(source string, as purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`
@@ -166,8 +176,8 @@ func reading(source string, as purpose) reader {
 	case readClient:
 		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
 	}
-	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s}`, connect, message))
-	if err != nil {
+	s := compiled(connect, message, "")
+	if s == nil {
 		return nil
 	}
 	r := s.Reader("")
@@ -186,16 +196,14 @@ func reading(source string, as purpose) reader {
 	}
 }
 
-// marked is a reader of the run's marker: it says whether a message has it there.
-func marked(source, marker string) func(b *service.Block) bool {
-	quoted, _ := json.Marshal(source)
-	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":{"url":"{base}"},"message":{"run":%s,"every":1}}`, quoted))
-	if err != nil {
-		return func(*service.Block) bool { return false }
+// allDelivered reports whether a description takes all units for valid messages with the marker.
+func allDelivered(s *service.Service, marker string, came []*unit) bool {
+	if s == nil {
+		return false
 	}
 	r := s.Reader(marker)
-	return func(b *service.Block) bool {
-		reading := r.Read(b)
-		return reading.Kind == service.Delivery && reading.Err == nil
-	}
+	return !slices.ContainsFunc(came, func(u *unit) bool {
+		reading := r.Read(&u.Block)
+		return reading.Kind != service.Delivery || reading.Err != nil
+	})
 }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
 
@@ -67,22 +64,15 @@ func (s *Sample) FromProcess(pid int) error {
 	return nil
 }
 
-// FromPage reads a gauge from a metrics page of the service; its series add up. A page without it changes nothing.
+// FromPage returns a reader of a gauge on a metrics page of the service; its series add up. A page without it changes nothing.
 func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	return func(page io.Reader) error {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(page)
-		if err != nil {
-			return fmt.Errorf("read the service's metrics: %w", err)
-		}
-		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
-		for _, metric := range samples {
-			if string(metric.Metric[model.MetricNameLabel]) == gauge {
-				s.addGauge(float64(metric.Value))
-				s.Counter = families[gauge].GetType() == dto.MetricType_COUNTER || counter.MatchString(gauge)
+		return eachMetric(page, func(name model.LabelValue, v float64, kind dto.MetricType) {
+			if string(name) == gauge {
+				s.addGauge(v)
+				s.Counter = kind == dto.MetricType_COUNTER || counter.MatchString(gauge)
 			}
-		}
-		return err
+		})
 	}
 }
 

@@ -20,7 +20,7 @@ func TestAGaugeOfAPage(t *testing.T) {
 	var none Sample
 	require.NoError(t, none.FromPage("subscriber")(strings.NewReader(page)))
 	require.Nil(t, none.Gauge)
-	require.ErrorContains(t, none.FromPage("x")(strings.NewReader("<html>")), "read the service's metrics")
+	require.ErrorContains(t, none.FromPage("x")(strings.NewReader("<html>")), "read the metrics page of the service")
 }
 
 // A counter of the streams that were opened rises with each of them, as a gauge of the open ones does.

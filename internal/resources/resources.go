@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -81,18 +82,26 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 // be from before the last request.
 const served = "backend_service_requests_total"
 
-// FromMetrics adds a backend's values from its metrics page, as far as it shows them.
+// FromMetrics adds the values of a backend from its metrics page, as far as the page has them.
 func (s *Sample) FromMetrics(page io.Reader) error {
+	return eachMetric(page, func(name model.LabelValue, v float64, _ dto.MetricType) {
+		if put := ofBackend[name]; put != nil {
+			put(s, v)
+		}
+	})
+}
+
+// eachMetric calls f with each sample of a metrics page.
+func eachMetric(page io.Reader, f func(name model.LabelValue, value float64, kind dto.MetricType)) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
-		return fmt.Errorf("read the backend's metrics: %w", err)
+		return fmt.Errorf("read the metrics page of the service: %w", err)
 	}
 	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
 	for _, metric := range samples {
-		if put := ofBackend[metric.Metric[model.MetricNameLabel]]; put != nil {
-			put(s, float64(metric.Value))
-		}
+		name := metric.Metric[model.MetricNameLabel]
+		f(name, float64(metric.Value), families[string(name)].GetType())
 	}
 	return err
 }

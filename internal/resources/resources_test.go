@@ -42,7 +42,7 @@ func TestFromMetrics(t *testing.T) {
 	require.Equal(t, uint64(21_000_000), s.BackendRSS)
 	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
 	require.Equal(t, []uint64{42_000_000, 2400, 80}, []uint64{s.BackendRSS, uint64(s.Streams), s.BackendGCs}, "backends add up")
-	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the backend's metrics")
+	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the metrics page of the service")
 }
 
 func TestFromNginxAddsUpProcesses(t *testing.T) {
