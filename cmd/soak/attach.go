@@ -27,6 +27,6 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	plan.AddFlags(cmd.Flags(), plan.OfSuites(c.Local.Settings()))
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
-	ciFlags(cmd.Flags(), &c.CI)
+	ciFlags(cmd.Flags(), &c.CI, &c.Look)
 	return cmd
 }

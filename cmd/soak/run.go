@@ -11,9 +11,11 @@ import (
 	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -52,11 +54,13 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
 	elsewhereFlags(f, c)
-	ciFlags(f, &c.CI)
+	ciFlags(f, &c.CI, &c.Look)
 }
 
 // ciFlags are those of every command that ends with a verdict.
-func ciFlags(f *pflag.FlagSet, to *ci.To) {
+func ciFlags(f *pflag.FlagSet, to *ci.To, look *report.Look) {
+	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
+	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
 	f.StringVar(&to.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
@@ -166,7 +170,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	plan.AddFlags(elsewhere, c.Local.Settings())
 	elsewhereFlags(elsewhere, &c)
 	f.AddFlagSet(elsewhere) // without those that the suite has
-	ciFlags(f, &c.CI)
+	ciFlags(f, &c.CI, &c.Look)
 	addRunHelp(cmd, suiteExample(kind))
 	return cmd
 }

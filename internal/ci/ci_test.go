@@ -113,8 +113,9 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 		got := reads(out.String())
 		require.Equal(t, want, got.obeyed)
 		require.Equal(t, []string{"the report"}, got.text)
-		require.Contains(t, summary(), "Soak 20260131-120000: "+string(outcome))
-		require.Contains(t, summary(), "| connections dropped |")
+		require.Contains(t, summary(), " "+strings.ToUpper(string(outcome))+": ")
+		require.Contains(t, summary(), "20260131-120000 · ")
+		require.Contains(t, summary(), "connections dropped |")
 		require.Equal(t, "verdict="+string(outcome)+"\ntestid=20260131-120000\nreport=results/x/report.html\n", outputs())
 	}
 }
@@ -297,7 +298,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	teller.Judged(v, "")
 	require.NoError(t, teller.End(nil, quiet(t)))
 	require.Contains(t, reads(out.String()).obeyed, "::warning title=Soak pass (connections only)::1200 connections held to the end")
-	require.Contains(t, summary(), "pass (connections only)")
+	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)
 	require.Equal(t, [4]int{3, 0, 0, 1}, [4]int{s.Tests, s.Failures, s.Errors, s.Skipped})

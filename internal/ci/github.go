@@ -59,7 +59,7 @@ const mostSummary = 200 << 10
 // summary is report.md, as far as it fits.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
-	_ = report.Markdown(&b, v) // to memory; what a template could not write is missing
+	_ = report.Markdown(&b, report.Brief(v)) // to memory; what a template could not write is missing
 	text := b.String()
 	if len(text) > mostSummary {
 		text = text[:strings.LastIndexByte(text[:mostSummary], '\n')+1] + "\n> The rest is in report.md, in the folder of the run.\n"

@@ -44,6 +44,14 @@ func writeEscape(out *strings.Builder, r rune) {
 // except C1 control characters. A character may be split over several writes.
 func Escaping(w io.Writer) io.Writer { return &escaping{w: w} }
 
+// Unescaped returns the writer below Escaping; w itself if it is another writer.
+func Unescaped(w io.Writer) io.Writer {
+	if e, ok := w.(*escaping); ok {
+		return e.w
+	}
+	return w
+}
+
 type escaping struct {
 	w    io.Writer
 	rest []byte // the first bytes of an incomplete character

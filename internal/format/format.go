@@ -3,6 +3,7 @@ package format
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -46,15 +47,6 @@ func Form[N number](n N, one, many string) string {
 	return many
 }
 
-// Bytes is a size in memory.
-func Bytes[N number](n N) string {
-	const mib = 1 << 20
-	if n >= 1024*mib {
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1024*mib))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
-}
-
 // Duration is a time that something takes, to three or four digits: in one unit below two minutes, in parts of an hour from
 // there on.
 func Duration(d time.Duration) string {
@@ -94,8 +86,13 @@ func inHours(d time.Duration) string {
 // InMilliseconds returns a duration as a number of milliseconds, to the microsecond.
 func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Milliseconds is a Duration that is given in them.
-func Milliseconds(v float64) string { return Duration(time.Duration(v * float64(time.Millisecond))) }
+// Milliseconds returns a duration that is given in milliseconds.
+func Milliseconds(v float64) string {
+	if math.IsNaN(v) {
+		return unknown
+	}
+	return Duration(time.Duration(v * float64(time.Millisecond)))
+}
 
 // Time is an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }

@@ -1,175 +1,145 @@
 package live
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Files is the page of a run that goes on elsewhere, by the files that its runners write meanwhile: each is some seconds old.
-// The zero value shows that there is none yet.
+// Files is the page of a run of another session, by the files that its runners write. The zero value shows that there is none
+// yet.
 type Files struct {
 	Location string // of the files, as the user wrote it
 
-	clocks    func() time.Time // nil: time.Now
-	mu        sync.Mutex
-	verdict   *verdict.Verdict
-	merged    *shard.Merged
-	timelines html.Section
-	axis      html.Axis
-	says      string
+	clocks  func() time.Time // nil: time.Now
+	mu      sync.Mutex
+	verdict *verdict.Verdict
+	merged  *shard.Merged
+	runners []Runner
+	charts  report.Section
+	axis    report.Axis
+	note    string
 }
 
-// late is how old the last checkpoint of a runner may be before that is worth a word: it writes one every 30 s.
+// late is the age from which the last checkpoint of a runner is overdue: it writes one every 30 s.
 const late = 75 * time.Second
 
-// Show takes what the files hold now. The verdict of a run that is not over proves nothing, and is not shown.
+// Show sets what the files contain now. The verdict of a run that is not over proves nothing, and is not shown.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
-	section, axis := html.Timelines(&html.Run{Verdict: v, Merged: m, Samples: samples}, v.Layout.Declared && v.Plan.Connections == 0)
+	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.verdict, f.merged, f.timelines, f.axis, f.says = v, m, section, axis, ""
+	f.verdict, f.merged, f.charts, f.axis, f.note = v, m, charts, axis, ""
+	f.runners = runnersOf(m)
 }
 
-// Say shows a sentence beside what the files held last; "" for none.
+// Say shows a sentence; "" for none.
 func (f *Files) Say(sentence string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.says = sentence
+	f.note = sentence
 }
 
-// Page is the page as it is now; it is always whole.
-func (f *Files) Page(bool) *html.Live {
+// Page returns the page as it is now.
+func (f *Files) Page() *html.Live {
 	now := time.Now()
 	if f.clocks != nil {
 		now = f.clocks()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := &html.Live{Page: html.Page{Title: "soak " + f.Location, Time: f.axis}}
-	out.Time.Step = int64(shard.BucketWidth / time.Second)
-	out.Banner = html.Banner{Word: "WAITING", Tone: html.Neutral, Name: out.Title, Reasons: []string{"no runner has written anything yet"}}
-	out.Clock = "looked at " + now.UTC().Format(time.TimeOnly) + " UTC"
-	empty := html.Section{ID: "found", Title: "What was found", Short: "Found", Lead: []string{"Nothing yet."}}
-	runners := html.Section{ID: "runners", Title: "Runners", Lead: []string{"None has written anything yet."}}
-	out.Sections = []html.Section{empty, {ID: "timelines", Title: "Timelines", Lead: []string{"The first points come with the first checkpoints."}}, runners}
+	s := state{About: &About{Title: "soak " + f.Location}, now: now, word: "WAITING"}
 	if f.verdict != nil {
-		f.fill(out, now)
+		f.fill(&s)
 	}
-	if out.Banner.Tiles == nil {
-		out.Banner.Tiles = []html.Tile{}
+	if f.note != "" {
+		s.notes = append(s.notes, f.note)
 	}
-	if f.says != "" {
-		out.Banner.Reasons = append(out.Banner.Reasons, f.says)
+	page := s.page()
+	page.Sections[1].Lead = []string{"The first points come with the first checkpoints."}
+	if f.verdict == nil {
+		page.Banner.Sentence, page.Banner.Tiles = "no runner has written anything yet", nil
+		return page
+	}
+	if page.Time = f.axis; len(f.charts.Charts) > 0 {
+		page.Sections[1] = f.charts
+	}
+	return page
+}
+
+// fill sets the state of a run that has files.
+func (f *Files) fill(s *state) {
+	v := f.verdict
+	*s.About = About{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}
+	s.word, s.runners = "RUNNING", f.runners
+	s.started = time.UnixMilli(int64(v.StartedUnix * 1000))
+	if f.over() {
+		s.word = "ENDED"
+	}
+	if missing := f.merged.Plan.Runners - len(f.runners); missing > 0 {
+		s.notes = append(s.notes, format.Count(missing, "runner")+" of the plan wrote nothing yet")
+	}
+	for _, g := range v.Groups {
+		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, What: g.Text})
+	}
+}
+
+// runnersOf returns what each runner had counted when it wrote its file.
+func runnersOf(m *shard.Merged) []Runner {
+	out := make([]Runner, len(m.Runners))
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		out[i] = Runner{Index: r.Index, Host: r.Host, Heard: time.UnixMicro(r.EndedUS), Patience: late, Ended: r.State == shard.Finished}
+		out[i].Process = shard.Process{RSS: r.RSSMax}
+		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
+			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
+		}
+		if r.State == shard.Interrupted || r.State == shard.Aborted {
+			out[i].Trouble = string(r.State)
+		}
+	}
+	if len(out) > 0 { // that of one runner is not in the sum
+		out[0].Lateness = m.Lateness.Pack()
+	}
+	interval := m.Plan.Interval()
+	for _, c := range m.Connections.All() {
+		to, r := &out[c.Runner], &m.Runners[c.Runner]
+		to.Count(&c.Record)
+		if c.State != ledger.Open {
+			continue
+		}
+		to.Open++
+		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
+		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
+			to.Undecided += clamp.Uint64(int64(silent / interval))
+		}
 	}
 	return out
 }
 
-// fill lays out what the files hold.
-func (f *Files) fill(out *html.Live, now time.Time) {
-	v, m := f.verdict, f.merged
-	view := View{About: About{Plan: v.Plan, Service: m.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}}
-	sum := sumOf(m)
-	out.Title = v.Layout.Title + " " + v.TestID
-	soFar, lost := view.soFar(&sum)
-	out.Banner = html.Banner{Word: "RUNNING", Tone: html.Neutral, Name: out.Title, Reasons: []string{soFar}, Tiles: view.tiles(&sum, m.Lateness)}
-	if lost {
-		out.Banner.Tone = html.Bad
-	}
-	if v.Plan.Connections > 0 {
-		passed := min(max(now.Sub(time.UnixMilli(int64(v.StartedUnix*1000))), 0), view.Total).Truncate(time.Second)
-		out.Share, out.Clock = float64(passed)/float64(max(view.Total, 1)), format.Duration(passed)+" of "+format.Duration(view.Total)
-	}
-	table, doubts, over := f.runners(now)
-	if over {
-		out.Banner.Word = "ENDED"
-	}
-	if len(doubts) > 0 && !lost {
-		out.Banner.Tone = html.Doubt
-	}
-	out.Banner.Reasons = append(out.Banner.Reasons, doubts...)
-	if len(f.timelines.Charts) > 0 {
-		out.Sections[1] = f.timelines
-	}
-	out.Sections[2].Lead, out.Sections[2].Tables = nil, []html.Table{table}
-	if n := len(v.Groups); n > 0 {
-		found := html.Table{Columns: []html.Column{{Name: "UTC"}, {Name: "connections", Number: true}, {Name: "what"}}}
-		for _, g := range v.Groups[:min(n, mostShown)] {
-			at := time.UnixMilli(int64(g.FirstUnix * 1000)).UTC().Format(time.TimeOnly)
-			found.Rows = append(found.Rows, html.Row{{Text: at, At: g.FirstUnix}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
-		}
-		out.Sections[0].Lead, out.Sections[0].Tables = nil, []html.Table{found}
-		if n > mostShown {
-			out.Sections[0].Notes = []string{format.Count(n-mostShown, "group") + " more: the report lists all."}
-		}
-	}
-}
-
-// sumOf is what all runners had counted when each wrote its file.
-func sumOf(m *shard.Merged) (sum shard.Progress) {
-	interval := m.Plan.Interval()
-	for _, c := range m.Connections.All() {
-		sum.Count(&c.Record)
-		if c.State != ledger.Open {
-			continue
-		}
-		sum.Open++
-		r := m.Runners[c.Runner]
-		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
-		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
-			sum.Undecided += clamp.Uint64(int64(silent / interval))
-		}
-	}
-	return sum
-}
-
-// runners is the table of the runners, with sentences on those that are not well; over: all that the plan has have ended.
-func (f *Files) runners(now time.Time) (t html.Table, doubts []string, over bool) {
-	t.Columns = []html.Column{{Name: "runner"}, {Name: "host"}, {Name: "state"}, {Name: "checkpoint"}, {Name: "received", Number: true}, {Name: "missed", Number: true}, {Name: "memory", Number: true}}
-	counted := map[int]ledger.Totals{}
-	for _, r := range f.verdict.Runners {
-		counted[r.Index] = r.Totals
-	}
-	over = len(f.merged.Runners) >= f.merged.Plan.Runners
-	for i := range f.merged.Runners {
-		r := &f.merged.Runners[i]
-		age := now.Sub(time.UnixMicro(r.EndedUS)).Truncate(time.Second)
-		state, when := html.Cell{Text: string(r.State)}, html.Cell{Text: format.Duration(max(age, 0)) + " ago"}
-		switch {
-		case r.State == shard.Running && age > late:
-			when.Tone = html.Doubt
-			doubts = append(doubts, fmt.Sprintf("runner %d wrote its last checkpoint %s ago", r.Index, format.Duration(age)))
-		case r.State == shard.Interrupted, r.State == shard.Aborted:
-			state.Tone = html.Doubt
-			doubts = append(doubts, fmt.Sprintf("runner %d was %s", r.Index, r.State))
-		}
-		over = over && r.State != shard.Running
-		c := counted[r.Index]
-		t.Rows = append(t.Rows, html.Row{
-			{Text: fmt.Sprint(r.Index)}, {Text: r.Host}, state, when, {Text: format.Thousands(c.Received)}, {Text: format.Thousands(c.Missed)}, {Text: format.Bytes(r.RSSMax)},
-		})
-	}
-	if missing := f.merged.Plan.Runners - len(f.merged.Runners); missing > 0 {
-		doubts = append(doubts, format.Count(missing, "runner")+" of the plan wrote nothing yet")
-	}
-	return t, doubts, over
-}
-
-// Over says that all runners of the plan have ended.
+// Over reports whether all runners of the plan have ended.
 func (f *Files) Over() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.verdict == nil {
+	return f.over()
+}
+
+func (f *Files) over() bool {
+	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
 		return false
 	}
-	_, _, over := f.runners(time.Now())
-	return over
+	for _, r := range f.merged.Runners {
+		if r.State == shard.Running {
+			return false
+		}
+	}
+	return true
 }

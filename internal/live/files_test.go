@@ -8,6 +8,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -38,10 +39,10 @@ func TestThePageOfFiles(t *testing.T) {
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600
 	now := time.Unix(1_700_000_000, 0)
 	f := &Files{Location: "results/t", clocks: func() time.Time { return now }}
-	l := f.Page(true)
-	require.Equal(t, []string{"WAITING", "no runner has written anything yet"}, []string{l.Banner.Word, l.Banner.Reasons[0]})
+	l := f.Page()
+	require.Equal(t, []string{"WAITING", "no runner has written anything yet"}, []string{l.Banner.Word, l.Banner.Sentence})
 	require.False(t, f.Over())
-	_, err := html.Snapshot(l)
+	_, err := l.Parts()
 	require.NoError(t, err)
 
 	show := func(shards ...*shard.Shard) *html.Live {
@@ -49,21 +50,23 @@ func TestThePageOfFiles(t *testing.T) {
 		v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
 		require.NoError(t, err)
 		f.Show(v, m, nil)
-		return f.Page(true)
+		return f.Page()
 	}
 	l = show(checkpoint(p, 1, shard.Running, now))
 	require.Equal(t, "RUNNING", l.Banner.Word)
-	require.Equal(t, []string{"nothing lost yet, 2 undecided", "1 runner of the plan wrote nothing yet"}, l.Banner.Reasons)
-	require.Equal(t, html.Doubt, l.Banner.Tone)
+	require.Equal(t, "nothing lost yet, 2 undecided", l.Banner.Sentence)
+	require.Equal(t, []string{"1 runner of the plan wrote nothing yet"}, l.Banner.Findings)
+	require.Equal(t, report.Neutral, l.Banner.Tone)
 	require.NotEmpty(t, l.Sections[1].Charts)
 
 	l = show(checkpoint(p, 1, shard.Running, now), checkpoint(p, 2, shard.Running, now.Add(-2*time.Minute)))
-	require.Equal(t, "runner 2 wrote its last checkpoint 2 min ago", l.Banner.Reasons[1])
+	require.Equal(t, "runner 2: silent for 2 min", l.Banner.Findings[0])
+	require.Equal(t, report.Doubt, l.Banner.Tone)
 	f.Say("the bucket does not answer; trying again")
-	require.Contains(t, f.Page(true).Banner.Reasons, "the bucket does not answer; trying again")
+	require.Contains(t, f.Page().Banner.Findings, "the bucket does not answer; trying again")
 
 	l = show(checkpoint(p, 1, shard.Finished, now), checkpoint(p, 2, shard.Interrupted, now))
 	require.Equal(t, "ENDED", l.Banner.Word)
-	require.Contains(t, l.Banner.Reasons, "runner 2 was interrupted")
+	require.Contains(t, l.Banner.Findings, "runner 2: interrupted")
 	require.True(t, f.Over())
 }

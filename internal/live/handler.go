@@ -1,30 +1,18 @@
 package live
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/report/html"
 )
 
 const (
-	// queue is how many events a viewer may be behind before it is cut off.
-	queue = 16
 	// maxKey is the length of a viewer's key, which is kept for the whole run. Keys of the page have at most 13 characters.
 	maxKey = 100
-	// writeWithin is how long one write may take: a browser that sleeps holds nothing here.
-	writeWithin = 10 * time.Second
+	// writeTimeout limits one write: a browser that sleeps must not block the server.
+	writeTimeout = 10 * time.Second
 )
-
-// A viewer is one stream of a page that is open.
-type viewer struct {
-	key    string // of the page: the same after it was cut off
-	events chan event
-}
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -37,7 +25,7 @@ func (s *Server) handler() http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer") // the token is in the URL
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if r.URL.Path == "/favicon.ico" { // which browsers ask for by themselves, and the report is shown without
+		if r.URL.Path == "/favicon.ico" { // browsers request it
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -46,7 +34,7 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		if !s.authorized(r) {
-			http.Error(w, "this page is shown to whom soak gave its whole address, with the token in it, or on this machine by the address of it", http.StatusForbidden)
+			http.Error(w, "open the whole address that soak printed, with its token, or on this machine its loopback address", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -65,8 +53,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// delivered notes that somebody has the report. A page that is loaded again does not say which one it was: whoever was
-// seen last is taken to be it.
+// delivered records that a viewer has the report. A page that is loaded again has no key: it counts as the viewer that was seen
+// last.
 func (s *Server) delivered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,97 +77,76 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))
+	if !s.enter(key) {
+		http.Error(w, fmt.Sprintf("%d pages of this run are open already; close one", mostViewers), http.StatusServiceUnavailable)
+		return
+	}
+	defer s.leave(key)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	send := func(text []byte) error {
-		if err := control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-			return err
+	text := []byte("retry: 1000\n\n") // sends the headers too
+	for {
+		if len(text) > 0 {
+			if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+				return
+			}
+			if _, err := w.Write(text); err != nil || control.Flush() != nil { //nolint:gosec // an event stream: no browser takes it for a page
+				return
+			}
 		}
-		if _, err := w.Write(text); err != nil { //nolint:gosec // an event stream: no browser takes it for a page
-			return err
-		}
-		return control.Flush()
-	}
-	v, missed, ok := s.subscribe(key, id)
-	if !ok {
-		http.Error(w, fmt.Sprintf("%d pages of this run are open already: close one", mostViewers), http.StatusServiceUnavailable)
-		return
-	}
-	defer s.leave(v)
-	if send([]byte("retry: 1000\n\n")) != nil { // the headers go with it: nothing may be new for a while
-		return
-	}
-	for _, e := range missed {
-		if send(e.encode()) != nil {
+		event, next, news, over := s.next(id)
+		if over {
 			return
 		}
-	}
-	for {
+		if text, id = event, next; len(text) > 0 {
+			continue
+		}
 		select {
 		case <-r.Context().Done():
 			return
-		case e, open := <-v.events:
-			if !open {
-				if s.ended() {
-					_ = send((&event{name: "report", data: []byte("{}")}).encode())
-				}
-				return
-			}
-			if send(e.encode()) != nil {
-				return
-			}
+		case <-s.done:
+			return
+		case <-news:
 		}
 	}
 }
 
-// encode returns the event as the stream has it. Its data is JSON without line breaks: an escaped character is the same
-// string.
-func (e *event) encode() []byte {
-	var b bytes.Buffer
-	if e.id != "" {
-		fmt.Fprintf(&b, "id: %s\n", e.id)
-	}
-	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.name, format.Escape(string(e.data)))
-	return b.Bytes()
-}
-
-// subscribe adds a viewer, and returns what it has missed: the events after the one of its id, or a snapshot.
-func (s *Server) subscribe(key, id string) (v *viewer, missed []event, ok bool) {
+// enter adds a viewer, unless there are too many.
+func (s *Server) enter(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.viewers) >= mostViewers {
-		return nil, nil, false
+	if s.viewers >= mostViewers {
+		return false
 	}
-	v = &viewer{key: key, events: make(chan event, queue)}
+	s.viewers++
 	s.see(key)
-	if s.over {
-		close(v.events)
-		return v, nil, true
-	}
 	s.wanted = time.Now()
-	if missed, ok = s.log.since(id); !ok {
-		l, err := s.advance(true)
-		if err != nil {
-			return nil, nil, false
-		}
-		snapshot, err := html.Snapshot(l)
-		if err != nil {
-			return nil, nil, false
-		}
-		missed = []event{{id: s.log.last(), name: "snapshot", data: snapshot}}
+	if len(s.parts) == 0 && !s.over {
+		_, _ = s.update()
 	}
-	s.viewers[v] = struct{}{}
-	return v, missed, true
+	return true
 }
 
-func (s *Server) leave(v *viewer) {
+func (s *Server) leave(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(v)
+	s.viewers--
+	s.see(key)
 }
 
-func (s *Server) ended() bool {
+// sent is the id of a viewer that knows that the report exists.
+const sent = "report"
+
+// next returns the event for a viewer that has the one of an id, nil if there is none, the id of the viewer after it, and a
+// channel that is closed when there is another one. over reports whether there will be none.
+func (s *Server) next(id string) (event []byte, next string, news <-chan struct{}, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.report != nil
+	switch {
+	case s.report != nil && id != sent:
+		return []byte("event: report\ndata: {}\n\n"), sent, nil, false
+	case s.over:
+		return nil, id, nil, true
+	}
+	return s.since(id), s.id(), s.news, false
 }

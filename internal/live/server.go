@@ -6,12 +6,16 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,41 +29,49 @@ const (
 	mostViewers = 50
 	// maxConnections limits the descriptors of viewers: each page needs two, and a few more while it loads.
 	maxConnections = 4 * mostViewers
-	// idle is how long after the last viewer news are still kept for one who comes back.
+	// idle is how long after the last viewer the page is still updated.
 	idle = time.Minute
-	// awaited is how long before the end a viewer may have been cut off, and is still waited for to take the report.
+	// awaited is how long before the end a viewer may have disconnected for Finish to wait for it.
 	awaited = 30 * time.Second
-	// lingers is how long the server waits for viewers to take the report.
+	// lingers is how long Finish waits for viewers to load the report.
 	lingers = 15 * time.Second
 )
 
-// A Source makes the page: whole, or with the last points of its charts. It is asked by one goroutine at a time.
+// A Source makes the page. It is called by one goroutine at a time.
 type Source interface {
-	Page(whole bool) *html.Live
+	Page() *html.Live
 }
 
-// A Server shows a run that goes on to browsers, and the report when it is over. Who comes from this machine only needs no
-// token; any other address gets one, which is in URL.
+// A Server shows a run that goes on to browsers, and then its report. Viewers need the token in URL, unless the server listens
+// on a loopback address.
 type Server struct {
 	source   Source
 	listener net.Listener
 	server   *http.Server
 	token    string // "": loopback only
+	epoch    string // of this server, in the ids of its events
 	done     chan struct{}
 	stopped  sync.WaitGroup
 
 	mu      sync.Mutex
-	log     eventLog
-	changes html.Changes
-	wanted  time.Time // when somebody last looked
-	viewers map[*viewer]struct{}
+	parts   []part
+	number  int           // of the last event
+	news    chan struct{} // closed at the next event
+	wanted  time.Time     // when a viewer was last there
+	viewers int
 	seen    map[string]time.Time // when each viewer's page was last there, by its key
-	took    map[string]bool      // who has the report
+	took    map[string]bool      // viewers that have the report
 	report  []byte               // nil: the run goes on
 	over    bool
 }
 
-// Listen serves a source at an address, and takes what is new of it each time that tick ticks.
+// A part of the page, with the number of the event that changed it last.
+type part struct {
+	html.Part
+	number int
+}
+
+// Listen serves a source at an address, and updates the page at each tick.
 func Listen(address string, source Source, tick <-chan time.Time) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -67,8 +79,8 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	}
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
-		source: source, listener: listener, done: make(chan struct{}), log: newEventLog(),
-		viewers: map[*viewer]struct{}{}, seen: map[string]time.Time{}, took: map[string]bool{},
+		source: source, listener: listener, epoch: random(4), done: make(chan struct{}), news: make(chan struct{}),
+		seen: map[string]time.Time{}, took: map[string]bool{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		s.token = random(16)
@@ -85,7 +97,7 @@ func random(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// URL is where the page is, with its token.
+// URL returns the address of the page, with its token.
 func (s *Server) URL() string {
 	host, port, _ := net.SplitHostPort(s.listener.Addr().String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -109,72 +121,75 @@ func (s *Server) run(tick <-chan time.Time) {
 	}
 }
 
-// publish tells the viewers what is new. While nobody looks nothing is made.
+// publish updates the page, unless no viewer has been there for a while.
 func (s *Server) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.over:
-		return
-	case len(s.viewers) > 0:
+	if s.viewers > 0 {
 		s.wanted = time.Now()
-	case time.Since(s.wanted) > idle:
-		s.log.clear()
-		return
 	}
-	if _, err := s.advance(s.log.empty()); errors.Is(err, errStructure) {
-		_, _ = s.advance(true) // what cannot be laid out a viewer sees as silence
+	if !s.over && time.Since(s.wanted) <= idle {
+		_, _ = s.update() // a page that cannot be laid out is no reason to end the run
 	}
 }
 
-// errStructure says that a chart or a line is new, of which the last points are not all.
-var errStructure = errors.New("the page has to be whole")
-
-// advance makes the page, whole or not, and an event of what is new of it. The page is what viewers have then.
-func (s *Server) advance(whole bool) (*html.Live, error) {
-	l := s.source.Page(whole)
-	delta, ok, err := s.changes.Delta(l)
-	switch {
-	case err != nil:
-		return nil, err
-	case ok && !s.log.empty():
-		s.add("delta", delta)
-		return l, nil
-	case l.Partial:
-		return nil, errStructure
-	}
-	if err := s.changes.Begin(l); err != nil {
+// update makes the page, and an event of the parts that changed.
+func (s *Server) update() (*html.Live, error) {
+	l := s.source.Page()
+	parts, err := l.Parts()
+	if err != nil {
 		return nil, err
 	}
-	snapshot, err := html.Snapshot(l)
-	s.add("snapshot", snapshot)
-	return l, err
-}
-
-// add gives an event to all viewers. One that does not read fast enough is cut off: it comes back, and goes on where it was.
-func (s *Server) add(name string, data []byte) {
-	if data == nil {
-		return
-	}
-	e := s.log.add(name, data)
-	for v := range s.viewers {
-		select {
-		case v.events <- e:
-		default:
-			s.drop(v)
+	changed := false
+	next := make([]part, len(parts))
+	for i, p := range parts {
+		next[i] = part{p, s.number + 1}
+		was := slices.IndexFunc(s.parts, func(old part) bool { return old.ID == p.ID })
+		if was >= 0 && bytes.Equal(s.parts[was].Content, p.Content) {
+			next[i] = s.parts[was]
+		} else {
+			changed = true
 		}
 	}
-}
-
-func (s *Server) drop(v *viewer) {
-	if _, there := s.viewers[v]; there {
-		delete(s.viewers, v)
-		close(v.events)
+	s.parts = next
+	if changed {
+		s.number++
+		close(s.news)
+		s.news = make(chan struct{})
 	}
-	s.see(v.key)
+	return l, nil
 }
 
-// see notes that a page is there, or was until now.
+// id returns the id of the last event.
+func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
+
+// since returns an event of the parts that changed after the event of an id; nil if none did. An unknown id gets all parts.
+func (s *Server) since(id string) []byte {
+	epoch, text, _ := strings.Cut(id, "-")
+	number, err := strconv.Atoi(text)
+	if err != nil || epoch != s.epoch || number > s.number {
+		number = 0
+	}
+	changed := map[string]json.RawMessage{}
+	for _, p := range s.parts {
+		if p.number > number {
+			changed[p.ID] = p.Content
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(changed) != nil {
+		return nil
+	}
+	// JSON has control characters in strings only, so an escaped one is the same string.
+	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
+}
+
+// see records that a page is there, or was until now.
 func (s *Server) see(key string) {
 	s.seen[key] = time.Now()
 	if len(s.seen) > 10*mostViewers {
@@ -182,14 +197,13 @@ func (s *Server) see(key string) {
 	}
 }
 
-// Finish shows the report in the place of the run from now on, and returns when everybody who looked at the run has taken
-// it, or after a while, or when ctx ends. No report is no reason to wait.
+// Finish shows the report in place of the run, and returns when every viewer has loaded it, after lingers, or when ctx ends. It
+// does not wait if there is no report.
 func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.mu.Lock()
 	s.over, s.report = true, report
-	for v := range s.viewers {
-		s.drop(v) // it is told so when it comes back, and at once where it still reads
-	}
+	close(s.news)
+	s.news = make(chan struct{})
 	s.mu.Unlock()
 	if report != nil {
 		ctx, cancel := context.WithTimeout(ctx, lingers)
@@ -217,7 +231,7 @@ func (s *Server) allTook() bool {
 	return true
 }
 
-// Close ends the server: at once for who looks at the run, when it is sent for who loads the report.
+// Close ends the server. Viewers of the report get it whole.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -226,9 +240,6 @@ func (s *Server) Close() {
 		close(s.done)
 	}
 	s.over = true
-	for v := range s.viewers {
-		s.drop(v)
-	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -238,7 +249,7 @@ func (s *Server) Close() {
 	s.stopped.Wait()
 }
 
-// page is what a browser gets first: the run as it is now and the id of the last event that is in it, or the report.
+// page returns the run as it is now with the id of the last event, or the report.
 func (s *Server) page() (content []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,12 +260,12 @@ func (s *Server) page() (content []byte, err error) {
 		return nil, errOver
 	}
 	s.wanted = time.Now()
-	l, err := s.advance(true)
+	l, err := s.update()
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = html.WriteLive(format.Escaping(&b), l, s.log.last())
+	err = html.WriteLive(format.Escaping(&b), l, s.id())
 	return b.Bytes(), err
 }
 

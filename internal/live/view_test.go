@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -10,63 +9,10 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
-
-// A change as the script of the page reads it.
-type change struct {
-	Parts  map[string]string
-	Time   *struct{ From, N int64 }
-	Charts map[string]struct{ Series []series }
-	Points map[string]map[string]series
-}
-
-type series struct {
-	Name   string
-	At     []int64
-	Values []*float64
-}
-
-// A browser has what a page has after some changes: points by chart, series and index.
-type browser struct {
-	parts  map[string]string
-	n      int64
-	points map[string]map[string]map[int64]*float64
-}
-
-func (b *browser) apply(t *testing.T, data []byte) (points int) {
-	t.Helper()
-	var c change
-	require.NoError(t, json.Unmarshal(data, &c))
-	for id, html := range c.Parts {
-		b.parts[id] = html
-	}
-	if c.Time != nil {
-		b.n = c.Time.N
-	}
-	for id, chart := range c.Charts {
-		b.points[id] = map[string]map[int64]*float64{}
-		for _, s := range chart.Series {
-			b.points[id][s.Name] = map[int64]*float64{}
-			points += b.add(id, s.Name, s)
-		}
-	}
-	for id, of := range c.Points {
-		for name, s := range of {
-			points += b.add(id, name, s)
-		}
-	}
-	return points
-}
-
-func (b *browser) add(chart, name string, s series) int {
-	for i, at := range s.At {
-		b.points[chart][name][at] = s.Values[i]
-	}
-	return len(s.At)
-}
 
 // An hour is a run of two runners that a test leads through without waiting.
 type hour struct {
@@ -111,50 +57,24 @@ func (h *hour) second() {
 	h.Sample(resources.Sample{Unix: unix, BackendRSS: uint64(unix%50+1) << 20, BackendCPU: float64(unix-1_700_000_000) * .1, Files: 5, Goroutines: 7, Streams: 600})
 }
 
-// What a browser has after an hour of deltas is what one has that just came.
-func TestDeltasMakeTheWholePage(t *testing.T) {
+// The charts of a long run are drawn for each bucket or for each 200th of the run, whichever is longer.
+func TestChartsOfALongRunAreDrawnLessOften(t *testing.T) {
 	t.Parallel()
-	for _, interval := range []float64{1, 7.5, 40} {
-		h := newHour(interval)
-		b := &browser{map[string]string{}, 0, map[string]map[string]map[int64]*float64{}}
-		var changes html.Changes
-		snapshots, most := 0, 0
-		for second := range 330 {
+	h := newHour(1)
+	draws := func(seconds int) (n int) {
+		for range seconds {
 			h.second()
-			l := h.Page(false)
-			delta, ok, err := changes.Delta(l)
-			require.NoError(t, err)
-			if !ok {
-				l = h.Page(true)
-				require.NoError(t, changes.Begin(l))
-				delta, err = html.Snapshot(l)
-				require.NoError(t, err)
-				snapshots++
-			}
-			if points := b.apply(t, delta); second > 120 {
-				most = max(most, points)
+			before := h.next
+			h.Page()
+			if h.next != before {
+				n++
 			}
 		}
-		for range 70 { // both runners have said all
-			h.second()
-			delta, _, err := changes.Delta(h.Page(false))
-			require.NoError(t, err)
-			b.apply(t, delta)
-		}
-		whole, err := html.Snapshot(h.Page(true))
-		require.NoError(t, err)
-		fresh := &browser{map[string]string{}, 0, map[string]map[string]map[int64]*float64{}}
-		fresh.apply(t, whole)
-		require.Equal(t, fresh.n, b.n)
-		require.Equal(t, fresh.parts, b.parts)
-		for chart, of := range fresh.points {
-			for name, points := range of {
-				require.Equal(t, points, b.points[chart][name], "%s of %s, every %v s", name, chart, interval)
-			}
-		}
-		require.Less(t, snapshots, 12, "each time a line is new, and not otherwise")
-		require.Less(t, most, 80, "a second brings the points of a second, however long the run is")
+		return n
 	}
+	require.InDelta(t, 20, draws(100), 1, "each 5 s")
+	h.at = h.at.Add(40 * time.Minute)
+	require.InDelta(t, 8, draws(100), 3, "each 12.5 s")
 }
 
 func TestTheVerdictSoFar(t *testing.T) {
@@ -169,11 +89,11 @@ func TestTheVerdictSoFar(t *testing.T) {
 	} {
 		h := newHour(15)
 		h.Watch.Hear(1, &p)
-		l := h.Page(true)
-		require.Equal(t, want, l.Banner.Reasons[0])
-		require.Equal(t, want[0] != 'n', l.Banner.Tone == html.Bad, want)
+		l := h.Page()
+		require.Equal(t, want, l.Banner.Sentence)
+		require.Equal(t, want[0] != 'n', l.Banner.Tone == report.Bad, want)
 		h.Declared = true // its script does something to streams
-		require.Equal(t, p.Missed()+p.Faults() > 0, h.Page(true).Banner.Tone == html.Bad, want)
+		require.Equal(t, p.Missed()+p.Faults() > 0, h.Page().Banner.Tone == report.Bad, want)
 	}
 }
 
@@ -181,17 +101,17 @@ func TestStagesOfARun(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
 	fresh := &View{Watch: new(Watch), About: h.About}
-	require.Equal(t, "STARTING", fresh.Page(true).Banner.Word)
+	require.Equal(t, "STARTING", fresh.Page().Banner.Word)
 	for range 30 {
 		h.second()
 	}
-	l := h.Page(true)
+	l := h.Page()
 	require.Equal(t, []any{"RUNNING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock})
 	require.InDelta(t, 30./3600, l.Share, .0001)
 	h.Mark("deploy")
 	h.Stage("JUDGING", "the runners have ended")
-	l = h.Page(true)
-	require.Equal(t, []string{"JUDGING", "the runners have ended"}, []string{l.Banner.Word, l.Banner.Reasons[1]})
+	l = h.Page()
+	require.Equal(t, []string{"JUDGING", "the runners have ended"}, []string{l.Banner.Word, l.Banner.Findings[0]})
 	require.EqualValues(t, 1, l.Share)
 	require.Equal(t, "deploy", l.Time.Lines[0].Name)
 }
@@ -199,19 +119,19 @@ func TestStagesOfARun(t *testing.T) {
 func TestLinksToPrometheus(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
-	require.Empty(t, h.Page(true).Links)
+	require.Empty(t, h.Page().Links)
 	h.Prometheus = "http://127.0.0.1:9090/prometheus/"
-	require.Len(t, h.Page(true).Links, 1)
+	require.Len(t, h.Page().Links, 1)
 	h.Written = true
-	require.Equal(t, "http://127.0.0.1:9090/prometheus/graph?g0.expr=k6_soak_lateness_p99_seconds%7Btestid%3D%22t%22%7D&g0.range_input=1h&g0.tab=0", h.Page(true).Links[1].URL)
+	require.Equal(t, "http://127.0.0.1:9090/prometheus/graph?g0.expr=k6_soak_lateness_p99_seconds%7Btestid%3D%22t%22%7D&g0.range_input=1h&g0.tab=0", h.Page().Links[1].URL)
 	h.Prometheus = "https://joe:sesame@prometheus.test?token=sesame"
-	for _, link := range h.Page(true).Links {
+	for _, link := range h.Page().Links {
 		require.Contains(t, link.URL, "https://prometheus.test/")
 		require.NotContains(t, link.URL, "sesame")
 	}
-	require.Len(t, h.Page(true).Links, 4)
+	require.Len(t, h.Page().Links, 4)
 	h.Prometheus = "javascript:alert(1)"
-	require.Empty(t, h.Page(true).Links)
+	require.Empty(t, h.Page().Links)
 }
 
 func BenchmarkSecondOfADay(b *testing.B) {
@@ -219,13 +139,11 @@ func BenchmarkSecondOfADay(b *testing.B) {
 	for range 8 * 3600 {
 		h.second()
 	}
-	var changes html.Changes
-	require.NoError(b, changes.Begin(h.Page(true)))
 	for b.Loop() {
 		b.StopTimer()
 		h.second()
 		b.StartTimer()
-		if _, _, err := changes.Delta(h.Page(false)); err != nil {
+		if _, err := h.Page().Parts(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -235,12 +153,12 @@ func BenchmarkSecondOfADay(b *testing.B) {
 func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
-	require.Equal(t, []string{"nothing received yet"}, h.Page(true).Banner.Reasons)
+	require.Equal(t, "nothing received yet", h.Page().Banner.Sentence)
 	h.second()
-	require.Equal(t, []string{"nothing lost yet"}, h.Page(true).Banner.Reasons)
+	require.Equal(t, "nothing lost yet", h.Page().Banner.Sentence)
 	h.Plan.Service, h.Service = "sse", shard.Service{Counts: shard.CountsNothing}
-	page := h.Page(true)
-	require.Equal(t, html.Doubt, page.Banner.Tone)
-	require.Equal(t, []string{"messages are not checked"}, page.Banner.Reasons)
+	page := h.Page()
+	require.Equal(t, report.Doubt, page.Banner.Tone)
+	require.Equal(t, "messages are not checked", page.Banner.Sentence)
 	require.Equal(t, "not checked", page.Banner.Tiles[1].Value)
 }

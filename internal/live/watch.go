@@ -1,46 +1,49 @@
-// Package live knows a run while it goes on: what its runners say of themselves each second. It is for people; no verdict
-// rests on it.
+// Package live shows a run that goes on: what its runners report each second, and the page that browsers follow. No verdict is
+// based on it.
 package live
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 const (
-	mostFindings = 300              // that are listed; all are counted
-	settled      = 60 * time.Second // after this a bucket is summed up for good: no runner is that far behind
-	// Sparks is how many buckets back the lateness of a runner is known.
-	Sparks = 24
+	mostFindings = 300              // that are kept; all are counted
+	settled      = 60 * time.Second // after this no runner updates a bucket
+	sparks       = 24               // buckets of which the lateness of a runner is kept
 )
 
-// A Finding is something that went wrong, or that somebody did, while the run went on.
+// A Finding is a fault or an action during the run.
 type Finding struct {
 	At     time.Time
-	Runner int    // 0: not of one
-	ID     string // of the connection; "": not of one
+	Runner int    // 0: none
+	ID     string // of the connection; "": none
 	What   string
 }
 
-// A Runner is what one runner said last.
+// A Runner is the last report of one runner.
 type Runner struct {
 	Index int
+	Host  string
 	shard.Progress
-	Heard   time.Time     // zero: it said nothing yet
-	Ended   bool          // it says nothing more
-	Process shard.Process // of its last whole bucket
-	// Late is the p99 of lateness in the last buckets, oldest first; negative where nothing came.
+	Heard    time.Time     // zero: it has not reported yet
+	Patience time.Duration // after which a runner that does not report is silent; 0: silentAfter
+	Ended    bool
+	Process  shard.Process // of its last complete bucket
+	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
 	lateFrom int64 // Unix, the bucket of the last of Late
 }
 
-// A Watch collects what is heard. The zero value is ready to use, by any number of goroutines.
+// A Watch collects the reports of runners. The zero value is ready to use, by any number of goroutines.
 type Watch struct {
 	mu       sync.Mutex
 	runners  []*Runner // by index
@@ -51,7 +54,7 @@ type Watch struct {
 	unlisted int                            // how many runners only counted
 }
 
-// Hear takes what a runner says of itself; nil when it has ended.
+// Hear adds a report of a runner; nil when it has ended.
 func (w *Watch) Hear(index int, p *shard.Progress) {
 	now := time.Now()
 	w.mu.Lock()
@@ -72,7 +75,7 @@ func (w *Watch) Hear(index int, p *shard.Progress) {
 	r.Buckets, r.Found = nil, nil
 }
 
-// Note adds what this machine saw or did.
+// Note adds a finding of this machine.
 func (w *Watch) Note(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,13 +98,13 @@ func (w *Watch) runner(index int) *Runner {
 	return w.runners[i]
 }
 
-// take takes a bucket of a runner: it may be the one before, further on.
+// take adds a bucket of a runner, which may be an update of an earlier one.
 func (w *Watch) take(r *Runner, b shard.Bucket) {
 	if w.recent == nil {
 		w.recent = map[int64]map[int]shard.Bucket{}
 	}
 	if n := len(w.whole); n > 0 && b.Unix <= w.whole[n-1].Unix {
-		return // of a clock that is an hour slow, say: the shards have it
+		return // of a slow clock: the shards have it
 	}
 	if w.recent[b.Unix] == nil {
 		w.recent[b.Unix] = map[int]shard.Bucket{}
@@ -127,14 +130,14 @@ func (r *Runner) spark(b shard.Bucket) {
 		r.Late[len(r.Late)-1] = late
 	default:
 		r.Late = append(r.Late, late)
-		if len(r.Late) > Sparks {
+		if len(r.Late) > sparks {
 			r.Late = slices.Delete(r.Late, 0, 1)
 		}
 	}
 	r.lateFrom = b.Unix
 }
 
-// settle sums up the buckets before a time for good.
+// settle moves the buckets before a time to whole.
 func (w *Watch) settle(before int64) {
 	for _, b := range w.summed(func(unix int64) bool { return unix < before }) {
 		w.whole = append(w.whole, b)
@@ -142,33 +145,27 @@ func (w *Watch) settle(before int64) {
 	}
 }
 
-// summed are those of the recent buckets, each the sum over the runners.
+// summed returns the recent buckets, each the sum over the runners.
 func (w *Watch) summed(which func(unix int64) bool) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, of := range w.recent {
-		if !which(unix) {
-			continue
+		if which(unix) {
+			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(of))) // a histogram that cannot be read is a problem of its shard
+			out = append(out, sum)
 		}
-		buckets := make([]shard.Bucket, 0, len(of))
-		for _, b := range of {
-			buckets = append(buckets, b)
-		}
-		sum, _ := shard.SumBuckets(buckets) // of a histogram that cannot be read the shards will tell
-		out = append(out, sum)
 	}
 	slices.SortFunc(out, func(a, b shard.Bucket) int { return cmp.Compare(a.Unix, b.Unix) })
 	return out
 }
 
-// Series are the sums over all runners from a time on, the last bucket as far as it has come.
-func (w *Watch) Series(from int64) []shard.Bucket {
+// Series returns the sums over all runners. The last bucket may be incomplete.
+func (w *Watch) Series() []shard.Bucket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(w.whole, from, func(b shard.Bucket, unix int64) int { return cmp.Compare(b.Unix, unix) })
-	return append(slices.Clone(w.whole[i:]), w.summed(func(unix int64) bool { return unix >= from })...)
+	return append(slices.Clone(w.whole), w.summed(func(int64) bool { return true })...)
 }
 
-// Runners are those that were heard, by index.
+// Runners returns the last report of each runner, by index.
 func (w *Watch) Runners() []Runner {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +177,8 @@ func (w *Watch) Runners() []Runner {
 	return out
 }
 
-// Findings are those from the nth on, as far as they are still listed. next is the n of the first that is to come, and
-// unlisted how many more there were.
+// Findings returns the findings from the nth on that are still listed, the n of the next one, and the number of findings that
+// runners only counted.
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +186,7 @@ func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.found, w.unlisted
 }
 
-// Words say whom a finding is of, and what.
+// Words returns the finding with its runner and connection.
 func (f *Finding) Words() string {
 	switch {
 	case f.ID != "":
@@ -198,4 +195,28 @@ func (f *Finding) Words() string {
 		return fmt.Sprintf("runner %d: %s", f.Runner, f.What)
 	}
 	return f.What
+}
+
+const (
+	// silentAfter is the time after which a runner is silent. It reports each second; on Kubernetes it is asked every 5 s.
+	silentAfter = 15 * time.Second
+	stallMS     = 100 // from which a stall is shown; verdicts have their own limit
+)
+
+// Health returns the state of a runner at that time in words, and whether it is well.
+func (r *Runner) Health(now time.Time) (words string, well bool) {
+	silent := now.Sub(r.Heard)
+	switch {
+	case r.Ended:
+		return "ended", true
+	case r.Heard.IsZero():
+		return "starting", true
+	case r.Trouble != "":
+		return r.Trouble, false
+	case silent > cmp.Or(r.Patience, silentAfter):
+		return "silent for " + format.Duration(silent.Round(time.Second)), false
+	case r.Process.StallMS >= stallMS:
+		return fmt.Sprintf("stalled for %d ms", r.Process.StallMS), false
+	}
+	return "well", true
 }

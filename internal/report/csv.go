@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Connections writes a row for each connection, with all its findings.
-func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
+// ConnectionsCSV writes a row for each connection, with all its findings.
+func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	head := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
@@ -48,7 +48,7 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
 			decimals(c.Open, time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
-			c.Attempts, cell(refusals(c)),
+			c.Attempts, cell(attempts(c)),
 		)
 		values = append(values, messageCells(m, c)...)
 		row(out, values...)
@@ -77,8 +77,8 @@ func outages(c *shard.Connection, r shard.Runner) string {
 	return strings.Join(out, "; ")
 }
 
-// refusals lists the attempts that failed by reason.
-func refusals(c *shard.Connection) string {
+// attempts lists the attempts that failed by reason.
+func attempts(c *shard.Connection) string {
 	var out []string
 	for _, f := range c.Refusals {
 		out = append(out, fmt.Sprintf("%s: %d", f.Reason, f.Count))
@@ -86,15 +86,15 @@ func refusals(c *shard.Connection) string {
 	return strings.Join(out, "; ")
 }
 
-// Series writes a row for each bucket of five seconds: what the clients saw, and what the
+// SeriesCSV writes a row for each bucket of five seconds: what the clients saw, and what the
 // processes took at that time.
-func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
+func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	late := "lateness"
 	if !m.Service.ByInterval() {
 		late = "latency"
 	}
-	sent := sending(m)
+	sent := publishedByBucket(m)
 	head := []any{
 		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
@@ -118,10 +118,10 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		if next > 1 {
 			before = samples[next-2]
 		}
-		p50, p99, most := lateness(b)
+		p50, p99, most := latenessCells(b)
 		values := []any{
 			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, most,
-			b.RSS, b.HeapLive, percent(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
+			b.RSS, b.HeapLive, fixed(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
 			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
 			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
 			b.Threads, now.BackendThreads, now.NginxThreads, now.Received, now.Transmitted, now.LookupMS,
@@ -153,13 +153,10 @@ func row(out *csv.Writer, values ...any) {
 	_ = out.Write(cells)
 }
 
-// lateness of a bucket, empty where no noop came: 0 would say that they were on time.
-func lateness(b shard.Bucket) (p50, p99, most string) {
-	if b.Lateness == nil {
-		return "", "", ""
-	}
-	h, err := b.Lateness.Unpack()
-	if err != nil {
+// latenessCells returns the lateness of a bucket; empty if no message was received: 0 would report that it was on time.
+func latenessCells(b shard.Bucket) (p50, p99, most string) {
+	h := lateness(b)
+	if h == nil {
 		return "", "", ""
 	}
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
@@ -169,10 +166,11 @@ func rate(before, now float64, from, to int64) string {
 	if to <= from || from == 0 || now < before {
 		return ""
 	}
-	return percent(100 * (now - before) / float64(to-from))
+	return fixed(100 * (now - before) / float64(to-from))
 }
 
-func percent(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+// fixed returns a number with one decimal.
+func fixed(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)

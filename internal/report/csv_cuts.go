@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Cuts writes a row for each cut that the run made of its own streams, by connection. A time is empty where nothing came.
-func Cuts(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
+// CutsCSV writes a row for each cut that the run made of its own streams, by connection. A time is empty where nothing came.
+func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
 		"lost", "doubled", "repeated", "announced")

@@ -35,8 +35,8 @@ func number(n uint64) any {
 // publishedIn is how many messages were sent in a bucket of the series, and of how many of these the service confirmed.
 type publishedIn struct{ sent, confirmed int }
 
-// sending is what was published, by the beginning of a bucket; nil where nothing was.
-func sending(m *shard.Merged) map[int64]publishedIn {
+// publishedByBucket returns what was published, by the start of a bucket; nil if nothing was.
+func publishedByBucket(m *shard.Merged) map[int64]publishedIn {
 	all := m.Publishers()
 	if len(all) == 0 {
 		return nil

@@ -16,8 +16,8 @@ func TableFile(t *verdict.Table) string {
 	return strings.Join(words, "-") + ".csv"
 }
 
-// Table writes a table of a suite for a spreadsheet: numbers without the commas that people read them by.
-func Table(w io.Writer, t *verdict.Table) error {
+// TableCSV writes a table of a suite for a spreadsheet: numbers without the commas that people read them by.
+func TableCSV(w io.Writer, t *verdict.Table) error {
 	out := csv.NewWriter(w)
 	head := make([]string, len(t.Columns))
 	for i, text := range t.Columns {

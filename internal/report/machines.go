@@ -10,49 +10,50 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostMachines is how many rows a table of machines has that people read whole; who dropped or lost something comes first.
+// mostMachines is the maximum number of rows of a table of machines; the first ones dropped or lost something.
 const mostMachines = 20
 
-// Machines is a table of what the machines of a run may have done to its streams; ok is false where no runner looked.
-func Machines(v *verdict.Verdict, most int) (t verdict.Table, ok bool) {
+// machines returns what the machines of a run may have done to its streams, if the runners watched them.
+func machines(v *verdict.Verdict) Section {
+	out := Section{ID: "machines", Title: "The machines", Short: "Machines"}
 	if len(v.Machines) == 0 {
-		return t, false
+		return out
 	}
-	t = verdict.Table{
-		Title:   "The machines",
-		Note:    "AWS dropped: packets; steal: CPU time that the hypervisor took; overflows: connects that found an accept queue full; conntrack: how full its table was; –: not shown there",
-		Columns: []string{"machine", "AWS dropped", "steal", "overflows", "drops", "sent again", "conntrack", "OOM kills"},
+	t := Table{
+		Note:    "AWS dropped: packets; steal: CPU time that the hypervisor used; overflows: connects that found an accept queue full; conntrack: how full its table was; –: not known",
+		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#sent again", "#conntrack", "#OOM kills"),
 	}
 	all := v.Machines
-	if len(all) > most {
-		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-most)
-		all = all[:most]
+	if len(all) > mostMachines {
+		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-mostMachines)
+		all = all[:mostMachines]
 	}
 	announced := slices.ContainsFunc(all, func(m verdict.Machine) bool { return len(m.Notices) > 0 })
 	if announced {
-		t.Columns = append(t.Columns, "AWS announced")
+		t.Columns = append(t.Columns, Columns("AWS announced")...)
 	}
 	for i := range all {
 		m := &all[i]
-		row := []string{machineName(m), droppedByAWS(m), "–", counted(m, machine.Overflows), counted(m, machine.Drops), "–", "–", counted(m, machine.Killed)}
+		row := Cells(machineName(m), droppedByAWS(m), "–", counted(m, machine.Overflows), counted(m, machine.Drops), "–", "–", counted(m, machine.Killed))
 		if m.Stolen != nil {
-			row[2] = share(*m.Stolen)
+			row[2].Text = format.Percent(100 * *m.Stolen)
 		}
 		if c := m.Counter(machine.Sent); c != nil && c.Grown > 0 {
-			row[5] = share(m.Retransmitted())
+			row[5].Text = format.Percent(100 * m.Retransmitted())
 		}
 		if c := m.Counter(machine.Tracked); c != nil {
-			row[6] = share(c.Most)
+			row[6].Text = format.Percent(100 * c.Most)
 		}
 		if announced {
-			row = append(row, notices(m))
+			row = append(row, Cell{Text: notices(m)})
 		}
 		if m.Unknown != "" {
 			t.Note += "; " + m.String() + ": " + m.Unknown
 		}
-		t.Add(row...)
+		t.Rows = append(t.Rows, row)
 	}
-	return t, true
+	out.Tables = []Table{t}
+	return out
 }
 
 func machineName(m *verdict.Machine) string {
@@ -63,14 +64,6 @@ func machineName(m *verdict.Machine) string {
 	return name
 }
 
-// share is a part of a whole; 0.00 % of what is not nothing would be wrong.
-func share(v float64) string {
-	if v > 0 && v < .0001 {
-		return "0.01 %"
-	}
-	return fmt.Sprintf("%.2f %%", 100*v)
-}
-
 func counted(m *verdict.Machine, name string) string {
 	c := m.Counter(name)
 	if c == nil {
@@ -79,7 +72,7 @@ func counted(m *verdict.Machine, name string) string {
 	return format.Thousands(int(c.Grown))
 }
 
-// droppedByAWS is how many packets AWS dropped, by counter.
+// droppedByAWS returns the numbers of packets that AWS dropped, by counter.
 func droppedByAWS(m *verdict.Machine) string {
 	cell := "–"
 	var moved []string

@@ -1,67 +1,86 @@
 package report
 
 import (
-	_ "embed"
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
-	"text/template"
-
-	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-//go:embed report.md.tmpl
-var markdown string
+// seals mark the result for readers of a pull request.
+var seals = map[Tone]string{Good: "✅", Bad: "❌", Doubt: "⚠️"}
 
-var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": format.Bytes[uint64], "escape": escaper.Replace, "facts": facts, "mark": Mark, "ran": Ran,
-	"list": func(all ...string) []string { return all },
-	"seal": func(v *verdict.Verdict) string {
-		if v.ConnectionsOnly() {
-			return seal[verdict.Invalid]
-		}
-		return seal[v.Verdict]
-	},
-	"numeric": func(t verdict.Table) (out []bool) {
-		for i := range t.Columns {
-			out = append(out, t.Numeric(i))
-		}
-		return out
-	},
-	"tables": func(v *verdict.Verdict) []verdict.Table {
-		var all []verdict.Table
-		for i := range v.Actions {
-			all = append(all, actionTable(&v.Actions[i]))
-		}
-		all = append(all, tables(v)...)
-		if t, ok := Machines(v, mostMachines); ok {
-			all = append(all, t)
-		}
-		if v.Layout.Declared {
-			all = append(all, runnerTable(v))
-		}
-		return all
-	},
-	"thousands": format.Thousands[uint64], "times": format.Thousands[int64],
-}).Parse(markdown))
-
-// Markdown writes a page for a pull request. Whatever comes from outside is escaped.
-func Markdown(w io.Writer, v *verdict.Verdict) error { return page.Execute(w, v) }
-
-// runnerTable says who made the load.
-func runnerTable(v *verdict.Verdict) verdict.Table {
-	t := verdict.Table{Title: "Runners", Columns: []string{"runner", "host", "segment", "state", "RSS at most", "CPU"}}
-	for _, r := range v.Runners {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(r.Index), r.Host, r.Segment, r.State, format.Bytes(r.RSSMax), fmt.Sprintf("%.1f s", r.CPUSeconds)})
+// Markdown writes a page for a pull request. All text is escaped.
+func Markdown(w io.Writer, p *Page) error {
+	var out bytes.Buffer
+	b := &p.Banner
+	fmt.Fprintf(&out, "# %s %s: %s\n\n%s\n\n", seals[b.Tone], escape(b.Word), escape(b.Sentence), escape(strings.Join(append([]string{b.Name}, b.About...), " · ")))
+	for _, f := range b.Findings {
+		fmt.Fprintf(&out, "- %s\n", escape(f))
 	}
-	return t
+	for i := range p.Sections {
+		markdownSection(&out, &p.Sections[i])
+	}
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
-// seal is what a reader of a pull request sees from afar.
-var seal = map[verdict.Outcome]string{verdict.Pass: "✅", verdict.Fail: "❌", verdict.Invalid: "⚠️"}
+func markdownSection(out *bytes.Buffer, s *Section) {
+	if len(s.Lead)+len(s.Tables)+len(s.Notes) == 0 {
+		return
+	}
+	if s.Title != "" {
+		fmt.Fprintf(out, "\n## %s\n", escape(s.Title))
+	}
+	for _, text := range s.Lead {
+		fmt.Fprintf(out, "\n%s\n", escape(text))
+	}
+	for i := range s.Tables {
+		MarkdownTable(out, &s.Tables[i])
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(out, "\n> %s\n", escape(note))
+	}
+}
 
-// escaper also keeps GitHub from making links of addresses, people and issues.
+// MarkdownTable writes a table, with its caption and note before it.
+func MarkdownTable(out *bytes.Buffer, t *Table) {
+	if t.Caption != "" {
+		fmt.Fprintf(out, "\n**%s**\n", escape(t.Caption))
+	}
+	if t.Note != "" {
+		fmt.Fprintf(out, "\n%s\n", escape(t.Note))
+	}
+	columns := t.Columns
+	if len(columns) == 0 {
+		columns = make([]Column, 2)
+	}
+	head, rule := "|", "|"
+	for _, c := range columns {
+		head += " " + escape(c.Name) + " |"
+		if c.Number {
+			rule += " --: |"
+		} else {
+			rule += " --- |"
+		}
+	}
+	fmt.Fprintf(out, "\n%s\n%s\n", head, rule)
+	for _, row := range t.Rows {
+		line := "|"
+		for i := range row {
+			text := escape(strings.TrimSpace(row[i].Mark + " " + row[i].Text + " " + row[i].Note))
+			if i == 0 && len(t.Columns) == 0 && text != "" {
+				text = "**" + text + "**"
+			}
+			line += " " + text + " |"
+		}
+		fmt.Fprintln(out, line)
+	}
+}
+
+// escape returns text that is no Markdown. It also keeps GitHub from making links of addresses, people and issues.
+func escape(text string) string { return escaper.Replace(text) }
+
 var escaper = strings.NewReplacer(
 	"://", "&#58;//", "www.", "www&#46;", "@", "&#64;", "#", "&#35;",
 	"~", "\\~", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ",

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,130 +13,223 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// target is what was soaked, and where it runs.
-func target(v *verdict.Verdict) string {
-	if v.Plan.Service != "" {
-		return v.Plan.ServiceName() + " at " + v.Plan.BackendURL + v.Redirected()
+// service names the service and its description.
+func (s *subject) service() string {
+	text := s.v.Plan.ServiceName()
+	if hash := s.v.Service.SHA256; hash != "" {
+		text += fmt.Sprintf(" (description sha256 %.12s)", hash)
 	}
-	return v.Plan.BackendURL + v.Redirected()
+	return text
 }
 
-// messages adds the counts of messages, and of what was published.
-func (l *list) messages(v *verdict.Verdict) {
-	m, nouns := v.Messages, v.Service.Noun()+"s"
-	if !v.Service.Counted() {
-		l.add(nouns, "not checked: the service description has message: 'unchecked'")
-	} else {
-		faults := faultsOf(m.Totals)
-		l.add(nouns, "%s, %s,", received(v, m.Totals), strings.Join(faults[:2], ", "))
-		l.add("", "%s%s", strings.Join(faults[2:], ", "), late(v))
+// latencyName is from when to when latency is measured.
+func (s *subject) latencyName() string {
+	name := "sent → received"
+	if s.v.Messages.Published != nil {
+		name = "publish → receive"
 	}
-	if also := Beside(m); len(also) > 0 {
-		l.add("besides", "%s", strings.Join(also, ", "))
+	if l := s.v.LatencyMS; l != nil && l.Above == verdict.AboveFastest {
+		name += ", above the fastest message"
 	}
-	if p := m.Published; p != nil {
-		l.add("published", "%s of %s planned; %s confirmed, %s refused, %s without an answer;", format.Thousands(p.Sent), format.Thousands(p.Planned),
-			format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open))
-		l.add("", "answered after p50 %s  p99 %s, sent at most %s late", format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.MaxLagMS))
+	return name
+}
+
+func (s *subject) latenessName() string {
+	if s.sinceSent() {
+		return "latency"
 	}
-	if v.Service.ByInterval() {
-		l.add("lateness", "%s", quantiles(v.LatenessMS))
+	return "lateness"
+}
+
+func (s *subject) endedWell() string {
+	if s.v.Service.EndRequest == "" {
+		return "held to the end"
 	}
+	return "ended by the server when asked to"
+}
+
+// kind is a finding in words.
+func (s *subject) kind(k ledger.Kind) string {
+	if k == ledger.KindLost && s.v.Messages.Published != nil {
+		return "lost: published, and it never came"
+	}
+	return cmp.Or(kinds[k], string(k))
+}
+
+// accountOfMessages adds other events, and what the counts are based on.
+func (s *subject) accountOfMessages(out *Section) {
+	if !s.counted() {
+		out.Title, out.Short = "Events received", ""
+	}
+	if also := otherEvents(s.v.Messages); len(also) > 0 {
+		t := Table{Columns: Columns("other events", "#count")}
+		for _, what := range also {
+			n, name, _ := strings.Cut(what, " ")
+			t.Rows = append(t.Rows, Cells(name, n))
+		}
+		out.Tables = append(out.Tables, t)
+	}
+	e := s.v.Evidence
+	if s.counted() {
+		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages follow from "+e.Rests()+".")
+	}
+	for _, why := range e.Why {
+		out.Notes = append(out.Notes, strings.ToUpper(why[:1])+why[1:]+".")
+	}
+}
+
+// published is what the publisher sent, what the service said to it, and what came of it topic by topic.
+func (s *subject) published() Section {
+	out := Section{ID: "published", Title: "What was published", Short: "Published"}
+	p := s.v.Messages.Published
+	if p == nil {
+		return out
+	}
+	t := Table{Columns: Columns("publisher", "#planned", "#sent", "#confirmed", "#refused", "#no answer", "#over 1 s late", "#most behind", "#answer p50", "#p99", "#max")}
+	row := Cells(fmt.Sprintf("%v/s to %s", p.Rate, format.Count(p.Topics, "topic")), format.Thousands(p.Planned), format.Thousands(p.Sent), format.Thousands(p.Confirmed),
+		format.Thousands(p.Refused), format.Thousands(p.Open), format.Thousands(p.Late), format.Milliseconds(p.MaxLagMS), format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.AnswerMS.Max))
+	row[4].Tone, row[5].Tone, row[6].Tone = zero(p.Refused), zero(p.Open), zero(p.Late)
+	if p.Confirmed != p.Planned {
+		row[3].Tone = Bad
+	}
+	t.Rows = []Row{row}
+	out.Tables = []Table{t}
+	if all := s.v.Messages.Topics; len(all) < p.Topics {
+		out.Notes = append(out.Notes, fmt.Sprintf("The table lists at most %d topics; connections.csv has the topic of each stream.", len(all)))
+	} else if t, ok := topics(s.v, math.MaxInt); ok {
+		out.Tables = append(out.Tables, t)
+	}
+	if q := s.v.Messages.LastSubscriberMS; q != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("A message had reached the last of its streams after %s (p50), %s (p99), %s at most.", format.Milliseconds(q.P50), format.Milliseconds(q.P99), format.Milliseconds(q.Max)))
+	}
+	return out
+}
+
+// latency is how long messages took from their sending, over all of them and over time.
+func (s *subject) latency() Section {
+	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
+	var all []distribution
+	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
+		h := l.Histogram
+		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
+			h = shard.NewHistogram()
+			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
+		}
+		all = append(all, distribution{s.latencyName(), h})
+		out.Notes = append(out.Notes, "Latency is "+latencyBasis(s.v)+".")
+	}
+	if s.Merged.Reach != nil {
+		all = append(all, distribution{"publish → last stream of the topic", s.Merged.Reach.Histogram()})
+	}
+	answers, lag := shard.NewHistogram(), shard.NewHistogram()
+	for _, p := range s.Merged.Publishers() {
+		answers.Merge(p.Answer)
+		lag.Merge(p.Lag)
+	}
+	all = append(all, distribution{"publish → the service's answer", answers}, distribution{"behind the publisher's schedule", lag})
+	s.distributions(&out, all, s.latencyName())
+	if len(out.Tables[0].Rows) == 0 {
+		return Section{}
+	}
+	out.Notes = append(out.Notes, "Percentiles are of merged histograms, 0.8 % wide.")
+	return out
+}
+
+// messagesOverTime adds what was received in each part of the run, against what was expected if the run did not receive all of it.
+func (s *subject) messagesOverTime(out *Section, width int) {
+	if !s.counted() {
+		return
+	}
+	expected, received := s.noopsPer(width)
+	every := fmt.Sprintf("in each %d s", width*int(step))
+	note := fmt.Sprintf("%s, against open connections × %d / %v", every, width*int(step), s.v.Plan.NoopInterval)
+	sent := s.publishing()
 	switch {
-	case v.LatencyMS != nil:
-		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
-		l.add("", "%s", LatencyBasis(v))
-	case v.Service.Counts == shard.CountsNumbers:
-		l.add("latency", "not known: no message contained its publish time")
+	case s.v.Verdict == verdict.Pass && s.v.Messages.Received == s.v.Messages.Expected:
+		expected, note = nil, every+"; all expected ones were received"
+	case sent != nil:
+		expected, note = perWindow(sent.expected, width), every+", against published messages × the streams of their topic"
+	case s.v.Service.Counts == shard.CountsNumbers:
+		expected, note = nil, every
 	}
-	if q := m.LastSubscriberMS; q != nil {
-		l.add("last stream", "%s", quantiles(*q))
-		l.add("", "to get each message")
+	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
+		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
+	if sent != nil {
+		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
+			over("sent", "", sent.sent, sampleGap), over("confirmed", "dashed", sent.confirmed, sampleGap))
+		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "the longest, and how far it was behind its schedule at most, in each 5 s", Unit: "ms"},
+			over("answer", "", sent.answer, sampleGap), over("behind", "", sent.behind, sampleGap))
 	}
 }
 
-// late says how many messages were late, where that can be known.
-func late(v *verdict.Verdict) string {
-	if v.Service.Counts == shard.CountsNumbers && v.LatencyMS == nil {
-		return ""
-	}
-	return fmt.Sprintf(", %d over %d ms late", v.Messages.Late, v.Plan.LateMS)
-}
-
-func faultsOf(t ledger.Totals) (out []string) {
-	for _, total := range t.Each() {
-		if total.Fault {
-			out = append(out, fmt.Sprintf("%d %s", total.Count, total.Name))
+// perWindow adds up so many points at a time, as noopsPer does.
+func perWindow(values []float64, width int) []float64 {
+	out := slices.Repeat([]float64{math.NaN()}, len(values))
+	for from := 0; from+width < len(values); from += width {
+		if all := known(values, from+1, from+width+1); len(all) > 0 {
+			out[from] = 0
+			for _, v := range all {
+				out[from] += v
+			}
 		}
 	}
 	return out
 }
 
-// Beside is what came that is none of the run's messages, and what the service said of them, in words.
-func Beside(m verdict.Messages) (out []string) {
-	for _, n := range []struct {
-		count     uint64
-		one, many string
-	}{
-		{m.Heartbeats, "heartbeat", "heartbeats"},
-		{m.Foreign, "message of other publishers", "messages of other publishers"},
-		{m.Strayed, "message of another topic", "messages of other topics"},
-		{m.Repeated, "message again, which the service may send twice", "messages again, which the service may send twice"},
-		{m.Announced, "gap that the service announced", "gaps that the service announced"},
-		{m.Unchecked, "event that was not checked", "events that were not checked"},
-		{m.Uncounted, "block that is neither message nor heartbeat", "blocks that are neither message nor heartbeat"},
-	} {
-		if n.count > 0 {
-			out = append(out, format.Thousands(n.count)+" "+format.Form(int(min(n.count, 2)), n.one, n.many))
+// A publishing is what was published, by point of the time axis.
+type publishing struct {
+	sent, confirmed, expected []float64 // messages; expected: by all streams together
+	answer, behind            []float64 // the longest, ms
+}
+
+// publishing returns nil if nothing was published, or no runner recorded when.
+func (s *subject) publishing() *publishing {
+	all, n := s.Merged.Publishers(), s.series.n
+	if len(all) == 0 || n == 0 {
+		return nil
+	}
+	streams := map[string]int{}
+	for _, c := range s.Merged.Connections.All() {
+		if topic, _, ok := s.Merged.Topic(c); ok {
+			streams[topic]++
 		}
+	}
+	column := func() []float64 { return slices.Repeat([]float64{math.NaN()}, n) }
+	out := &publishing{column(), column(), column(), column(), column()}
+	for _, p := range all {
+		s.addPublished(out, p, streams)
 	}
 	return out
 }
 
-// LatencyBasis says from when to when latency is measured, and by which clocks.
-func LatencyBasis(v *verdict.Verdict) string {
-	from := "from the time in the message to its receipt"
-	if v.Messages.Published != nil {
-		from = "from publishing to receiving"
+func (s *subject) addPublished(out *publishing, p *shard.Published, streams map[string]int) {
+	add := func(column []float64, i int, v float64) {
+		if math.IsNaN(column[i]) {
+			column[i] = 0
+		}
+		column[i] += v
 	}
-	if v.LatencyMS.Above == verdict.AboveSend {
-		return from + ", by one clock"
-	}
-	return from + ", above the fastest: the clocks may differ"
-}
-
-// mostTopics is how many topics a table has that people read whole.
-const mostTopics = 20
-
-// Topics is a table of what was published to each topic and what its streams got, where there are few of both. Faults
-// that no topic has are no columns.
-func Topics(v *verdict.Verdict, most int) (t verdict.Table, ok bool) {
-	p, all := v.Messages.Published, v.Messages.Topics
-	if p == nil || len(all) == 0 || p.Topics > most {
-		return t, false
-	}
-	t = verdict.Table{Title: "Topics", Columns: []string{"topic", "streams", "published", "expected", "received"}}
-	var kinds []int // of totals
-	for i, fault := range (ledger.Totals{}).Each() {
-		seen := fault.Name == "missed" || slices.ContainsFunc(all, func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 })
-		if fault.Fault && seen {
-			kinds, t.Columns = append(kinds, i), append(t.Columns, fault.Name)
+	most := func(column []float64, i int, us int64) {
+		if ms := float64(us) / 1000; !(column[i] >= ms) {
+			column[i] = ms
 		}
 	}
-	for _, one := range all {
-		row := []string{one.Name, format.Thousands(one.Streams), format.Thousands(one.Published), format.Thousands(one.Expected), format.Thousands(one.Received)}
-		for _, i := range kinds {
-			row = append(row, format.Thousands(one.Each()[i].Count))
+	for k, topic := range p.Topics {
+		for n, m := range p.Topic(k) {
+			at := m.SentUS/1e6 - s.series.from
+			i := int(at/step) + 1
+			if at < 0 || i >= s.series.n {
+				continue
+			}
+			add(out.sent, i, 1)
+			most(out.behind, i, m.SentUS-p.Due(uint64(n*len(p.Topics)+k)))
+			if m.AnsweredUS > 0 {
+				most(out.answer, i, m.AnsweredUS-m.SentUS)
+			}
+			if m.State == shard.Confirmed {
+				add(out.confirmed, i, 1)
+				add(out.expected, i, float64(streams[topic]))
+			}
 		}
-		t.Rows = append(t.Rows, row)
 	}
-	return t, true
-}
-
-// tables are those of a text or Markdown report.
-func tables(v *verdict.Verdict) []verdict.Table {
-	if t, ok := Topics(v, mostTopics); ok {
-		return append(slices.Clip(v.Tables), t)
-	}
-	return v.Tables
 }

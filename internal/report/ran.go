@@ -1,8 +1,8 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -12,45 +12,44 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// notRecorded stands for what nobody wrote down: a guess would pass for evidence.
+// notRecorded replaces values that are not recorded: a guess could be taken for evidence.
 const notRecorded = "not recorded"
 
-// Ran says what a run was made with, one thing per line; docs/results keeps runs by it.
-func Ran(v *verdict.Verdict) []verdict.Fact {
-	ran := v.Ran
-	if ran == nil {
-		ran = &verdict.Ran{}
+// ran returns what a run was made with; docs/results keeps runs by it.
+func ran(v *verdict.Verdict) Section {
+	r := v.Ran
+	if r == nil {
+		r = &verdict.Ran{}
 	}
-	nginx := cmp.Or(ran.Nginx, notRecorded)
-	if ran.Nginx == "" && len(ran.Command) > 0 {
+	nginx := cmp.Or(r.Nginx, notRecorded)
+	if r.Nginx == "" && len(r.Command) > 0 {
 		nginx = "none that soak started"
 	}
-	versions := []string{"soak " + cmp.Or(ran.Soak, notRecorded), "k6 " + cmp.Or(K6(v), ran.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(ran.Go, "go"), notRecorded)}
-	if ran.Backend != "" {
-		versions = append(versions, "backend "+ran.Backend)
+	versions := []string{"soak " + cmp.Or(r.Soak, notRecorded), "k6 " + cmp.Or(k6Versions(v), r.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(r.Go, "go"), notRecorded)}
+	if r.Backend != "" {
+		versions = append(versions, "backend "+r.Backend)
 	}
 	versions = append(versions, "nginx "+strings.TrimPrefix(nginx, "nginx/"))
-	var out list
-	out.add("command", "%s", cmp.Or(Shell(ran.Command...), notRecorded))
-	out.add("commit", "%s", cmp.Or(ran.Commit, notRecorded))
+	var out facts
+	out.add("command", "%s", cmp.Or(Shell(r.Command...), notRecorded))
+	out.add("commit", "%s", cmp.Or(r.Commit, notRecorded))
 	out.add("versions", "%s", strings.Join(versions, ", "))
-	out.add("machine", "%s", computer(ran.Machine))
-	out.add("system", "%s", system(ran.Machine))
-	return out
+	out.add("machine", "%s", computer(r.Machine))
+	out.add("system", "%s", system(r.Machine))
+	return out.section("ran", "What ran")
 }
 
-// WriteRan writes that section for a page that is no report of a run.
-func WriteRan(w io.Writer, ran *verdict.Ran) error {
-	text := "\n## What ran\n\n| | |\n|---|---|\n"
-	for _, f := range Ran(&verdict.Verdict{Ran: ran}) {
-		text += fmt.Sprintf("| **%s** | %s |\n", f.Name, escaper.Replace(f.Value))
-	}
-	_, err := io.WriteString(w, text)
+// WriteRan writes that section as Markdown for a page that is not the report of a run.
+func WriteRan(w io.Writer, r *verdict.Ran) error {
+	var out bytes.Buffer
+	s := ran(&verdict.Verdict{Ran: r})
+	markdownSection(&out, &s)
+	_, err := w.Write(out.Bytes())
 	return err
 }
 
-// K6 are the versions of the runners.
-func K6(v *verdict.Verdict) string {
+// k6Versions returns the versions of the runners.
+func k6Versions(v *verdict.Verdict) string {
 	var all []string
 	for _, r := range v.Runners {
 		if r.K6Version != "" && !slices.Contains(all, r.K6Version) {
@@ -60,14 +59,14 @@ func K6(v *verdict.Verdict) string {
 	return strings.Join(all, ", ")
 }
 
-// computer is what a machine has. Its name tells strangers nothing.
+// computer returns the hardware of a machine, without its name.
 func computer(m resources.Machine) string {
 	if m.Cores == 0 {
 		return notRecorded
 	}
 	text := format.Count(m.Cores, "core") + " of " + cmp.Or(m.CPU, "a CPU "+notRecorded)
 	if m.Memory > 0 {
-		text += fmt.Sprintf(", %s of memory", format.Bytes(m.Memory))
+		text += ", " + format.Bytes(m.Memory) + " of memory"
 	}
 	return text
 }

@@ -1,9 +1,64 @@
 package report
 
-import "bufio"
+import (
+	"fmt"
+	"io"
 
-// Wrapped sets a text in lines of a terminal's width behind a prefix, as far in as that. An error is kept for Flush.
-func Wrapped(w *bufio.Writer, prefix, text string) { printer{w}.wrapped(prefix, text) }
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
 
-// Plain takes out of a text what a terminal would obey.
-func Plain(s string) string { return plain(s) }
+// A Look is how a command shows a verdict.
+type Look struct {
+	Verbose bool // all that report.txt has
+	Colour  bool // the output is a terminal
+}
+
+// mostWarnings is the maximum number of lines of warnings on a terminal.
+const mostWarnings = 3
+
+// Terminal writes what a command shows of a verdict: warnings, figures, and the checks that are not met. files are lines that name
+// where more is. The result is the first line and the last.
+func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
+	if look.Colour {
+		w = format.Unescaped(w) // the texts are escaped one by one
+	}
+	out := NewText(w, look.Colour)
+	b := banner(v)
+	switch {
+	case look.Verbose:
+		out.page(Brief(v))
+	default:
+		out.banner(&b)
+		out.warnings(v.Warnings)
+		results := Section{}
+		if v.Layout.Declared {
+			results = found(v)
+		}
+		for _, s := range []Section{figures(v), results, actions(v), unmet(v)} {
+			out.section(&s)
+		}
+	}
+	out.line("")
+	for _, line := range files {
+		out.line(line)
+	}
+	out.verdict(&b)
+	return out.Flush()
+}
+
+// warnings writes at most mostWarnings lines.
+func (t *TextWriter) warnings(all []string) {
+	left := mostWarnings
+	for i, warning := range all {
+		lines := fold("warning: "+warning, textWidth, false)
+		if more := len(all) - i; left < len(lines) || left == 1 && more > 1 {
+			t.line(fmt.Sprintf("%s in report.txt", format.Plural(more, "warning is", "warnings are")))
+			return
+		}
+		for _, line := range lines {
+			t.line(line)
+		}
+		left -= len(lines)
+	}
+}

@@ -1,124 +1,300 @@
-// Package report renders a verdict for people: report.txt for a terminal, report.md for a
-// pull request, connections.csv and series.csv for a spreadsheet.
 package report
 
 import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 const (
 	textWidth  = 80
-	nameWidth  = 38
-	limitWidth = 16
-	factWidth  = 20
+	nameWidth  = 12 // at least, of the names of facts
+	narrowest  = 14 // width to which a text column may be narrowed
+	widestCell = 38 // of a table that is wider than the text
 )
 
-// Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
-func Text(w io.Writer, v *verdict.Verdict) error {
-	out := printer{bufio.NewWriter(w)}
-	out.printf("%s  %s\n", v.Title(), plain(v.TestID))
-	for _, r := range v.Headline() {
-		out.wrapped("  - ", r)
-	}
-	out.printf("\n")
-	out.facts(facts(v))
-	out.printf("\n")
-	checks(out, v.Checks)
-	for i, r := range v.AllReasons() {
-		if i == 0 {
-			out.printf("\nAll reasons\n")
-		}
-		out.wrapped("  - ", r)
-	}
-	for i := range v.Actions {
-		out.printf("\n%s\n", ActionTitle(&v.Actions[i]))
-		out.facts(ActionFacts(&v.Actions[i]))
-	}
-	for _, table := range tables(v) {
-		out.table(table)
-	}
-	machines, ok := Machines(v, mostMachines)
-	if ok {
-		out.rows(machines)
-	}
-	if (len(tables(v)) > 0 || ok || len(v.Actions) > 0) && len(v.Warnings) > 0 {
-		out.printf("\n")
-	}
-	for _, warning := range v.Warnings {
-		out.wrapped("warning: ", warning)
-	}
+// Text writes a page in at most 80 columns, but for words that are longer.
+func Text(w io.Writer, p *Page) error {
+	out := NewText(w, false)
+	out.page(p)
 	return out.Flush()
 }
 
-// checks sets the table of checks; what does not fit its column goes on in the next line.
-func checks(out printer, all []verdict.Check) {
-	name := len("check")
-	for _, c := range all {
-		name = max(name, min(utf8.RuneCountInString(plain(c.Name)), nameWidth))
+func (t *TextWriter) page(p *Page) {
+	t.banner(&p.Banner)
+	for i := range p.Sections {
+		t.section(&p.Sections[i])
 	}
-	row := func(mark string, cells ...string) {
-		line := fmt.Sprintf("%-2s  %-*s  %-*s  %s", mark, name, cells[0], limitWidth, cells[1], cells[2])
-		out.printf("%s\n", strings.TrimRight(line, " "))
+}
+
+// A TextWriter writes parts of a page as text. It keeps its first error for Flush.
+type TextWriter struct {
+	*bufio.Writer
+	colour bool
+}
+
+// NewText returns a writer of text, in colour for a terminal.
+func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.NewWriter(w), colour} }
+
+var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
+
+// painted returns a text in the colour of a tone.
+func (t *TextWriter) painted(tone Tone, text string) string {
+	if colour := colours[tone]; t.colour && colour != "" {
+		return colour + text + "\x1b[0m"
 	}
-	row("", "check", "limit", "actual")
-	for _, c := range all {
-		first := plainMarks[Mark(c)]
-		names, limits, actuals := fold(c.Name, nameWidth, true), fold(c.Limit, limitWidth, true), fold(c.Actual, textWidth-name-limitWidth-8, true)
-		for len(names)+len(limits)+len(actuals) > 0 {
-			row(first, pop(&names), pop(&limits), pop(&actuals))
-			first = ""
+	return text
+}
+
+func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text, " ")) }
+
+// verdict writes the result in one sentence.
+func (t *TextWriter) verdict(b *Banner) {
+	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
+	word := plain(b.Word)
+	for i, line := range lines {
+		if rest, ok := strings.CutPrefix(line, word); ok && i == 0 {
+			line = t.painted(b.Tone, word) + rest
 		}
+		t.line(line)
 	}
 }
 
-// Mark returns the mark of a check: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning, – not judged.
-func Mark(c verdict.Check) string { return marks[c.State()] }
-
-var marks = map[verdict.State]string{
-	verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",
+func (t *TextWriter) banner(b *Banner) {
+	t.verdict(b)
+	t.Wrap("", strings.Join(append([]string{b.Name}, b.About...), " · "))
+	t.list(b.Findings)
 }
 
-// plainMarks are the marks for a terminal, which may know no others.
+func (t *TextWriter) list(sentences []string) {
+	for _, s := range sentences {
+		t.Wrap("  - ", s)
+	}
+}
+
+func (t *TextWriter) section(s *Section) {
+	if len(s.Lead)+len(s.Tables)+len(s.Notes) == 0 {
+		return
+	}
+	t.line("")
+	if s.Title != "" {
+		t.Wrap("", s.Title)
+	}
+	t.list(s.Lead)
+	for i := range s.Tables {
+		if i > 0 {
+			t.line("")
+		}
+		t.Table(&s.Tables[i])
+	}
+	if len(s.Notes) > 0 && len(s.Tables) > 0 {
+		t.line("")
+	}
+	for _, note := range s.Notes {
+		t.Wrap("  ", note)
+	}
+}
+
+// Wrap writes a text in lines after a prefix. Further lines begin where the text of the first one does.
+func (t *TextWriter) Wrap(prefix, text string) {
+	for _, line := range fold(text, textWidth-utf8.RuneCountInString(prefix), false) {
+		t.line(prefix + line)
+		prefix = strings.Repeat(" ", utf8.RuneCountInString(prefix))
+	}
+}
+
+// Table writes a table: facts as names and values, others in columns.
+func (t *TextWriter) Table(table *Table) {
+	if table.Caption != "" {
+		t.Wrap("", table.Caption)
+	}
+	if table.Note != "" {
+		t.Wrap("  ", table.Note)
+	}
+	if len(table.Columns) == 0 {
+		t.facts(table)
+		return
+	}
+	widths := table.widths()
+	for i, columns := range table.blocks(widths) {
+		if i > 0 {
+			t.line("")
+		}
+		t.columns(table, columns, widths)
+	}
+}
+
+func (t *TextWriter) facts(table *Table) {
+	width := nameWidth
+	for _, row := range table.Rows {
+		width = max(width, min(utf8.RuneCountInString(plain(row[0].Text)), 20))
+	}
+	for _, row := range table.Rows {
+		name := fmt.Sprintf("%-*s ", width, plain(row[0].Text))
+		line := name + plain(row[1].Text)
+		if utf8.RuneCountInString(line) > textWidth {
+			t.Wrap(name, row[1].Text)
+			continue
+		}
+		t.line(line)
+	}
+}
+
+// marked returns the text of a cell with its mark as a terminal without Unicode shows it.
+func (c *Cell) marked() string {
+	text := plain(c.Text)
+	if c.Mark != "" {
+		text = plainMarks[c.Mark] + "  " + text
+	}
+	if c.Note != "" {
+		text += " " + plain(c.Note)
+	}
+	if c.Spark != nil {
+		text += " " + c.Spark.String()
+	}
+	return text
+}
+
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
-// fold breaks s between words into lines of at most so many characters; a word that is longer
-// has a line of its own, or with cut is cut into several.
-func fold(s string, most int, cut bool) (lines []string) {
+// widths returns the width of each column. Text columns are narrowed if the table fits then.
+func (table *Table) widths() []int {
+	widths := make([]int, len(table.Columns))
+	sum := 0
+	for i, c := range table.Columns {
+		if c.Detail {
+			continue
+		}
+		widths[i] = utf8.RuneCountInString(plain(c.Name))
+		for _, row := range table.Rows {
+			if i < len(row) {
+				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].marked()))
+			}
+		}
+		sum += widths[i] + 2
+	}
+	natural := slices.Clone(widths)
+	for i := range natural {
+		natural[i] = min(natural[i], widestCell)
+	}
+	for ; sum > textWidth+2; sum-- {
+		widest := 0
+		for i, c := range table.Columns {
+			if !c.Number && widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= narrowest { // it takes several tables
+			return natural
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// blocks divides the columns into as many tables as it takes to fit them. Each has the first column.
+func (table *Table) blocks(widths []int) [][]int {
+	blocks := [][]int{{0}}
+	left := textWidth - widths[0]
+	for i, c := range table.Columns {
+		if i == 0 || c.Detail {
+			continue
+		}
+		last := len(blocks) - 1
+		if left -= widths[i] + 2; left < 0 && len(blocks[last]) > 1 {
+			blocks, last = append(blocks, []int{0}), last+1
+			left = textWidth - widths[0] - widths[i] - 2
+		}
+		blocks[last] = append(blocks[last], i)
+	}
+	return blocks
+}
+
+func (t *TextWriter) columns(table *Table, columns, widths []int) {
+	head := make(Row, len(table.Columns))
+	for i, c := range table.Columns {
+		head[i].Text = c.Name
+	}
+	if slices.ContainsFunc(table.Rows, func(r Row) bool { return r[0].Mark != "" }) {
+		head[0].Text = "    " + head[0].Text
+	}
+	for _, row := range append([]Row{head}, table.Rows...) {
+		t.row(table, columns, widths, row)
+	}
+}
+
+// row writes a row of a table. A cell that is wider than its column continues in the next lines.
+func (t *TextWriter) row(table *Table, columns, widths []int, row Row) {
+	cells := make([][]string, len(table.Columns))
+	height := 1
+	for _, i := range columns {
+		if i >= len(row) {
+			continue
+		}
+		text := row[i].marked()
+		indent := len(text) - len(strings.TrimLeft(text, " "))
+		if row[i].Mark != "" {
+			indent = len("ok  ")
+		}
+		prefix := text[:indent]
+		for _, line := range fold(text[indent:], max(widths[i]-indent, 1), true) {
+			cells[i] = append(cells[i], prefix+line)
+			prefix = strings.Repeat(" ", indent)
+		}
+		height = max(height, len(cells[i]))
+	}
+	for n := range height {
+		line := ""
+		for _, i := range columns {
+			line += t.cell(table, widths, row, cells[i], i, n) + "  "
+		}
+		t.line(line)
+	}
+}
+
+// cell returns the nth line of the ith cell of a row, as wide as its column.
+func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i, n int) string {
+	width, line := widths[i], ""
+	if n < len(lines) {
+		line = lines[n]
+	}
+	if !table.Columns[i].Number {
+		width = -width
+	}
+	line = fmt.Sprintf("%*s", width, line)
+	if n == 0 && i < len(row) && row[i].Mark != "" {
+		const mark = len("ok")
+		line = t.painted(row[i].Tone, line[:mark]) + line[mark:]
+	}
+	return line
+}
+
+// fold breaks a text between words into lines of a width. A longer word has a line of its own, or is broken if cut is set.
+func fold(s string, width int, cut bool) (lines []string) {
 	line := []rune{}
 	for _, word := range strings.Fields(plain(s)) {
 		w := []rune(word)
-		if len(line) > 0 && len(line)+1+len(w) <= most {
+		if len(line) > 0 && len(line)+1+len(w) <= width {
 			line = append(append(line, ' '), w...)
 			continue
 		}
 		if len(line) > 0 {
 			lines = append(lines, string(line))
 		}
-		for cut && len(w) > most {
-			lines = append(lines, string(w[:most]))
-			w = w[most:]
+		for cut && len(w) > width {
+			lines = append(lines, string(w[:width]))
+			w = w[width:]
 		}
 		line = w
 	}
 	return append(lines, string(line))
 }
 
-// pop takes the first line off, empty where there is none.
-func pop(lines *[]string) (first string) {
-	if len(*lines) > 0 {
-		first, *lines = (*lines)[0], (*lines)[1:]
-	}
-	return first
-}
-
-// plain takes out what a terminal or the table would obey: escapes, tabs, line ends.
+// plain replaces characters that a terminal or a table would interpret: escapes, tabs, line breaks.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -126,75 +302,4 @@ func plain(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// A printer keeps its first error for Flush.
-type printer struct{ *bufio.Writer }
-
-func (p printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
-
-// facts sets each under the one before, its name in front.
-func (p printer) facts(all []verdict.Fact) {
-	width := 12
-	for _, f := range all {
-		width = max(width, min(utf8.RuneCountInString(plain(f.Name)), factWidth))
-	}
-	for _, f := range all {
-		name := fmt.Sprintf("%-*s ", width, plain(f.Name))
-		line := name + plain(f.Value)
-		if utf8.RuneCountInString(line) > textWidth {
-			p.wrapped(name, f.Value)
-			continue
-		}
-		p.printf("%s\n", line)
-	}
-}
-
-// wrapped sets a text in lines behind a prefix, as far in as that.
-func (p printer) wrapped(prefix, text string) {
-	for _, line := range fold(text, textWidth-len(prefix), false) {
-		p.printf("%s%s\n", prefix, line)
-		prefix = strings.Repeat(" ", len(prefix))
-	}
-}
-
-// table sets columns of numbers to the right.
-func (p printer) table(t verdict.Table) {
-	p.printf("\n%s\n", plain(t.Title))
-	if t.Note != "" {
-		p.wrapped("  ", t.Note)
-	}
-	lines := make([]string, len(t.Rows)+1)
-	for i, name := range t.Columns {
-		column := []string{plain(name)}
-		for _, row := range t.Rows {
-			column = append(column, plain(row[i]))
-		}
-		width := 0
-		for _, cell := range column {
-			width = max(width, utf8.RuneCountInString(cell))
-		}
-		if !t.Numeric(i) {
-			width = -width
-		}
-		for n, cell := range column {
-			lines[n] += fmt.Sprintf("  %*s", width, cell)
-		}
-	}
-	for _, line := range lines {
-		p.printf("%s\n", strings.TrimRight(line, " "))
-	}
-}
-
-// rows sets a table that would be too wide, row by row: what is in the first column, and the others by their names.
-func (p printer) rows(t verdict.Table) {
-	p.printf("\n%s\n", plain(t.Title))
-	p.wrapped("  ", t.Note)
-	for _, row := range t.Rows {
-		var cells []string
-		for i, cell := range row[1:] {
-			cells = append(cells, t.Columns[i+1]+" "+cell)
-		}
-		p.wrapped("  - ", row[0]+": "+strings.Join(cells, ", "))
-	}
 }

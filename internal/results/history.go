@@ -82,7 +82,7 @@ func ReadHistory(folder string) (*History, error) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, e := range entries {
 		group.Go(func() error {
-			found[i] = look(folder, e.Name())
+			found[i] = look(filepath.Join(folder, e.Name()))
 			return nil
 		})
 	}
@@ -104,10 +104,10 @@ func ReadHistory(folder string) (*History, error) {
 
 func hidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
-// look reads one folder; nil where it is of no run.
-func look(folder, name string) *Entry {
-	d := Dir(filepath.Join(folder, name))
-	r := &Entry{Name: name, Page: d.has(PageFile)}
+// look reads the folder of a run; nil if it is not one.
+func look(folder string) *Entry {
+	d := Dir(folder)
+	r := &Entry{Name: filepath.Base(folder), Page: d.has(PageFile)}
 	if !d.has(VerdictFile) {
 		return r.unfinished(d)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/results/compare"
 	"github.com/sse-soak/sse-soak/internal/safefile"
@@ -61,7 +62,7 @@ func (h *History) Write() error {
 	if is, err := ours(path); err != nil || !is {
 		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
 	}
-	return safefile.Write(path, func(w io.Writer) error { return h.page().Write(format.Escaping(w)) })
+	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.Escaping(w), h.page()) })
 }
 
 // HasHistory says that the folder has a page of all runs.
@@ -90,9 +91,9 @@ func ours(path string) (bool, error) {
 	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+madeBy+`">`)), err
 }
 
-func (h *History) page() *html.Page {
-	p := &html.Page{Title: "Runs in " + h.name(), Made: madeBy, Banner: h.banner()}
-	for _, s := range []html.Section{h.runs(), h.plans(), h.others()} {
+func (h *History) page() *report.Page {
+	p := &report.Page{Title: "Runs in " + h.name(), Made: madeBy, Banner: h.banner()}
+	for _, s := range []report.Section{h.runs(), h.plans(), h.others()} {
 		if len(s.Tables)+len(s.Lead) > 0 {
 			p.Sections = append(p.Sections, s)
 		}
@@ -117,68 +118,81 @@ func (h *History) count() map[string]int {
 	return out
 }
 
-var tones = map[string]html.Tone{
-	string(verdict.Pass): html.Good, string(verdict.Fail): html.Bad, string(verdict.Invalid): html.Doubt, string(Unfinished): html.Doubt, string(Damaged): html.Doubt,
-	connectionsOnly: html.Doubt,
+// kinds are the outcomes of runs, in the order in which they are counted.
+var kinds = []struct {
+	outcome, name, mark string
+	tone                report.Tone
+}{
+	{string(verdict.Pass), "passed", "✓", report.Good},
+	{connectionsOnly, "passed (connections only)", "–", report.Doubt},
+	{string(verdict.Fail), "failed", "✗", report.Bad},
+	{string(verdict.Invalid), "invalid", "?", report.Doubt},
+	{string(Unfinished), "unfinished", "…", report.Doubt},
+	{string(Damaged), "damaged", "!", report.Doubt},
 }
 
-func (h *History) banner() html.Banner {
-	b := html.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: html.Doubt}
+// mark returns the mark and the tone of a run.
+func (r *Entry) mark() (mark string, tone report.Tone) {
+	for _, of := range kinds {
+		if of.outcome == r.outcome() {
+			return of.mark, of.tone
+		}
+	}
+	return "", report.Doubt
+}
+
+func (h *History) banner() report.Banner {
+	b := report.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: report.Doubt}
 	if len(h.Runs) == 0 {
-		b.Reasons = []string{"There is no run here yet: soak run makes one."}
+		b.Sentence = "There is no run here yet: soak run makes one."
 		return b
 	}
 	last := h.Runs[0]
-	b.Tone = tones[last.outcome()]
-	b.Reasons = []string{fmt.Sprintf("The last one, %s: %s", last.Name, last.outcome())}
+	_, b.Tone = last.mark()
+	b.Sentence = fmt.Sprintf("Last run %s: %s", last.Name, last.outcome())
 	if worse := last.worse(); len(worse) > 0 {
-		b.Reasons[0] += ", with a regression: " + strings.Join(worse, "; ")
+		b.Sentence += ", with a regression: " + strings.Join(worse, "; ")
 	}
 	n := h.count()
-	for _, kind := range []struct{ is, name string }{
-		{string(verdict.Pass), "passed"}, {connectionsOnly, "passed (connections only)"}, {string(verdict.Fail), "failed"}, {string(verdict.Invalid), "invalid"}, {string(Unfinished), "unfinished"}, {string(Damaged), "damaged"},
-	} {
-		if n[kind.is] > 0 {
-			b.Tiles = append(b.Tiles, html.Tile{Name: kind.name, Value: format.Thousands(n[kind.is]), Tone: tones[kind.is]})
+	for _, of := range kinds {
+		if n[of.outcome] > 0 {
+			b.Tiles = append(b.Tiles, report.Tile{Name: of.name, Value: format.Thousands(n[of.outcome]), Tone: of.tone})
 		}
 	}
 	return b
 }
 
-// marks are those of a run, as checks have them.
-var marks = map[string]string{string(verdict.Pass): "✓", connectionsOnly: "–", string(verdict.Fail): "✗", string(verdict.Invalid): "?", string(Unfinished): "…", string(Damaged): "!"}
-
 // runs are all runs, the newest first.
-func (h *History) runs() html.Section {
-	t := html.Table{Columns: columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the run before")}
+func (h *History) runs() report.Section {
+	t := report.Table{Columns: report.Columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the run before")}
 	for _, r := range h.Runs {
-		word := r.outcome()
-		name := html.Cell{Text: r.Name, Mark: marks[word], Tone: tones[word], Note: format.Time(r.Started)}
+		mark, tone := r.mark()
+		name := report.Cell{Text: r.Name, Mark: mark, Tone: tone, Note: format.Time(r.Started)}
 		if r.Page {
 			name.Link = "./" + url.PathEscape(r.Name) + "/" + PageFile
 		}
-		row := html.Row{name, {Text: word, Tone: tones[word]}}
+		row := report.Row{name, {Text: r.outcome(), Tone: tone}}
 		if r.Verdict == nil {
-			t.Rows = append(t.Rows, append(row, html.Cell{Text: "–"}, html.Cell{Text: r.Why}, html.Cell{Text: "–"}, html.Cell{Text: "–"}))
+			t.Rows = append(t.Rows, append(row, report.Cell{Text: "–"}, report.Cell{Text: r.Why}, report.Cell{Text: "–"}, report.Cell{Text: "–"}))
 			continue
 		}
-		plan := html.Cell{Text: r.Plan.Title}
+		plan := report.Cell{Text: r.Plan.Title}
 		if id := h.id(r.Plan); id != "" {
 			plan.Link = "#" + id
 		}
-		figures := html.Cell{Text: strings.Join(r.figures(), ", ")}
+		figures := report.Cell{Text: strings.Join(r.figures(), ", ")}
 		if trouble := r.trouble(); trouble != "" {
-			figures = html.Cell{Text: trouble, Tone: tones[word], Note: figures.Text}
-			if figures.Tone == html.Good { // of a suite that looks for the load at which faults begin
-				figures.Tone = html.Doubt
+			figures = report.Cell{Text: trouble, Tone: tone, Note: figures.Text}
+			if figures.Tone == report.Good { // of a suite that looks for the load at which faults begin
+				figures.Tone = report.Doubt
 			}
 		}
-		text, tone := r.standing()
-		t.Rows = append(t.Rows, append(row, plan, figures, html.Cell{Text: text, Tone: tone}, html.Cell{Text: r.since()}))
+		text, standing := r.standing()
+		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: standing}, report.Cell{Text: r.since()}))
 	}
-	out := html.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
+	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
 	if len(t.Rows) > 0 {
-		out.Tables = []html.Table{t}
+		out.Tables = []report.Table{t}
 		out.Notes = []string{fmt.Sprintf("A regression is what soak compare calls one: a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no run of the plan had before. A run is held against the %d before it that passed with the same plan.",
 			100*compare.Tolerance, compare.MostEarlier)}
 	}
@@ -197,8 +211,8 @@ func (h *History) id(p *PlanRuns) string {
 const mostDrawn = 60
 
 // plans are the metrics of each plan over its runs.
-func (h *History) plans() html.Section {
-	out := html.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
+func (h *History) plans() report.Section {
+	out := report.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
 	for _, p := range h.Plans {
 		if id := h.id(p); id != "" {
 			out.Tables = append(out.Tables, p.table(id))
@@ -210,12 +224,12 @@ func (h *History) plans() html.Section {
 	return out
 }
 
-func (p *PlanRuns) table(id string) html.Table {
-	t := html.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
+func (p *PlanRuns) table(id string) report.Table {
+	t := report.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: report.Columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
 	for _, l := range p.lines() {
-		says := fmt.Sprintf("%s over %s, from %s to %s", l.Name, format.Count(len(l.values), "run"), number(l.Metric, l.Min), number(l.Metric, l.Max))
-		t.Rows = append(t.Rows, html.Row{
-			{Text: l.Name}, {Spark: html.NewSpark(l.values, l.tones, says)}, {Text: number(l.Metric, l.values[len(l.values)-1])},
+		label := fmt.Sprintf("%s over %s, from %s to %s", l.Name, format.Count(len(l.values), "run"), number(l.Metric, l.Min), number(l.Metric, l.Max))
+		t.Rows = append(t.Rows, report.Row{
+			{Text: l.Name}, {Spark: &report.Spark{Label: label, Values: l.values, Tones: l.tones}}, {Text: number(l.Metric, l.values[len(l.values)-1])},
 			{Text: number(l.Metric, l.Median)}, {Text: number(l.Metric, l.Min)}, {Text: number(l.Metric, l.Max)},
 		})
 	}
@@ -227,7 +241,7 @@ type line struct {
 	verdict.Metric
 	compare.Summary
 	values []float64 // NaN: not known, or of a run that is invalid
-	tones  map[int]html.Tone
+	tones  map[int]report.Tone
 }
 
 // lines are the metrics of a plan that were ever other than 0.
@@ -240,7 +254,7 @@ func (p *PlanRuns) lines() (out []line) {
 				continue
 			}
 			seen[m.Name] = true
-			l := line{Metric: m, tones: map[int]html.Tone{}}
+			l := line{Metric: m, tones: map[int]report.Tone{}}
 			var known []float64
 			for i, r := range runs {
 				v, ok := r.metrics[m.Name]
@@ -250,7 +264,7 @@ func (p *PlanRuns) lines() (out []line) {
 				}
 				l.values, known = append(l.values, v), append(known, v)
 				if r.Against != nil && slices.ContainsFunc(r.Against.Regressions(), func(c compare.Change) bool { return c.Name == m.Name }) {
-					l.tones[i] = html.Bad
+					l.tones[i] = report.Bad
 				}
 			}
 			if len(known) == 0 {
@@ -281,19 +295,10 @@ func (p *PlanRuns) sum() string {
 }
 
 // others are the folders that are of no run.
-func (h *History) others() html.Section {
-	out := html.Section{ID: "others", Title: "Other folders", Short: "Others"}
+func (h *History) others() report.Section {
+	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Others) > 0 {
 		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Others, ", ") + "."}
-	}
-	return out
-}
-
-// columns are named; a name that begins with # is a number's.
-func columns(names ...string) []html.Column {
-	out := make([]html.Column, len(names))
-	for i, n := range names {
-		out[i].Name, out[i].Number = strings.CutPrefix(n, "#")
 	}
 	return out
 }

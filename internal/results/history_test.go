@@ -160,8 +160,8 @@ func TestARegressionIsWhatCompareCallsOne(t *testing.T) {
 
 	row := doc.Find("#plan-1 tbody tr").First()
 	require.Equal(t, "lateness p99", strings.TrimSpace(row.Find("td").First().Text()))
-	require.Equal(t, 1, row.Find(".spark polyline").Length())
-	require.Equal(t, 1, row.Find(".spark circle.bad").Length(), "the regression is marked")
+	require.Equal(t, 6, row.Find(".spark i").Length())
+	require.Equal(t, 1, row.Find(".spark i.bad").Length(), "the regression is marked")
 	require.Equal(t, "lateness p99 over 6 runs, from 20 ms to 90 ms", row.Find(".spark").AttrOr("aria-label", ""))
 	require.Equal(t, "#plan-1", doc.Find("#runs td[data-label=plan] a").First().AttrOr("href", ""))
 }
@@ -272,7 +272,7 @@ func TestAnEmptyFolderHasAPage(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	doc, _ := page(t, out)
-	require.Contains(t, doc.Find(".banner li").Text(), "There is no run here yet")
+	require.Contains(t, doc.Find(".banner h1").Text(), "There is no run here yet")
 	_, err := ReadHistory(filepath.Join(out, "none"))
 	require.ErrorContains(t, err, "--out names another")
 }
@@ -345,12 +345,12 @@ func TestAPairSaysWhatChanged(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, p.Text(&b))
 	said := b.String()
-	require.Contains(t, said, "new         run-010, 2023-11-15 08:13:20 UTC: fail\n            soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n            noops missed 3\n")
-	require.Contains(t, said, "changed     soak commit-0 → commit-1\n            noop_interval_s 15 → 30\n")
+	require.Contains(t, said, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
+	require.Contains(t, said, "changed      soak commit-0 → commit-1\n             noop_interval_s 15 → 30\n")
 	require.Regexp(t, `noops missed +0 +3\n`, said)
 	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, said)
 	require.NotContains(t, said, "noops duplicated")
-	require.Contains(t, said, "They are of two plans")
+	require.Contains(t, said, "The runs are of two plans")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
 	mess(t, filepath.Join(out, "others"))

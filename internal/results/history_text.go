@@ -1,113 +1,130 @@
 package results
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// nameWidth is how far in the lines of a run begin.
-const nameWidth = 12
-
-// Text writes the history for a terminal of 80 columns: the newest runs, at most so many, and their plans.
+// Text writes the history for a terminal: the newest runs, at most a number, and their plans.
 func (h *History) Text(w io.Writer, most int) error {
-	out := bufio.NewWriter(w)
+	out := report.NewText(w, false)
 	n := h.count()
 	sum := []string{format.Count(len(h.Runs), "run")}
-	for _, word := range []string{"pass", connectionsOnly, "fail", "invalid", "unfinished", "damaged"} {
-		if n[word] > 0 {
-			sum = append(sum, fmt.Sprintf("%d %s", n[word], word))
+	for _, of := range kinds {
+		if n[of.outcome] > 0 {
+			sum = append(sum, fmt.Sprintf("%d %s", n[of.outcome], of.outcome))
 		}
 	}
-	report.Wrapped(out, "", h.Folder+": "+strings.Join(sum, ", "))
+	out.Wrap("", h.Folder+": "+strings.Join(sum, ", "))
 	shown := h.Runs[:min(most, len(h.Runs))]
 	for _, r := range shown {
 		fmt.Fprintln(out)
-		r.text(out)
+		out.Table(r.facts())
 	}
 	if rest := len(h.Runs) - len(shown); rest > 0 {
-		fmt.Fprintln(out)
-		report.Wrapped(out, "", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", rest, HistoryFile))
+		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", rest, HistoryFile))
 	}
 	for _, p := range h.Plans {
-		if h.id(p) != "" && p.shown(shown) {
-			p.text(out)
+		if h.id(p) != "" && slices.ContainsFunc(shown, func(r *Entry) bool { return r.Plan == p }) {
+			fmt.Fprintln(out)
+			table := p.table("")
+			out.Table(&table)
 		}
 	}
 	if len(h.Others) > 0 {
-		fmt.Fprintln(out)
-		report.Wrapped(out, heading("no runs"), strings.Join(h.Others, ", "))
+		out.Wrap("\nother folders: ", strings.Join(h.Others, ", "))
 	}
 	return out.Flush()
 }
 
-func (p *PlanRuns) shown(runs []*Entry) bool {
-	for _, r := range runs {
-		if r.Plan == p {
-			return true
-		}
-	}
-	return false
-}
-
-// heading sets the name of a line before it.
-func heading(name string) string { return fmt.Sprintf("%-*s ", nameWidth-1, name) }
-
-func (r *Entry) text(out *bufio.Writer) {
-	report.Wrapped(out, heading(strings.ToUpper(r.outcome())), fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started)))
+// facts returns a run in a few lines.
+func (r *Entry) facts() *report.Table {
+	name := strings.ToUpper(r.outcome())
+	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
 	if r.Verdict == nil {
-		report.Wrapped(out, heading(""), r.Why)
-		return
+		t := report.Facts(name, about, "reason", r.Why)
+		return &t
 	}
-	report.Wrapped(out, heading("plan"), r.Plan.Title)
-	if trouble := r.trouble(); trouble != "" {
-		report.Wrapped(out, heading("because"), trouble)
-	}
-	report.Wrapped(out, heading("figures"), strings.Join(r.figures(), ", "))
-	text, _ := r.standing()
-	report.Wrapped(out, heading("compared"), text)
-	report.Wrapped(out, heading("changed"), r.since())
+	standing, _ := r.standing()
+	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", standing, "changed", r.since())
+	return &t
 }
 
-// text is the metrics of a plan over its runs.
-func (p *PlanRuns) text(out *bufio.Writer) {
-	fmt.Fprintln(out)
-	report.Wrapped(out, "", p.Title)
-	report.Wrapped(out, "", p.sum())
-	for _, l := range p.lines() {
-		fmt.Fprintf(out, "  %-22s %s  newest %s, median %s\n", report.Plain(l.Name), blocks(l.values), number(l.Metric, l.values[len(l.values)-1]), number(l.Metric, l.Median))
-	}
-}
+// A Pair is two runs, of any plans.
+type Pair struct{ Old, New *Entry }
 
-// mostBlocks is how many values blocks draws.
-const mostBlocks = 20
-
-// blocks draws values in one line of text, from 0 to the largest; a gap is a space.
-func blocks(values []float64) string {
-	const heights = "▁▂▃▄▅▆▇█"
-	steps := []rune(heights)
-	values = values[max(len(values)-mostBlocks, 0):]
-	highest := 0.
-	for _, v := range values {
-		if v > highest {
-			highest = v
-		}
-	}
-	var b strings.Builder
-	for _, v := range values {
+// ReadPair reads the folders of two runs that were judged.
+func ReadPair(older, newer string) (p Pair, err error) {
+	for folder, run := range map[string]**Entry{older: &p.Old, newer: &p.New} {
+		r := look(folder)
 		switch {
-		case math.IsNaN(v):
-			b.WriteByte(' ')
-		case highest == 0:
-			b.WriteRune(steps[0])
-		default:
-			b.WriteRune(steps[int(math.Round(max(v, 0)/highest*float64(len(steps)-1)))])
+		case r == nil:
+			return p, fmt.Errorf("%s is not the folder of a run", folder)
+		case r.Verdict == nil:
+			return p, fmt.Errorf("%s is %s: %s", folder, r.State, r.Why)
+		}
+		*run = r
+	}
+	return p, nil
+}
+
+// Text writes the differences of the two runs.
+func (p Pair) Text(w io.Writer) error {
+	out := report.NewText(w, false)
+	about := report.Table{}
+	for i, r := range []*Entry{p.Old, p.New} {
+		about.Rows = append(about.Rows, report.Cells([]string{"old", "new"}[i], fmt.Sprintf("%s, %s: %s", r.Name, format.Time(r.Started), r.outcome())),
+			report.Cells("", suite.Title(r.Verdict)))
+		if trouble := r.trouble(); trouble != "" {
+			about.Rows = append(about.Rows, report.Cells("", trouble))
 		}
 	}
-	return b.String()
+	changed := changes(p.Old, p.New)
+	if len(changed) == 0 {
+		changed = []string{"nothing: neither versions nor machine nor settings"}
+	}
+	for i, change := range changed {
+		about.Rows = append(about.Rows, report.Cells([]string{"changed", ""}[min(i, 1)], change))
+	}
+	out.Table(&about)
+	fmt.Fprintln(out)
+	t := report.Table{Columns: report.Columns("metric", "#old", "#new")}
+	for _, m := range p.metrics() {
+		row := report.Cells(m.Name, "–", "–")
+		for i, r := range []*Entry{p.Old, p.New} {
+			if v, known := r.metrics[m.Name]; known {
+				row[i+1].Text = number(m, v)
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	out.Table(&t)
+	fmt.Fprintln(out)
+	if err := compare.SamePlan(p.Old.Run, p.New.Run); err != nil {
+		out.Wrap("", "The runs are of two plans, so their metrics show nothing about the service alone.")
+	} else {
+		out.Wrap("", "The runs are of one plan. Differences of two runs may be chance: soak compare decides, from three runs on.")
+	}
+	return out.Flush() //nolint:wrapcheck // of standard output
+}
+
+// metrics returns those of either run, without faults that neither had.
+func (p Pair) metrics() (out []verdict.Metric) {
+	for _, r := range []*Entry{p.Old, p.New} {
+		for _, m := range suite.Metrics(r.Verdict) {
+			known := slices.ContainsFunc(out, func(other verdict.Metric) bool { return other.Name == m.Name })
+			if fault := m.Fault && p.Old.metrics[m.Name]+p.New.metrics[m.Name] == 0; !known && !fault {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
 }

@@ -3,12 +3,11 @@ package results
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results/compare"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -59,26 +58,16 @@ func (r *Entry) figures() (out []string) {
 // figure is a metric with its name.
 func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
 
-// number is a value of a metric with its unit.
+// number returns a value of a metric with its unit, unless its name has the unit.
 func number(m verdict.Metric, v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "–"
-	case m.Unit == "ms", m.Unit == "MiB", m.Unit == "%":
-		return html.Metric(m, v)
+	if slices.Contains(strings.Fields(m.Name), m.Unit) {
+		return format.Quantity(v, "")
 	}
-	text := fmt.Sprintf("%.4g", v)
-	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		text = format.Thousands(int64(v))
-	}
-	if m.Unit == "" || slices.Contains(strings.Fields(m.Name), m.Unit) {
-		return text
-	}
-	return text + " " + m.Unit
+	return format.Quantity(v, m.Unit)
 }
 
 // standing is how a run stands beside earlier ones of its plan.
-func (r *Entry) standing() (text string, tone html.Tone) {
+func (r *Entry) standing() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:
 		return "–", ""
@@ -98,11 +87,11 @@ func (r *Entry) standing() (text string, tone html.Tone) {
 	against := format.Count(len(r.Against.Old), "run")
 	switch worse, unsure, better := r.worse(), named(compare.Unsure), named(compare.Better); {
 	case len(worse) > 0:
-		return "regression against " + against + ": " + strings.Join(worse, "; "), html.Bad
+		return "regression against " + against + ": " + strings.Join(worse, "; "), report.Bad
 	case len(unsure) > 0:
-		return "unsure, as a load generator was saturated: " + strings.Join(unsure, ", "), html.Doubt
+		return "unsure, as a load generator was saturated: " + strings.Join(unsure, ", "), report.Doubt
 	case len(better) > 0:
-		return "better than " + against + ": " + strings.Join(better, ", "), html.Good
+		return "better than " + against + ": " + strings.Join(better, ", "), report.Good
 	}
 	return "no worse than " + against + " before", ""
 }

@@ -236,20 +236,21 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	if err != nil {
 		samples = nil // already a warning of the verdict
 	}
+	brief := report.Brief(v)
 	err = errors.Join(
 		d.WriteJSON(VerdictFile, v),
-		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
-		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
-		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
+		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, brief) }),
+		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, brief) }),
+		d.Write("series.csv", func(w io.Writer) error { return report.SeriesCSV(w, m, samples) }),
 	)
 	if hasConnections(v) {
-		err = errors.Join(err, d.Write(ConnectionsFile, func(w io.Writer) error { return report.Connections(w, m, v) }))
+		err = errors.Join(err, d.Write(ConnectionsFile, func(w io.Writer) error { return report.ConnectionsCSV(w, m, v) }))
 	}
 	for i := range v.Tables {
-		err = errors.Join(err, d.Write(report.TableFile(&v.Tables[i]), func(w io.Writer) error { return report.Table(w, &v.Tables[i]) }))
+		err = errors.Join(err, d.Write(report.TableFile(&v.Tables[i]), func(w io.Writer) error { return report.TableCSV(w, &v.Tables[i]) }))
 	}
 	if err == nil && len(v.Cuts) > 0 {
-		err = d.Write(CutsFile, func(w io.Writer) error { return report.Cuts(w, m, v) })
+		err = d.Write(CutsFile, func(w io.Writer) error { return report.CutsCSV(w, m, v) })
 	}
 	if err != nil {
 		return err
@@ -261,5 +262,5 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	if err := d.nameBaseline(against); err != nil {
 		return err
 	}
-	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, page) })
+	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, report.Full(page)) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -26,7 +27,7 @@ func TestCIIsToldTheVerdict(t *testing.T) {
 			_, _, err := drivers[name](t, r)
 			require.NoError(t, err)
 			file := filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, ci.To{JUnit: file})
+			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.To{JUnit: file})
 			require.NoError(t, err)
 			require.Equal(t, verdict.Pass, outcome)
 			assertJUnit(t, file, `<property name="verdict" value="pass">`)
@@ -47,7 +48,7 @@ func TestCIIsToldTheVerdict(t *testing.T) {
 func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, ci.To{JUnit: file})
+	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{JUnit: file})
 	require.ErrorContains(t, err, "it is not a folder of a run")
 	assertJUnit(t, file, "it is not a folder of a run")
 
@@ -74,7 +75,7 @@ func TestAVerdictWhoseReportsCannotBeWrittenIsTold(t *testing.T) {
 	d := results.Dir(filepath.Join(r.config.Out, "t"))
 	require.NoError(t, os.Remove(d.Path(results.PageFile)))
 	require.NoError(t, os.MkdirAll(filepath.Join(d.Path(results.PageFile), "in the way"), 0o700))
-	_, err = Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, ci.To{})
+	_, err = Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.To{})
 	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
 	require.ErrorContains(t, err, "`soak report "+string(d))
 }

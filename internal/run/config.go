@@ -14,6 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/secret"
@@ -38,6 +39,7 @@ type Config struct {
 
 	Kubernetes Kubernetes
 	CI         ci.To // who is to be told the verdict, beside people
+	Look       report.Look
 
 	OpenURL func(url string) error // shows a page in a browser; nil: nobody can
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -62,7 +63,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		both.Wait()
-		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, ci.To{})
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{})
 		seen = r.seen(t, results.RunName(1))
 		other := r.seen(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,17 +22,17 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	go func() {
 		select {
 		case <-hangups:
-			fmt.Fprintln(os.Stderr, "soak: the terminal was closed: stopping the runners; what was seen is kept, the verdict will be invalid. Under nohup a soak goes on.")
+			tell("the terminal was closed: stopping the runners; their results are kept, the verdict will be invalid. Under nohup a run continues.")
 			stopGracefully()
 		case <-signals:
-			fmt.Fprintln(os.Stderr, "\nsoak: stopping the runners; what was seen is kept, the verdict will be invalid. Press Ctrl-C again to kill.")
+			tell("stopping the runners; their results are kept, the verdict will be invalid. Press Ctrl-C again to kill them.")
 			stopGracefully()
 		case <-done:
 			return
 		}
 		select {
 		case <-signals:
-			fmt.Fprintln(os.Stderr, "\nsoak: killing everything.")
+			tell("killing everything")
 			forceNow()
 		case <-done:
 		}

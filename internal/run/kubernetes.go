@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -226,5 +225,5 @@ func (d *kubernetes) close(context.Context) {
 }
 
 func (d *kubernetes) say(news string) {
-	fmt.Fprintln(os.Stderr, time.Now().UTC().Format(time.TimeOnly), news)
+	fmt.Fprintln(stderr, time.Now().UTC().Format(time.TimeOnly), news)
 }

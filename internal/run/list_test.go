@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -61,7 +62,7 @@ func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	page := filepath.Join(r.config.Out, results.HistoryFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
-		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, ci.To{})
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.Look{}, ci.To{})
 		require.NoError(t, err)
 	}
 	merge("elsewhere")

@@ -26,11 +26,11 @@ const mergeMemory = 400 << 20
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
 // reports beside them, and the verdict in words to stdout. expect is the required number of laptops, or of
 // runners if the run has a plan; 0: the number in an existing verdict, or any number.
-func Merge(location, out string, expect int, stdout io.Writer, to ci.To) (verdict.Outcome, error) {
-	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, t) })
+func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.To) (verdict.Outcome, error) {
+	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
 
-func merge(location, out string, expect int, stdout io.Writer, t *ci.Teller) (verdict.Outcome, error) {
+func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Teller) (verdict.Outcome, error) {
 	d, problems, err := bring(location, out)
 	var usage UsageError
 	switch {
@@ -38,7 +38,7 @@ func merge(location, out string, expect int, stdout io.Writer, t *ci.Teller) (ve
 		return "", err
 	case err != nil: // there is no folder to put the verdict into
 		t.Judged(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
-		fmt.Fprintf(stdout, "INVALID  %s\n  - %v\n", location, err)
+		fmt.Fprintf(stdout, "INVALID: %s: %v\n", location, err)
 		return verdict.Invalid, nil
 	}
 	v, err := Judge(d, "", expect, problems...)
@@ -47,9 +47,7 @@ func merge(location, out string, expect int, stdout io.Writer, t *ci.Teller) (ve
 	}
 	list(d, out)
 	t.Judged(v, d.Path(results.PageFile))
-	err = report.Text(stdout, v)
-	printNextStep(stdout, v)
-	return v.Verdict, err
+	return v.Verdict, report.Terminal(stdout, v, look, filesOf(d, "", v)...)
 }
 
 // bring is the folder of a run, which comes to out first where it is in a bucket. problems are
@@ -125,11 +123,16 @@ func unlinked(path string) string {
 	return path
 }
 
-// printNextStep prints the next step of a verdict, if it has one, as the last line.
-func printNextStep(stdout io.Writer, v *verdict.Verdict) {
-	if step := v.NextStep(); step != "" {
-		fmt.Fprintf(stdout, "\n%s\n", step)
+// filesOf returns lines that name the reports, and the next step of the verdict.
+func filesOf(d results.Dir, history string, v *verdict.Verdict) []string {
+	lines := []string{"report  " + results.Dir(d.Path(results.PageFile)).Relative()}
+	if history != "" {
+		lines = append(lines, "runs    "+results.Dir(history).Relative())
 	}
+	if step := v.NextStep(); step != "" {
+		lines = append(lines, step)
+	}
+	return lines
 }
 
 // conclude judges the run, tells its verdict and where the report is, and lists it with the others.
@@ -141,13 +144,5 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	all := list(s.dir, s.Out)
 	s.ci.Judged(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
-	if err := report.Text(s.Stdout, v); err != nil {
-		return "", err
-	}
-	fmt.Fprintf(s.Stdout, "\nreport  %s\n", results.Dir(s.dir.Path(results.PageFile)).Relative())
-	if all != "" {
-		fmt.Fprintf(s.Stdout, "runs    %s\n", results.Dir(all).Relative())
-	}
-	printNextStep(s.Stdout, v)
-	return v.Verdict, nil
+	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, filesOf(s.dir, all, v)...)
 }

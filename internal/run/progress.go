@@ -4,36 +4,33 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// plainEvery is how often a line appears where there is no terminal to draw on.
+// plainEvery is how often a line is written if there is no terminal.
 const plainEvery = 30 * time.Second
 
-// A display shows how far the runners are: on a terminal by lines that are kept up to date, elsewhere by a line now and then.
+// A display shows the progress of the runners: on a terminal by lines that are redrawn, elsewhere by a line now and then.
 type display struct {
-	out      io.Writer
+	out      *console
 	terminal bool
-	total    time.Duration // that the run takes, about
+	total    time.Duration // approximate length of the run
 	started  time.Time
 	line     func() string // of all runners
-	full     *fullDisplay  // nil: that line is all
+	full     *fullDisplay  // nil: only that line
 }
 
 func (s *session) display(group running, m *meter) *display {
 	d := &display{
-		out: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.length(), started: time.Now(),
+		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.length(), started: time.Now(),
 		line: func() string { return s.progress(group, m) },
 	}
 	if s.Progress == plan.ProgressFull {
@@ -42,75 +39,60 @@ func (s *session) display(group running, m *meter) *display {
 	return d
 }
 
-// show shows until ctx ends.
+// show shows the progress until ctx ends.
 func (d *display) show(ctx context.Context) {
+	every := time.Second
 	if !d.terminal {
-		d.plain(ctx)
-		return
+		every = min(plainEvery, max(d.total/6, time.Second))
 	}
-	var text atomic.Pointer[string]
-	bars := mpb.New(mpb.WithOutput(d.out), mpb.WithWidth(20), mpb.WithRefreshRate(time.Second))
-	update := func() {
-		now := d.line()
-		text.Store(&now)
-		if d.full != nil {
-			d.full.tell(bars)
-		}
-	}
-	update()
-	seconds := int64(d.total / time.Second)
-	bar := bars.AddBar(seconds, mpb.BarFillerTrim(),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			return clock(min(time.Since(d.started), d.total)) + "/" + clock(d.total) + " "
-		})),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *text.Load() })),
-	)
-	all := []*mpb.Bar{bar}
-	if d.full != nil {
-		all = append(all, d.full.bars(bars)...)
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			update()
-			for _, b := range all {
-				b.Abort(false)
-			}
-			bars.Wait()
-			return
-		case <-tick.C:
-			update()
-			bar.SetCurrent(min(int64(time.Since(d.started)/time.Second), seconds-1))
-		}
-	}
-}
-
-func (d *display) plain(ctx context.Context) {
-	every := min(plainEvery, max(d.total/6, time.Second))
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var news <-chan time.Time // nil: never
-	if d.full != nil {
-		often := time.NewTicker(time.Second)
-		defer often.Stop()
-		news = often.C
-		defer d.full.tell(d.out)
-	}
+	seconds := time.NewTicker(time.Second)
+	defer seconds.Stop()
+	d.redraw()
 	for {
 		select {
 		case <-ctx.Done():
+			d.news()
+			d.redraw()
+			d.out.leave()
 			return
-		case <-news:
-			d.full.tell(d.out)
+		case <-seconds.C:
+			d.news()
+			d.redraw()
 		case <-tick.C:
-			fmt.Fprintf(d.out, "%s/%s %s\n", clock(time.Since(d.started)), clock(d.total), d.line())
+			if !d.terminal {
+				fmt.Fprintf(d.out, "%s/%s %s\n", clock(time.Since(d.started)), clock(d.total), d.line())
+			}
 		}
 	}
 }
 
-// progress begins with what matters most, since a narrow terminal cuts off the end.
+// news writes the findings since the last call.
+func (d *display) news() {
+	if d.full != nil {
+		d.full.tell(d.out)
+	}
+}
+
+// redraw draws the lines of a terminal again.
+func (d *display) redraw() {
+	if !d.terminal {
+		return
+	}
+	const width = 20
+	passed := min(time.Since(d.started), d.total)
+	done := int(width * passed / max(d.total, 1))
+	lines := []string{fmt.Sprintf("%s/%s [%s%s] %s", clock(passed), clock(d.total), strings.Repeat("=", done), strings.Repeat("-", width-done), d.line())}
+	if d.full != nil {
+		for _, index := range d.full.runners {
+			lines = append(lines, d.full.line(index, time.Now()))
+		}
+	}
+	d.out.draw(lines)
+}
+
+// progress returns the line of all runners. It begins with the counts, because a narrow terminal cuts off the end.
 func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
@@ -140,7 +122,7 @@ func (s *session) progress(group running, m *meter) string {
 		parts = append(parts, fmt.Sprintf("%d/%d confirmed", sum.Confirmed, sum.Published))
 	}
 	if lateness.Count() > 0 && s.Suite.Plan.Known {
-		parts = append(parts, fmt.Sprintf("late p99 %.1f ms", float64(lateness.Quantile(.99).Microseconds())/1000))
+		parts = append(parts, "late p99 "+format.Duration(lateness.Quantile(.99)))
 	}
 	if b := m.backend(); b != "" {
 		parts = append(parts, b)
@@ -148,8 +130,7 @@ func (s *session) progress(group running, m *meter) string {
 	return strings.Join(parts, " · ")
 }
 
-// received says how much has come, of how much where the clock says it. The publisher begins when the streams are open, and
-// ends before they do; others publish when they like.
+// received returns how many messages were received, and how many are planned if that follows from the interval.
 func (s *session) received(count uint64, planned int) string {
 	if s.service.Counts != shard.CountsInterval || s.Plan.Published() {
 		return fmt.Sprintf("%d %s", count, s.messages())

@@ -26,7 +26,7 @@ const (
 )
 
 // tell says something on the terminal beside progress and verdict.
-func tell(sentence string) { fmt.Fprintln(os.Stderr, "soak:", sentence) }
+func tell(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
 // telling is a context under which stores say what they try again, each thing once in a while.
 func telling(ctx context.Context) context.Context {

@@ -135,7 +135,7 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 
 	code, text := merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir(), nil)
 	require.Equal(t, 2, code, text)
-	require.Contains(t, text, "INVALID  s3://none/all/t")
+	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")
 
 	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)

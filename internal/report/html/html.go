@@ -1,63 +1,122 @@
-// Package html writes report.html: one file that a person looks at first. It needs no network
-// and opens from disk.
+// Package html lays out a report.Page as HTML: report.html, the page of all runs, and the page of a run that goes on. A page
+// needs no network and opens from disk.
 //
-// A page is data: a banner and sections of sentences, tables and charts, and each suite names the sections that it
-// needs (subject.go). page.html.tmpl lays them out, and the script in
-// page/, bundled by `make build` into bundle/, draws the charts. Without the bundle (a bare
-// `go build`) all is there but the drawings, and the page says so.
+// page.html.tmpl lays a page out, and the script in page/ draws its charts. `make build` bundles the script into bundle/. Without
+// the bundle (a bare `go build`) the page has no drawings, and says so.
 package html
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
 	"io"
+	"io/fs"
 
-	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/internal/results/compare"
-	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/internal/report"
 )
 
-// A Run is all that a page shows.
-type Run struct {
-	Verdict *verdict.Verdict
-	Merged  *shard.Merged
-	Samples []resources.Sample
-	Circumstances
-	Baseline Baseline
-	Files    []File // to be downloaded from within the page
+//go:embed page.html.tmpl
+var layout string
+
+//go:embed page/page.css
+var style string
+
+// bundled has page.js and page.css, which `make build` makes. The folder itself always exists.
+//
+//go:embed all:bundle
+var bundled embed.FS
+
+var pages = template.Must(template.New("page").Parse(layout))
+
+// A document is what the template reads.
+type document struct {
+	*report.Page
+	Style  template.CSS
+	Script template.JS
+	Policy string
+	Data   any   // of the script; nil: the page has none
+	Live   *Live // nil: the page is complete
 }
 
-// Circumstances are what `soak run` knew beside the plan; all may be empty.
-type Circumstances struct {
-	Command       []string
-	Version       string // of soak
-	Commit        string // that it was built of
-	Go            string // that it was built with
-	Backend       string // version
-	Nginx         string
-	Cores         string            // which the service and the runners had of their own, or why they had none
-	Proxies       []string          // that the runners went through
-	Machine       resources.Machine // of `soak run`
-	Limits        preflight.Machine
-	ResourcesFrom string // the Prometheus that Samples come from, "" when soak sampled itself
-	OneClock      bool   // target and runners are on one host
+// Write writes a page. A page without charts and files has no script.
+func Write(w io.Writer, p *report.Page) error {
+	files := map[string]string{}
+	for _, f := range p.Files {
+		var err error
+		if files[f.Name], err = packed(f.Content); err != nil {
+			return fmt.Errorf("pack %s: %w", f.Name, err)
+		}
+	}
+	d := document{Page: p}
+	if charts := chartsOf(p.Sections...); len(charts)+len(files) > 0 {
+		d.Data = map[string]any{"time": p.Time, "charts": charts, "files": files}
+	}
+	return d.write(w)
 }
 
-// A Baseline is what a run is compared with.
-type Baseline struct {
-	Against *compare.Run  // the one run to show differences from; nil: there is none
-	Old     []compare.Run // the runs that say what is noise, Against among them
-	This    *compare.Run
-	Why     string // why there is none, in a sentence
+func (d *document) write(w io.Writer) error {
+	var script, uplot string
+	if d.Data != nil {
+		var errs [2]error
+		script, errs[0] = bundle("page.js")
+		uplot, errs[1] = bundle("page.css")
+		if err := errors.Join(errs[:]...); err != nil {
+			return err
+		}
+	}
+	css := uplot + style
+	d.Style, d.Script, d.Policy = template.CSS(css), template.JS(script), policy(css, script) //nolint:gosec // our own files
+	if d.Live != nil {
+		d.Policy += "; connect-src 'self'"
+	}
+	return pages.Execute(w, d)
 }
 
-// A File is one to download.
-type File struct {
-	Name    string
-	Content []byte
+// chartsOf returns the charts of sections by their ids.
+func chartsOf(sections ...report.Section) map[string]*report.Chart {
+	out := map[string]*report.Chart{}
+	for _, s := range sections {
+		for _, c := range s.Charts {
+			out[c.ID] = c
+		}
+	}
+	return out
 }
 
-// Write writes the page of a run.
-func Write(w io.Writer, r *Run) error {
-	return newSubject(r).page().Write(w)
+// bundle returns a file of the bundle; "" if `make build` did not make it.
+func bundle(name string) (string, error) {
+	b, err := bundled.ReadFile("bundle/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(b), err
+}
+
+// policy returns a Content Security Policy that allows the page's own style and script, and nothing else.
+func policy(style, script string) string {
+	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", hashed(style), hashed(script))
+}
+
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// packed returns a file as the page contains it: gzip in base64.
+func packed(content []byte) (string, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := z.Write(content); err != nil {
+		return "", err
+	}
+	err = z.Close()
+	return base64.StdEncoding.EncodeToString(b.Bytes()), err
 }

@@ -34,12 +34,12 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
         assert.deepEqual(await wider(page), { page: viewport.width, elements: [] });
         for (const spark of await page.locator('.spark').all()) {
           const box = await spark.boundingBox();
-          assert(box && box.width > 100 && box.height > 20, 'a line has room');
+          assert(box && box.width > 10 && box.height > 20, 'the bars have room');
         }
-        const line = page.locator('#plan-1 .spark polyline').first();
-        assert.equal(await line.evaluate((e) => getComputedStyle(e).stroke), await colour(page, 'line-1'));
-        const regression = page.locator('#plan-1 .spark circle.bad').first();
-        assert.equal(await regression.evaluate((e) => getComputedStyle(e).fill), await colour(page, 'bad'));
+        const bar = page.locator('#plan-1 .spark i').first();
+        assert.equal(await bar.evaluate((e) => getComputedStyle(e).color), await colour(page, 'line-1'));
+        const regression = page.locator('#plan-1 .spark i.bad').first();
+        assert.equal(await regression.evaluate((e) => getComputedStyle(e).color), await colour(page, 'bad'));
         assert.equal(await page.locator('td.bad', { hasText: 'regression' }).first().evaluate((e) => getComputedStyle(e).color), await colour(page, 'bad'));
         const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         assert.equal(back, await colour(page, 'back'));
@@ -67,7 +67,7 @@ test('a plan leads to its metrics', () =>
     assert(box && box.y >= 0 && box.y < NARROW.height, 'it is in sight');
   }));
 
-test('lines have a name for who cannot see them', () =>
+test('bars have a name for screen readers', () =>
   open('index.html', {}, async (page) => assert(await page.getByRole('img', { name: /^lateness p99 over \d+ runs, from / }).first().isVisible())));
 
 test('a hundred runs are a page that opens', () =>

@@ -1,26 +1,25 @@
 // @ts-check
-// Follows a run that goes on: the page takes what is new from where it came from, and becomes the report when that is made.
-// All text comes laid out from there, by the template of the report; nothing here writes words into it but the state of
-// the connection.
+// Follows a run that goes on: the server sends the parts of the page that changed, as HTML of the template of the report. When
+// the report exists, the page loads it. The only text that is written here is the state of the connection.
 
-/** @import { Change, Data } from './page.types.js' */
+/** @import { Data, Part } from './page.types.js' */
 
-/** News come each second. After so long without any, the connection is made anew: a cut one may say nothing of it. */
+/** Events come each second. After this time without one the page connects again: a broken connection may give no error. */
 const SILENT_MS = 4000;
 
-/** How long an attempt may take before the next one. */
+/** How long an attempt to connect may take before the next one. */
 const PATIENCE_MS = 3000;
 
 /**
  * @param {Data} data that the page has
- * @param {(change: Change) => void} show draws what changed in it
+ * @param {(parts: Record<string, Part>) => void} show draws the charts that changed
  */
 export function follow(data, show) {
   let last = data.live ?? '';
   let heard = Date.now();
   let tried = Date.now();
   let over = false;
-  const viewer = Math.random().toString(36).slice(2); // the same when this page comes back: the report is kept for it
+  const viewer = Math.random().toString(36).slice(2); // the same after a reconnect: the server keeps the report for this viewer
   /** @type {EventSource | undefined} */
   let source;
 
@@ -31,17 +30,15 @@ export function follow(data, show) {
     query.set('viewer', viewer);
     tried = Date.now();
     source = new EventSource(`events?${query}`);
-    for (const name of ['snapshot', 'delta']) {
-      source.addEventListener(name, (e) => {
-        const change = /** @type {Change} */ (JSON.parse(e.data));
-        last = e.lastEventId;
-        apply(data, change);
-        show(change);
-        say('');
-        heard = Date.now();
-        document.documentElement.dataset.event = last;
-      });
-    }
+    source.addEventListener('parts', (e) => {
+      const parts = /** @type {Record<string, Part>} */ (JSON.parse(e.data));
+      last = e.lastEventId;
+      apply(data, parts);
+      show(parts);
+      say('');
+      heard = Date.now();
+      document.documentElement.dataset.event = last;
+    });
     source.addEventListener('report', () => {
       over = true;
       source?.close();
@@ -54,7 +51,7 @@ export function follow(data, show) {
     if (over || silent < SILENT_MS) {
       return;
     }
-    say(`No news for ${Math.round(silent / 1000)} s: trying again. Nothing is lost meanwhile; the report is in the folder of the run when it is over.`);
+    say(`No news for ${Math.round(silent / 1000)} s: trying again. The run continues; its report will be in the folder of the run.`);
     if (Date.now() - tried > PATIENCE_MS) {
       connect();
     }
@@ -62,7 +59,7 @@ export function follow(data, show) {
   connect();
 }
 
-/** Loads the page again once it can be had: a network that is cut leaves what is shown. */
+/** Loads the report once the server answers: a broken network leaves what is shown. */
 async function becomeReport() {
   try {
     const answer = await fetch(location.href, { method: 'HEAD', cache: 'no-store' });
@@ -71,12 +68,12 @@ async function becomeReport() {
       return;
     }
   } catch {
-    say('The run is over, and its report cannot be reached: trying again. It is in the folder of the run.');
+    say('The run is over, and its report cannot be loaded: trying again. It is in the folder of the run.');
   }
   setTimeout(becomeReport, 1000);
 }
 
-/** @param {string} text of the state of the connection; '' where it is well */
+/** @param {string} text the state of the connection; '' if it is open */
 function say(text) {
   const line = document.getElementById('link');
   if (line && line.textContent !== text) {
@@ -86,46 +83,22 @@ function say(text) {
 }
 
 /**
- * Puts a change into what the page has.
+ * Replaces the parts of the page that changed, and their charts.
  *
  * @param {Data} data
- * @param {Change} change
+ * @param {Record<string, Part>} parts by the id of the element that each replaces
  */
-export function apply(data, change) {
-  for (const [id, html] of Object.entries(change.parts ?? {})) {
+function apply(data, parts) {
+  for (const [id, { html, time, charts }] of Object.entries(parts)) {
+    Object.assign(data.time, time);
+    Object.assign(data.charts, charts);
     const part = document.createElement('template');
     part.innerHTML = html;
-    document.getElementById(id)?.replaceWith(part.content);
-  }
-  if (change.time) {
-    Object.assign(data.time, change.time);
-  }
-  Object.assign(data.charts, change.charts);
-  for (const [id, bySeries] of Object.entries(change.points ?? {})) {
-    for (const series of data.charts[id]?.series ?? []) {
-      if (bySeries[series.name]) {
-        merge(series, bySeries[series.name]);
-      }
+    const old = document.getElementById(id);
+    const drawn = old?.querySelectorAll('figure') ?? [];
+    old?.replaceWith(part.content);
+    for (const figure of drawn) { // with its zoom
+      document.getElementById(figure.id)?.replaceWith(figure);
     }
-  }
-}
-
-/**
- * Adds points to a series; each replaces the one of its index.
- *
- * @param {{ at: number[], values: (number | null)[] }} series
- * @param {{ at: number[], values: (number | null)[] }} fresh sorted
- */
-function merge(series, fresh) {
-  let from = series.at.length;
-  while (from > 0 && series.at[from - 1] >= fresh.at[0]) {
-    from--;
-  }
-  const tail = new Map(series.at.splice(from).map((at, i) => [at, series.values[from + i]]));
-  series.values.length = from;
-  fresh.at.forEach((at, i) => tail.set(at, fresh.values[i]));
-  for (const [at, value] of [...tail].sort((a, b) => a[0] - b[0])) {
-    series.at.push(at);
-    series.values.push(value);
   }
 }

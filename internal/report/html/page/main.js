@@ -27,7 +27,6 @@ function drawAll() {
     if (!chart || container.hasChildNodes()) {
       continue;
     }
-    plots.get(chart.id)?.destroy(); // in a figure that is replaced
     const plot = draw[chart.kind](chart, data.time, container);
     plots.set(chart.id, plot);
     new ResizeObserver(() => fit(plot, container)).observe(container);
@@ -63,15 +62,15 @@ queueMicrotask(() => {
 });
 
 if (data.live !== undefined) {
-  follow(data, (change) => {
-    if (change.parts?.timelines) {
-      drawAll();
-    }
-    for (const [id, plot] of plots) {
-      const chart = data.charts[id];
-      if (chart?.kind === 'timeline' && (change.time || change.charts?.[id] || change.points?.[id])) {
+  follow(data, (parts) => {
+    for (const chart of Object.values(parts).flatMap((part) => Object.values(part.charts ?? {}))) {
+      const plot = plots.get(chart.id);
+      if (plot?.series.length === (chart.series ?? []).length + 1) {
         update(plot, chart, data.time);
+      } else {
+        plot?.destroy(); // it has another line now
       }
     }
+    drawAll();
   });
 }

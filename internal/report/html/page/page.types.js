@@ -38,11 +38,10 @@
  * @property {Record<string, string>} files gzip in base64, by name
  * @property {string} [live] the run goes on: the id of the event that the page stands for
  *
- * @typedef {object} Change
- * @property {Record<string, string>} [parts] HTML by the id of what it replaces
+ * @typedef {object} Part of a page that goes on
+ * @property {string} html of the element that it replaces
  * @property {Time} [time]
- * @property {Record<string, Chart>} [charts] whole
- * @property {Record<string, Record<string, { at: number[], values: (number | null)[] }>>} [points] new ones, by chart and series
+ * @property {Record<string, Chart>} [charts] in it
  */
 
 export {};

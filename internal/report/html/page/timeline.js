@@ -100,7 +100,7 @@ export function timeAxis(container) {
 function line(s, i, chart) {
   const stroke = lineColour(i);
   /** @type {import('uplot').Series} */
-  const out = { label: s.name, stroke, width: 1.5, points: { show: () => s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
+  const out = { label: s.name, stroke, width: 1.5, points: { show: (u, index) => known(u.data[index]) < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };
@@ -111,6 +111,15 @@ function line(s, i, chart) {
     default:
       return out;
   }
+}
+
+/**
+ * How many values are known: a line of fewer than two has to be drawn as points.
+ *
+ * @param {ArrayLike<number | null | undefined>} values
+ */
+function known(values) {
+  return Array.from(values).filter((v) => v !== null && v !== undefined).length;
 }
 
 /**

@@ -1,0 +1,103 @@
+package format
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// unknown is shown in place of a number that is not known, which is NaN.
+const unknown = "–"
+
+// MiB returns a size that is given in MiB, in the unit that fits.
+func MiB(v float64) string {
+	switch size := math.Abs(v); {
+	case math.IsNaN(v):
+		return unknown
+	case size < 0.1/1024/2:
+		return "0 MiB"
+	case size >= 1024:
+		return signed("%.2f GiB", v/1024)
+	case size < 1:
+		return signed("%.1f KiB", v*1024)
+	}
+	return signed("%.1f MiB", v)
+}
+
+// Bytes returns a size in memory.
+func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
+
+// Percent returns a number of percent.
+func Percent(v float64) string {
+	switch size := math.Abs(v); {
+	case math.IsNaN(v):
+		return unknown
+	case v != 0 && size < .01:
+		return "< 0.01 %"
+	case v != 0 && size < .1:
+		return signed("%.2f %%", v)
+	case size >= 100:
+		return signed("%.0f %%", v)
+	}
+	return signed("%.1f %%", v)
+}
+
+// Share returns a part of a whole in percent.
+func Share(part, whole float64) string {
+	if whole == 0 {
+		return unknown
+	}
+	return Percent(100 * part / whole)
+}
+
+// Quantity returns a value with its unit.
+func Quantity(v float64, unit string) string {
+	switch {
+	case math.IsNaN(v):
+		return unknown
+	case unit == "MiB":
+		return MiB(v)
+	case unit == "%", unit == "% of requests":
+		return Percent(v)
+	case v < 0:
+		return "−" + Quantity(-v, unit)
+	case unit == "ms":
+		return Milliseconds(v)
+	}
+	text := strconv.FormatFloat(v, 'g', 4, 64)
+	if v == math.Trunc(v) && v < 1e15 || v >= 1000 {
+		text = Thousands(int64(v + .5))
+	}
+	if unit == "" {
+		return text
+	}
+	return text + " " + unit
+}
+
+// Change returns a quantity with its sign.
+func Change(v float64, unit string) string { return Plus(Quantity(v, unit), v) }
+
+// Plus returns the text of a number with a plus if the number is positive.
+func Plus(text string, v float64) string {
+	if v > 0 {
+		return "+" + text
+	}
+	return text
+}
+
+// signed writes a minus sign that is as long as a plus sign.
+func signed(format string, v float64) string {
+	if v < 0 {
+		return "−" + fmt.Sprintf(format, -v)
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// Clock returns the time of day, in UTC, of seconds since 1970; "–" if they are not known.
+func Clock(unix float64) string {
+	if unix <= 0 {
+		return unknown
+	}
+	return time.UnixMicro(int64(unix * 1e6)).UTC().Format(time.TimeOnly)
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// runnersOf returns the counts and costs of each runner.
+func runnersOf(v *verdict.Verdict) Section {
+	t := Table{Columns: Columns("runner", "host", "state", "#connections")}
+	counted := v.Evidence.By != "" && v.Service.Counted()
+	if counted {
+		for _, n := range v.Messages.Each() {
+			t.Columns = append(t.Columns, Columns("#"+n.Name)...)
+		}
+	}
+	if v.Server.Known {
+		t.Columns = append(t.Columns, Columns("#server sent")...)
+	}
+	t.Columns = append(t.Columns, Columns("#memory", "#CPU time")...)
+	add := func(row Row, n ledger.Totals, sent uint64, costs ...string) {
+		for _, total := range n.Each() {
+			if counted {
+				row = append(row, countCell(total))
+			}
+		}
+		if v.Server.Known {
+			row = append(row, Cell{Text: format.Thousands(sent)})
+		}
+		t.Rows = append(t.Rows, append(row, Cells(costs...)...))
+	}
+	connections := 0
+	for i := range v.Runners {
+		r := &v.Runners[i]
+		connections += r.Connections
+		row := Cells(fmt.Sprint(r.Index), r.Host, r.State, format.Thousands(r.Connections))
+		if r.State != string(shard.Finished) {
+			row[2].Tone = Doubt
+		}
+		add(row, r.Totals, r.ServerSent, format.Bytes(r.RSSMax), format.Duration(time.Duration(r.CPUSeconds*float64(time.Second))))
+	}
+	if len(v.Runners) > 1 {
+		add(Cells("all", "", "", format.Thousands(connections)), v.Messages.Totals, v.Server.Sent)
+	}
+	out := Section{ID: "runners", Title: "Runners"}
+	if len(t.Rows) > 0 {
+		out.Tables = []Table{t}
+	}
+	return out
+}
+
+// account returns the counts of messages by runner, the findings, and the arithmetic of the expected messages.
+func (s *subject) account() Section {
+	out := runnersOf(s.v)
+	out.ID, out.Title, out.Short = "account", "Every "+s.v.Service.Noun()+" accounted for", s.nouns(true)
+	s.accountOfMessages(&out)
+	if t, ok := s.findings(); ok {
+		out.Tables = append(out.Tables, t)
+	}
+	return out
+}
+
+// findings returns the table of finding groups, in order of time.
+func (s *subject) findings() (t Table, ok bool) {
+	const most = 100
+	n := len(s.v.Groups)
+	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
+	if n > most {
+		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv has each finding", most, format.Count(n, "group"))
+	}
+	for _, g := range s.v.Groups[:min(n, most)] {
+		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: g.Kind}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
+	}
+	return t, n > 0
+}
+
+// arithmetic is docs/math.md with the numbers of this run, if messages are expected by interval.
+func (s *subject) arithmetic() Section {
+	if !s.v.Service.ByInterval() {
+		return Section{}
+	}
+	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)
+	per := p.NoopsPerConnection()
+	product := uint64(max(per*p.Connections, 0))
+	held := p.Hold().Seconds()
+	t := Table{Columns: Columns("what", "how", "#this run")}
+	add := func(name, how, value string) { t.Rows = append(t.Rows, Cells(name, how, value)) }
+	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), format.Milliseconds(1000*held))
+	add(nouns+" of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
+	add(nouns+" of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
+	add(nouns+" that were expected", "summed over all streams, while each was open", format.Thousands(n.Expected))
+	difference := clamp.Int(n.Expected) - clamp.Int(product)
+	add("beyond the product", explain(difference, p.Connections), format.Plus(format.Thousands(difference), float64(difference)))
+	rate := float64(p.Connections) / p.NoopInterval
+	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
+	if data := s.v.Service.Data; data != "" {
+		size := len("data: \n\n") + len(data)
+		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line ends) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+	}
+	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
+		size := eventSize(per)
+		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(per)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+	}
+	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
+}
+
+// explain returns why the number of expected messages is not the product.
+func explain(difference, connections int) string {
+	switch {
+	case difference == 0:
+		return "none"
+	case difference > 0 && difference <= connections:
+		return "one more message on some streams: the interval does not divide the time they were open"
+	case difference > 0:
+		return "streams were open longer, or messages came more often, than planned"
+	}
+	return "connections that opened late, were disconnected for a while, or were not held to the end"
+}
+
+// eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/math.md has the
+// sum.
+func eventSize(n int) int {
+	event := len(fmt.Sprintf("id: %d\n", n)) + len(": sent=1763690000000000\n") + len("data: 0\n") + 1
+	return event + len(fmt.Sprintf("%x\r\n", event)) + len("\r\n")
+}

@@ -1,0 +1,185 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// banner returns the result of a run: its sentence, the run, and its findings.
+func banner(v *verdict.Verdict) Banner {
+	b := Banner{Word: v.Heading(), Tone: tone(v), Sentence: sentence(v), Name: v.TestID, Findings: findings(v)}
+	target := v.Plan.BackendURL
+	if v.Layout.Declared {
+		target = cmp.Or(v.Suite.BackendURL, target)
+	}
+	if v.Plan.Service != "" {
+		target = v.Plan.ServiceName() + " at " + target
+	}
+	about := []string{format.Moment(v.StartedUnix), "", target + v.Redirected(), ""}
+	if v.StartedUnix > 0 {
+		about[1] = format.Duration(span(v))
+	}
+	if v.Layout.Declared {
+		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
+	} else if v.Plan.Connections > 0 {
+		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.Rhythm(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
+	}
+	b.About = slices.DeleteFunc(about, func(s string) bool { return s == "" })
+	return b
+}
+
+func tone(v *verdict.Verdict) Tone {
+	switch {
+	case v.Verdict == verdict.Pass && !v.ConnectionsOnly():
+		return Good
+	case v.Verdict == verdict.Fail:
+		return Bad
+	}
+	return Doubt
+}
+
+// mostFindings is the maximum number of findings in a banner.
+const mostFindings = 5
+
+// stopped reports whether the user stopped the run.
+func stopped(v *verdict.Verdict) bool {
+	interrupted := func(r verdict.Runner) bool { return r.State == string(shard.Interrupted) }
+	return v.Verdict == verdict.Invalid && slices.ContainsFunc(v.Runners, interrupted)
+}
+
+// sentence returns the result in one sentence, without its first word.
+func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
+
+// findings returns at most mostFindings reasons: what makes a run invalid and failures of the target first, then findings in
+// order of time, then reasons without a time.
+func findings(v *verdict.Verdict) []string {
+	type finding struct {
+		order, unix float64
+		text        string
+	}
+	known := map[string]finding{}
+	for _, g := range v.Groups {
+		known[g.Text] = finding{2, g.FirstUnix, g.Text}
+	}
+	for _, f := range v.Failures {
+		known[f.Text] = finding{1, f.Unix, f.Text}
+	}
+	var all []finding
+	for i, r := range v.Reasons {
+		f, ok := known[r]
+		switch {
+		case ok:
+		case stopped(v), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence says it
+			continue
+		case v.Verdict == verdict.Invalid:
+			f = finding{0, 0, r}
+		default:
+			f = finding{3, 0, r}
+		}
+		all = append(all, f)
+	}
+	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.unix, b.unix)) })
+	var out []string
+	for _, f := range all[:min(len(all), mostFindings)] {
+		out = append(out, f.text)
+	}
+	if more := len(all) - len(out); more > 0 {
+		out[len(out)-1] = fmt.Sprintf("… and %s: see All reasons", format.Plural(more+1, "more reason", "more reasons"))
+	}
+	return out
+}
+
+// tiles returns what became of connections and messages.
+func (s *subject) tiles() []Tile {
+	v, c := s.v, s.v.Connections
+	open := ""
+	if v.Held != nil {
+		open = ", connected for " + v.Held.Percent() + " of the time"
+	}
+	held := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+		clamp.Uint64(c.Planned), c.Completed == c.Planned)
+	tiles := append([]Tile{held}, s.messageTiles()...)
+	if v.Server.Known {
+		tiles = append(tiles, s.serverTile())
+	}
+	return tiles
+}
+
+// ofAll sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not judged.
+func ofAll(t Tile, all uint64, good bool) Tile {
+	switch {
+	case all == 0 && good:
+		t.Note = "not judged: none was expected"
+	case good:
+		t.Tone = Good
+	default:
+		t.Tone = Bad
+	}
+	return t
+}
+
+// messageTiles returns what became of messages, and of what was published.
+func (s *subject) messageTiles() (tiles []Tile) {
+	m := s.v.Messages
+	if s.counted() {
+		tiles = append(tiles, s.received(m.Totals), ofAll(Tile{
+			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of the expected",
+		}, m.Expected, m.Missed == 0))
+	} else {
+		tiles = append(tiles, Tile{Name: s.nouns(false), Value: "not checked", Note: cmp.Or(strings.Join(otherEvents(m), ", "), "nothing was received"), Tone: Doubt})
+	}
+	switch l := s.v.LatencyMS; {
+	case s.v.Service.ByInterval():
+		tiles = append(tiles, Tile{Name: "lateness p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "at most " + format.Milliseconds(s.v.LatenessMS.Max)})
+	case l != nil:
+		tiles = append(tiles, Tile{Name: "latency p99", Value: format.Milliseconds(l.P99), Note: s.latencyName() + "; at most " + format.Milliseconds(l.Max)})
+	}
+	if p := m.Published; p != nil {
+		tiles = append(tiles, ofAll(Tile{Name: "confirmed", Value: format.Thousands(p.Confirmed), Note: "of " + format.Thousands(p.Planned) + " messages to publish"},
+			p.Planned, p.Confirmed == p.Planned))
+	}
+	return tiles
+}
+
+// received returns the tile of received messages. It is good only if all planned messages were expected: streams that did not
+// stay open to the end expected fewer.
+func (s *subject) received(t ledger.Totals) Tile {
+	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
+	planned := plannedMessages(s.v)
+	switch {
+	case t.Expected == 0:
+		out.Tone, out.Note = "", "not judged: none was expected"
+	case t.Received != t.Expected:
+		out.Tone = Bad
+	case s.v.Verdict != verdict.Pass && (planned > 0 || s.v.Connections.Completed < s.v.Connections.Planned):
+		out.Tone = ""
+	}
+	if planned > 0 {
+		out.Note += " of the open streams, " + format.Thousands(planned) + " planned"
+	}
+	return out
+}
+
+// serverTile compares the server's own count with what arrived.
+func (s *subject) serverTile() Tile {
+	server := s.v.Server
+	t := Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}
+	if server.Partial(s.v.Messages.Received) {
+		t.Note = "its ledger has " + format.Thousands(server.Sent) + " of them"
+	}
+	switch {
+	case server.Confirms:
+		t.Value, t.Tone = "confirms the faults", ""
+	case !server.Agrees:
+		t.Value, t.Tone = "differs", Bad
+	}
+	return t
+}

@@ -1,0 +1,52 @@
+//go:build browser
+
+package report_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// TestBrowser writes pages and runs browser/page.test.js on them.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	browser := untested.Browser(t)
+	require.FileExists(t, "html/bundle/page.js", "`make build` bundles the script of the page first")
+	dir := t.TempDir()
+	hour, evil := report.MadeUp(1200, 3600), report.MadeUp(20, 600)
+	spoil(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
+	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
+		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: report.MadeUpStart + 1200 + 2390*float64(i)}})
+	}
+	passed := report.MadeUp(1200, 3600)
+	passed.Verdict.Verdict = verdict.Pass
+	nothing := shard.Merge(plan.Default(), nil)
+	for name, run := range map[string]*report.Run{
+		"hour.html": hour, "passed.html": passed, "evil.html": evil, "eight.html": report.MadeUp(1200, 8*3600),
+		"nothing.html": {Merged: nothing, Verdict: report.Judged(t, nothing)},
+	} {
+		f, err := os.Create(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NoError(t, html.Write(f, report.Full(run)))
+		require.NoError(t, f.Close())
+	}
+	for _, f := range hour.Files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name), f.Content, 0o600))
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "html/browser/page.test.js")
+	cmd.Env = append(os.Environ(), "PAGES="+dir, "CHROMIUM="+browser)
+	out, err := cmd.CombinedOutput()
+	t.Log(string(out))
+	require.NoError(t, err)
+}

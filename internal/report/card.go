@@ -1,0 +1,112 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// card says what was run, on what, and when.
+func (s *subject) card() Section {
+	p := s.v.Plan
+	target := p.BackendURL
+	if s.OneClock {
+		target += " (started by soak on this machine)"
+	}
+	target += s.v.Redirected()
+	reconnect := "no: a lost stream stays lost"
+	if p.Reconnect {
+		reconnect = "yes, without resuming"
+		if service := &s.v.Service; service.Resumes() {
+			reconnect = "yes, by " + cmp.Or(service.Resume, "Last-Event-ID")
+		}
+		outage := "any time"
+		if limit, ok := p.MaxOutage(); ok {
+			outage = format.Duration(limit)
+		}
+		reconnect += ", after an outage of at most " + outage
+	}
+	plan := Facts(
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), format.Milliseconds(1000*float64(p.Seconds)), verdict.Rhythm(&p, &s.v.Service)),
+		"service", s.service(),
+		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
+		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,
+		"clients", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
+		"clients reconnect", reconnect,
+		"late means", fmt.Sprintf("over %d ms", p.LateMS),
+		"started", format.Moment(s.v.StartedUnix),
+		"ended", format.Moment(s.v.EndedUnix),
+		"command", Shell(s.Command...),
+	)
+	if packed := s.v.Compressed(); packed != "" {
+		plan.Rows = append(plan.Rows, Facts("compressed", packed).Rows...)
+	}
+	if shared := s.v.HTTP2(); shared != "" {
+		plan.Rows = append(plan.Rows, Facts("HTTP/2", shared).Rows...)
+	}
+	if c := s.v.Control; c != nil {
+		plan.Rows = append(plan.Rows, Facts("control group", c.Line()).Rows...)
+	}
+	plan.Caption = "The run"
+	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}
+}
+
+// host is what the run was made with, and where.
+func (s *subject) host() Table {
+	m := s.Machine
+	t := Facts(
+		"script", s.script(),
+		"soak", s.Version, "commit", s.Commit, "k6", k6Versions(s.v), "Go", s.Go, "backend", s.Backend, "nginx", s.Nginx,
+		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
+		"CPU", ifKnown(m.Cores, strings.TrimSpace(format.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, format.MiB(mib(m.Memory))),
+		"open files", ifKnown(s.Limits.Files, format.Thousands(s.Limits.Files)+" per process"),
+		"ephemeral ports", ifKnown(s.Limits.Ports, format.Thousands(s.Limits.Ports)+" per target address"),
+		"accept queue", ifKnown(s.Limits.Backlog, format.Thousands(s.Limits.Backlog)+" net.core.somaxconn"),
+		"resources from", s.source(),
+	)
+	t.Caption = "Versions, host and limits"
+	return t
+}
+
+// ifKnown is text about a number, "" where that is 0.
+func ifKnown[N int | uint64](n N, text string) string {
+	if n <= 0 {
+		return ""
+	}
+	return text
+}
+
+func (s *subject) script() string {
+	if len(s.Merged.Runners) == 0 {
+		return ""
+	}
+	r := s.Merged.Runners[0]
+	return strings.TrimSpace(fmt.Sprintf("%s (sha256 %.12s)", r.Script, r.ScriptHash))
+}
+
+// sampled is how far apart the samples are: not all suites take them as seldom as a soak.
+func (s *subject) sampled() string {
+	apart := resources.Every
+	if n := len(s.Samples); n > 1 {
+		apart = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
+	}
+	return format.Duration(apart)
+}
+
+// source says where the samples of target and host come from.
+func (s *subject) source() string {
+	switch {
+	case s.ResourcesFrom != "":
+		return "Prometheus at " + s.ResourcesFrom
+	case len(s.Samples) == 0:
+		return "nothing: neither soak nor a Prometheus watched the target"
+	case s.series.backendRSS == nil:
+		return "soak itself, every " + s.sampled() + ", of this machine; the target shows no metrics"
+	}
+	return "soak itself, every " + s.sampled() + ": the backend's /metrics, nginx's processes, this machine's /proc"
+}

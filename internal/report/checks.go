@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// marks and tones of the states of a check.
+var (
+	marks = map[verdict.State]string{
+		verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",
+	}
+	tones = map[verdict.State]Tone{verdict.Met: Good, verdict.Broken: Bad, verdict.Undecided: Doubt, verdict.Warned: Doubt}
+)
+
+// checks returns the checks of the verdict, those of the script, and all reasons and warnings.
+func checks(v *verdict.Verdict) Section {
+	out := Section{ID: "checks", Title: "Checks"}
+	if len(v.Checks) > 0 {
+		out.Tables = []Table{checksTable(v.Checks)}
+	}
+	if len(v.ScriptChecks) > 0 {
+		script := Table{Caption: "Checks of the script", Columns: Columns("check", "#passes", "#fails")}
+		for _, c := range v.ScriptChecks {
+			script.Rows = append(script.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(clamp.Uint64(c.Fails))}})
+		}
+		out.Tables = append(out.Tables, script)
+	}
+	if len(v.Reasons) > mostFindings {
+		reasons := Table{Caption: "All reasons", Columns: Columns("reason")}
+		for _, r := range v.Reasons {
+			reasons.Rows = append(reasons.Rows, Cells(r))
+		}
+		out.Tables = append(out.Tables, reasons)
+	}
+	for _, w := range v.Warnings {
+		out.Notes = append(out.Notes, "Warning: "+w)
+	}
+	return out
+}
+
+func checksTable(all []verdict.Check) Table {
+	t := Table{Columns: Columns("check", "limit", "actual", "-impact")}
+	for i := range all {
+		c := &all[i]
+		tone := tones[c.State()]
+		actual := Cell{Text: c.Actual}
+		if !c.Pass {
+			actual.Tone = tone
+		}
+		t.Rows = append(t.Rows, Row{{Text: c.Name, Tone: tone, Mark: marks[c.State()]}, {Text: c.Limit}, actual, {Text: c.Why}})
+	}
+	return t
+}
+
+// unmet returns the checks that are not met, and counts the others in a sentence.
+func unmet(v *verdict.Verdict) Section {
+	all := slices.DeleteFunc(slices.Clone(v.Checks), func(c verdict.Check) bool {
+		return c.State() == verdict.Met || c.State() == verdict.NotJudged
+	})
+	out := Section{ID: "checks"}
+	if len(all) > 0 {
+		out.Tables = []Table{checksTable(all)}
+	}
+	met := 0
+	for i := range v.Checks {
+		if v.Checks[i].State() == verdict.Met {
+			met++
+		}
+	}
+	more := ""
+	if len(all) > 0 {
+		more = " more"
+	}
+	out.Notes = []string{fmt.Sprintf("%d%s %s passed", met, more, format.Form(met, "check", "checks"))}
+	return out
+}

@@ -1,0 +1,160 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A Run is the evidence that report.html shows.
+type Run struct {
+	Verdict *verdict.Verdict
+	Merged  *shard.Merged
+	Samples []resources.Sample
+	Circumstances
+	Comparison Section // with earlier runs; empty: there are none
+	Files      []File
+}
+
+// Circumstances are what `soak run` recorded in addition to the plan. Each field may be empty.
+type Circumstances struct {
+	Command       []string
+	Version       string // of soak
+	Commit        string // of that version
+	Go            string // version
+	Backend       string // version
+	Nginx         string
+	Cores         string            // reserved for the service and for the runners, or why none are
+	Proxies       []string          // that the runners used
+	Machine       resources.Machine // of `soak run`
+	Limits        preflight.Machine
+	ResourcesFrom string // the Prometheus that Samples come from; "": soak itself
+	OneClock      bool   // target and runners are on one host
+}
+
+// Brief returns the document of a verdict: report.txt and report.md.
+func Brief(v *verdict.Verdict) *Page {
+	p := &Page{Title: v.TestID, Made: "soak report", Banner: banner(v)}
+	p.add(figures(v), checks(v), actions(v), found(v), machines(v), runnersOf(v), ran(v))
+	return p
+}
+
+// add appends the sections that have something to show.
+func (p *Page) add(all ...Section) {
+	for _, s := range all {
+		if !s.empty() || len(s.Notes) > 0 {
+			p.Sections = append(p.Sections, s)
+		}
+	}
+}
+
+// found returns the tables of the suite and of the topics.
+func found(v *verdict.Verdict) Section {
+	out := Section{ID: "found", Title: "Results"}
+	for _, t := range v.Tables {
+		out.Tables = append(out.Tables, tableOf(t))
+	}
+	if t, ok := topics(v, mostTopics); ok {
+		out.Tables = append(out.Tables, t)
+	}
+	return out
+}
+
+// A subject is a run of any suite, and the data that several sections of its page read.
+type subject struct {
+	*Run
+	v      *verdict.Verdict
+	series *series
+	phases phases
+	bands  []Band
+	spikes []spike
+}
+
+func newSubject(r *Run) *subject {
+	s := &subject{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
+	s.bands = s.phases.bands()
+	if s.v.Layout.Declared {
+		s.bands = stages(s.v)
+	}
+	s.series = newSeries(r.Merged, r.Samples, r.Machine.Cores)
+	s.spikes = s.findSpikes()
+	return s
+}
+
+// sections are those of a page by the names that suites use for them (verdict.Layout).
+var sections = map[string]func(*subject) Section{
+	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
+	"machines": func(s *subject) Section { return machines(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
+	"spikes": (*subject).spikeTable, "data": (*subject).data,
+	// what was planned, and what was counted
+	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
+	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
+	// what the script declared, and what it found
+	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
+}
+
+// Full returns the document of a run with its charts: report.html.
+func Full(r *Run) *Page { return newSubject(r).page() }
+
+// page puts the sections of the run's suite together. Pages of runs that passed show the charts first, others what failed.
+func (s *subject) page() *Page {
+	p := &Page{
+		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Made: "soak report", Banner: banner(s.v),
+		Time: Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
+	}
+	if p.Banner.Tiles = s.tiles(); s.v.Layout.Declared {
+		p.Banner.Tiles = s.metricTiles()
+	}
+	charts := &Page{}
+	p.add(s.story())
+	for _, name := range s.v.Layout.Page {
+		to := p
+		if drawn := name == "timelines" || name == "processes" || name == "curves"; drawn && s.v.Verdict == verdict.Pass {
+			to = charts
+		}
+		to.add(sections[name](s))
+	}
+	p.Sections = append(charts.Sections, p.Sections...)
+	return p
+}
+
+// data offers the files of the run.
+func (s *subject) data() Section {
+	out := Section{ID: "data", Title: "Files of the run", Short: "Files"}
+	for _, f := range s.Files {
+		out.Downloads = append(out.Downloads, f.Name)
+	}
+	if len(out.Downloads) > 0 {
+		out.Notes = []string{"The page contains these files. They are also next to it in the folder of the run, with the runners' shards and logs."}
+	}
+	return out
+}
+
+// lines returns the starts of actions.
+func (s *subject) lines() (out []Line) {
+	for i := range s.v.Actions {
+		if a := &s.v.Actions[i]; a.Began() {
+			out = append(out, Line{Name: a.Name, At: a.StartedUnix})
+		}
+	}
+	return out
+}
+
+// counted reports whether messages are counted.
+func (s *subject) counted() bool { return s.v.Service.Counted() }
+
+// sinceSent reports whether the delay of a message counts from its sending, and not from the interval.
+func (s *subject) sinceSent() bool { return !s.v.Service.ByInterval() }
+
+// nouns returns what the messages of the service are called, as the first word of a sentence or not.
+func (s *subject) nouns(first bool) string {
+	noun := s.v.Service.Noun() + "s"
+	if first {
+		return strings.ToUpper(noun[:1]) + noun[1:]
+	}
+	return noun
+}

@@ -1,0 +1,152 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A group is what happened for the same reason.
+type group struct {
+	what        string
+	tone        Tone
+	n           int
+	first, last float64
+	took        *shard.Histogram
+}
+
+// groups keep the order in which reasons came up.
+type groups []*group
+
+func (g *groups) add(what string, tone Tone, n int, at float64, took time.Duration) {
+	i := slices.IndexFunc(*g, func(have *group) bool { return have.what == what })
+	if i < 0 {
+		*g = append(*g, &group{what: what, tone: tone, first: at, last: at, took: shard.NewHistogram()})
+		i = len(*g) - 1
+	}
+	have := (*g)[i]
+	have.n += n
+	have.first, have.last = min(have.first, at), max(have.last, at)
+	have.took.Record(took)
+}
+
+// mostFirst puts the most frequent first.
+func (g groups) mostFirst() groups {
+	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
+	return g
+}
+
+// addGroups adds a table, unless there are none, with the share of all that there were; took is what
+// took the time of each.
+func (s *Section) addGroups(g groups, caption, what, took string, of int) {
+	t := Table{Caption: caption, Columns: Columns(what, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
+	for _, have := range g.mostFirst() {
+		row := append(Row{{Text: have.what, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(of)), format.Clock(have.first), format.Clock(have.last))...)
+		t.Rows = append(t.Rows, append(row, times(have.took, .5, .99, 1)...))
+	}
+	if len(g) > 0 {
+		s.Tables = append(s.Tables, t)
+	}
+}
+
+// times are quantiles of a histogram.
+func times(h *shard.Histogram, quantiles ...float64) (row Row) {
+	for _, q := range quantiles {
+		row = append(row, Cell{Text: format.Milliseconds(format.InMilliseconds(h.Quantile(q)))})
+	}
+	return row
+}
+
+// ends is how connections ended, which outages they came back from, and which faults there
+// were, by cause.
+func (s *subject) ends() Section {
+	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
+	var held, refused, outages, faults groups
+	for c := range s.v.Records() {
+		r := s.Merged.Runners[c.Runner]
+		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
+		reason := cmp.Or(c.Reason, "no reason known")
+		switch c.State {
+		case ledger.Refused:
+			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
+		case ledger.Completed:
+			held.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.Held)
+		default:
+			held.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
+		}
+		for _, o := range c.Outages {
+			outages.add("lost, and back", Doubt, 1, at(o.From), o.To-o.From)
+		}
+		for _, f := range c.Findings {
+			if f.Kind == ledger.KindRefused || f.Kind == ledger.KindDropped {
+				continue
+			}
+			tone := Bad
+			if f.Kind == ledger.KindLate {
+				tone = Doubt
+			}
+			faults.add(s.kind(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+		}
+	}
+	planned := s.v.Connections.Planned
+	s.attempts(&out)
+	if len(held) == 1 && held[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
+		return out
+	}
+	out.addGroups(held, "Streams", "how they ended", "held", planned)
+	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
+	out.addGroups(outages, "Outages", "what", "out for", planned)
+	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Messages.Expected))
+	if len(faults) > 0 {
+		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of "+s.nouns(false)+" in the ledger above are whole.")
+	}
+	return out
+}
+
+// teardown is how long the requests took that ended the streams.
+func (s *subject) teardown() Section {
+	out := Section{ID: "teardown", Title: "Requests that end the streams", Short: "End requests"}
+	for _, t := range s.v.Tables {
+		t.Title = ""
+		out.Tables = append(out.Tables, tableOf(t))
+	}
+	return out
+}
+
+// kinds are findings in words.
+var kinds = map[ledger.Kind]string{
+	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
+	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
+	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
+	ledger.KindCut: "a stream closed before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
+	ledger.KindStrayed: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
+}
+
+// attempts counts the attempts to connect that failed, those of connections that got in later among them.
+func (s *subject) attempts(out *Section) {
+	var all groups
+	streams := map[string]int{}
+	for c := range s.v.Records() {
+		r := s.Merged.Runners[c.Runner]
+		for _, f := range c.Refusals {
+			all.add(f.Reason, Bad, f.Count, seconds(r.At(f.First)), 0)
+			all.add(f.Reason, Bad, 0, seconds(r.At(f.Last)), 0)
+			streams[f.Reason]++
+		}
+	}
+	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
+	for _, g := range all.mostFirst() {
+		row := Row{{Text: g.what, Tone: g.tone}}
+		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.what]), format.Clock(g.first), format.Clock(g.last))...))
+	}
+	if len(all) > 0 {
+		out.Tables = append(out.Tables, t)
+	}
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

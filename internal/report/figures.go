@@ -1,0 +1,286 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A facts table is built line by line. A fact without a name continues the one before it.
+type facts Table
+
+func (f *facts) add(name, value string, args ...any) {
+	f.Rows = append(f.Rows, Cells(name, fmt.Sprintf(value, args...)))
+}
+
+// section returns the facts as a section.
+func (f *facts) section(id, title string) Section {
+	if len(f.Rows) == 0 {
+		return Section{ID: id, Title: title}
+	}
+	return Section{ID: id, Title: title, Tables: []Table{Table(*f)}}
+}
+
+// figures returns what the run counted and measured.
+func figures(v *verdict.Verdict) Section {
+	var out facts
+	if v.Layout.Declared {
+		for _, f := range v.Facts {
+			out.add(f.Name, "%s", f.Value)
+		}
+	} else {
+		out.connections(v)
+		out.messages(v)
+		out.latency(v)
+		out.attempts(v)
+		out.processes(v)
+	}
+	for _, more := range []struct{ name, value string }{{"compressed", v.Compressed()}, {"HTTP/2", v.HTTP2()}} {
+		if more.value != "" {
+			out.add(more.name, "%s", more.value)
+		}
+	}
+	if v.Control != nil {
+		out.add("control", "%s", v.Control.Line())
+	}
+	out.system(&v.Resources)
+	return out.section("figures", "")
+}
+
+func (f *facts) connections(v *verdict.Verdict) {
+	c := v.Connections
+	f.add("connections", "%s opened, %s held to the end, %s refused, %s dropped",
+		format.Thousands(c.Opened), format.Thousands(c.Completed), format.Thousands(c.Refused), format.Thousands(c.Dropped))
+	if h := v.Held; h != nil && h.Planned > 0 {
+		f.add("connected", "%s of the planned time", h.Percent())
+	}
+}
+
+// plannedMessages returns the number of messages in the plan, if the run did not pass and expected fewer because streams were open for
+// less time than planned; otherwise 0.
+func plannedMessages(v *verdict.Verdict) uint64 {
+	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
+		return 0
+	}
+	return v.Messages.Floor
+}
+
+// messages adds the counts of messages, and of what was published.
+func (f *facts) messages(v *verdict.Verdict) {
+	m, nouns := v.Messages, v.Service.Noun()+"s"
+	if v.Service.Counted() {
+		text := fmt.Sprintf("%s of %s received", format.Thousands(m.Received), format.Thousands(m.Expected))
+		if planned := plannedMessages(v); planned > 0 {
+			text += fmt.Sprintf(" (%s planned)", format.Thousands(planned))
+		}
+		for _, total := range m.Each() {
+			if total.Fault {
+				text += fmt.Sprintf(", %s %s", format.Thousands(total.Count), total.Name)
+			}
+		}
+		if v.Service.Counts != shard.CountsNumbers || v.LatencyMS != nil {
+			text += fmt.Sprintf(", %s over %d ms late", format.Thousands(m.Late), v.Plan.LateMS)
+		}
+		f.add(nouns, "%s", text)
+	} else {
+		f.add(nouns, "not checked: the service description has message: 'unchecked'")
+	}
+	if also := otherEvents(m); len(also) > 0 {
+		f.add("also received", "%s", strings.Join(also, ", "))
+	}
+	if p := m.Published; p != nil {
+		f.add("published", "%s of %s planned; %s confirmed, %s refused, %s without an answer; answered after p50 %s, p99 %s, sent at most %s late",
+			format.Thousands(p.Sent), format.Thousands(p.Planned), format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open),
+			format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.MaxLagMS))
+	}
+}
+
+// otherEvents returns the counts of events that are not messages of the run, and of messages that the service marked.
+func otherEvents(m verdict.Messages) (out []string) {
+	for _, n := range []struct {
+		count     uint64
+		one, many string
+	}{
+		{m.Heartbeats, "heartbeat", "heartbeats"},
+		{m.Foreign, "message of another publisher", "messages of other publishers"},
+		{m.Strayed, "message of another topic", "messages of other topics"},
+		{m.Repeated, "repeated message, which the service may send", "repeated messages, which the service may send"},
+		{m.Announced, "gap that the service announced", "gaps that the service announced"},
+		{m.Unchecked, "event that was not checked", "events that were not checked"},
+		{m.Uncounted, "event that is neither a message nor a heartbeat", "events that are neither a message nor a heartbeat"},
+	} {
+		if n.count > 0 {
+			out = append(out, format.Thousands(n.count)+" "+format.Form(n.count, n.one, n.many))
+		}
+	}
+	return out
+}
+
+func quantiles(q verdict.Quantiles) string {
+	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, max %s", format.Milliseconds(q.P50), format.Milliseconds(q.P95), format.Milliseconds(q.P99), format.Milliseconds(q.Max))
+}
+
+func (f *facts) latency(v *verdict.Verdict) {
+	if v.Service.ByInterval() && v.Messages.Received > 0 {
+		f.add("lateness", "%s", quantiles(v.LatenessMS))
+	}
+	switch {
+	case v.LatencyMS != nil:
+		f.add("latency", "%s, %s", quantiles(v.LatencyMS.Quantiles), latencyBasis(v))
+	case v.Service.Counts == shard.CountsNumbers:
+		f.add("latency", "not known: no message contained its publish time")
+	}
+	if q := v.Messages.LastSubscriberMS; q != nil {
+		f.add("last stream", "received each message after %s", quantiles(*q))
+	}
+}
+
+// latencyBasis states what latency is measured from, and by which clocks.
+func latencyBasis(v *verdict.Verdict) string {
+	from := "from the time in the message to its receipt"
+	if v.Messages.Published != nil {
+		from = "from publishing to receiving"
+	}
+	if v.LatencyMS.Above == verdict.AboveSend {
+		return from + ", by one clock"
+	}
+	return from + ", above the fastest: the clocks may differ"
+}
+
+// attempts adds how clients connected and reconnected.
+func (f *facts) attempts(v *verdict.Verdict) {
+	if v.Connections.Opened > 0 {
+		f.add("connect", "%s", quantiles(v.ConnectMS))
+	}
+	if refused := refusals(v.RefusedAttempts); refused != "" {
+		f.add("refused", "%s", refused)
+	}
+	if v.Reconnect != nil {
+		f.add("reconnects", "%s; disconnected for %s", format.Thousands(v.Connections.Reconnected), quantiles(v.Reconnect.Quantiles))
+	}
+	if o := v.LongestOutage; o != nil && v.Plan.Reconnect {
+		f.add("longest outage", "%s, %s from %s", format.Milliseconds(1000*o.Seconds), o.ID, format.Moment(o.Unix))
+	}
+}
+
+// refusals lists refused attempts to connect by cause; "" if there are none.
+func refusals(attempts map[string]int) string {
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(attempts)) {
+		out = append(out, format.Count(attempts[reason], "attempt")+" by "+reason)
+	}
+	return strings.Join(out, ", ")
+}
+
+// processes adds the server's own count, and what target and runners used.
+func (f *facts) processes(v *verdict.Verdict) {
+	if v.Server.Known {
+		f.add("server", "%s", v.Server.Says(v.Messages.Received))
+	} else if v.Evidence.By != "" {
+		f.add("judged by", "%s", v.Evidence.Rests())
+	}
+	r := v.Resources
+	if r.BackendRSSMax > 0 {
+		f.add("backend", "%s of a core, %s at most", format.Percent(r.BackendCPUAverage), format.Bytes(r.BackendRSSMax))
+	}
+	if r.NginxRSSMax > 0 {
+		f.add("nginx", "%s at most", format.Bytes(r.NginxRSSMax))
+	}
+	if r.RunnerRSSMax > 0 {
+		f.add("runners", "%s of a core together, %s at most each", format.Percent(r.RunnerCPUAverage), format.Bytes(r.RunnerRSSMax))
+	}
+}
+
+// system adds what the machine of `soak run` and the processes used in addition to CPU and memory.
+func (f *facts) system(r *verdict.Resources) {
+	var threads []string
+	for _, of := range []struct {
+		name string
+		most int
+	}{{"backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"runners together", r.RunnerThreads}} {
+		if of.most > 0 {
+			threads = append(threads, fmt.Sprintf("%s %d", of.name, of.most))
+		}
+	}
+	if len(threads) > 0 {
+		f.add("threads", "%s at most", strings.Join(threads, ", "))
+	}
+	if r.Received+r.Transmitted > 0 {
+		f.add("network", "%s received, %s sent, loopback included", format.Bytes(r.Received), format.Bytes(r.Transmitted))
+	}
+	if r.Lookups > 0 {
+		f.add("DNS", "%s of the target's name: p50 %s, max %s", format.Count(r.Lookups, "lookup"), format.Milliseconds(r.LookupP50), format.Milliseconds(r.LookupMax))
+	}
+}
+
+// mostTopics is the maximum number of topics of a table in text and Markdown.
+const mostTopics = 20
+
+// topics returns the table of what was published to each topic and what its streams received. It has no columns for faults
+// that occurred on no topic. ok is false if there are more topics than most.
+func topics(v *verdict.Verdict, most int) (t Table, ok bool) {
+	p, all := v.Messages.Published, v.Messages.Topics
+	if p == nil || len(all) == 0 || p.Topics > most {
+		return t, false
+	}
+	t = Table{Caption: "Topics", Columns: Columns("topic", "#streams", "#published")}
+	var kinds []int // of totals
+	for i, total := range (ledger.Totals{}).Each() {
+		occurred := func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 }
+		if total.Name == "late" && v.Service.Counts == shard.CountsNumbers && v.LatencyMS == nil {
+			continue // no message has a time
+		}
+		if !total.Fault || total.Name == "missed" || slices.ContainsFunc(all, occurred) {
+			kinds, t.Columns = append(kinds, i), append(t.Columns, Columns("#"+total.Name)...)
+		}
+	}
+	for _, one := range all {
+		row := Cells(one.Name, format.Thousands(one.Streams), format.Thousands(one.Published))
+		for _, i := range kinds {
+			row = append(row, countCell(one.Each()[i]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, true
+}
+
+// countCell returns a count of messages, coloured if it should be 0.
+func countCell(t ledger.Total) Cell {
+	c := Cell{Text: format.Thousands(t.Count)}
+	if t.Fault {
+		c.Tone = zero(t.Count)
+	}
+	return c
+}
+
+// zero returns the tone of a count that should be 0.
+func zero(n uint64) Tone {
+	if n == 0 {
+		return ""
+	}
+	return Bad
+}
+
+// tableOf returns a table of a suite.
+func tableOf(t verdict.Table) Table {
+	out := Table{Caption: t.Title, Note: t.Note, Columns: make([]Column, len(t.Columns))}
+	for i, name := range t.Columns {
+		out.Columns[i] = Column{Name: name, Number: t.Numeric(i)}
+	}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, Cells(row...))
+	}
+	return out
+}
+
+// span returns the length of the run.
+func span(v *verdict.Verdict) time.Duration {
+	return time.Duration(max(v.EndedUnix-v.StartedUnix, 0) * float64(time.Second)).Round(time.Second)
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// headroomLeast is the shortest hold from which costs are extrapolated, in seconds.
+const headroomLeast = 60
+
+// headroom extrapolates the costs of this load to others.
+func (s *subject) headroom() Section {
+	out := Section{ID: "headroom", Title: "Headroom"}
+	from, to := s.phases.steady(s.series)
+	streams := s.v.Connections.Opened
+	if seconds := int64(to-from) * step; seconds < headroomLeast || streams == 0 {
+		return out
+	}
+	t := Table{Columns: Columns("process", "#CPU in the hold", "#at most", "#memory in the hold", "#CPU for 1,000 more", "#memory for 1,000 more", "#streams that fill one core")}
+	for _, p := range []struct {
+		name        string
+		cpu, memory []float64
+	}{
+		{"backend", s.series.backendCPU, s.series.backendRSS},
+		{"nginx", s.series.nginxCPU, s.series.nginxRSS},
+		{"runners, all", s.series.runnerCPU, s.series.runnerRSS},
+	} {
+		cpu, rss := stats.Mean(known(p.cpu, from, to)), stats.Mean(known(p.memory, from, to))
+		if len(known(p.memory, from, to)) == 0 {
+			continue
+		}
+		most := "–"
+		if all := known(p.cpu, 0, len(p.cpu)); len(all) > 0 {
+			most = format.Percent(slices.Max(all))
+		}
+		base, fill := rise(p.memory, from, rss), "–"
+		if cpu > 0 {
+			fill = about(100 / cpu * float64(streams))
+		}
+		t.Rows = append(t.Rows, Cells(p.name, format.Percent(cpu), most, format.MiB(rss), format.Percent(1000*cpu/float64(streams)),
+			format.MiB(1000*base/float64(streams)), fill))
+	}
+	if len(t.Rows) == 0 {
+		return out
+	}
+	out.Tables = []Table{t}
+	if busy := stats.Mean(known(s.series.hostCPU, from, to)); busy > 0 {
+		sentence := fmt.Sprintf("In the hold %s was %s busy, with all else that ran on it", hostName(s.Circumstances), format.Percent(busy))
+		if free := known(s.series.available, from, to); len(free) > 0 {
+			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
+		}
+		out.Lead = []string{sentence + "."}
+	}
+	out.Notes = []string{"A straight line through one load and nothing: CPU by the stream, memory by the stream above what the process took before the first one. It says where to look next, not where it breaks; a run at twice the load tells."}
+	return out
+}
+
+// rise is the memory in the hold above the first sample, or all of it where the first sample
+// came too late to be a start.
+func rise(values []float64, held int, inHold float64) float64 {
+	if before := known(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
+		return inHold - before[0]
+	}
+	return inHold
+}
+
+func hostName(c Circumstances) string {
+	if c.ResourcesFrom != "" {
+		return "what Prometheus watched"
+	}
+	return "this machine"
+}
+
+// about rounds to two digits: an extrapolation has no more.
+func about(v float64) string {
+	unit := 1
+	for v/float64(unit) >= 100 {
+		unit *= 10
+	}
+	return "≈ " + format.Thousands(int(v/float64(unit)+.5)*unit)
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A distribution is a row of a table, and a line of a chart by percentile.
+type distribution struct {
+	name string
+	h    *shard.Histogram
+}
+
+// lateness is how late messages were, over all of them and over time.
+func (s *subject) lateness() Section {
+	if s.sinceSent() {
+		return s.latency()
+	}
+	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}
+	if s.Merged.Lateness.Count() == 0 {
+		return out
+	}
+	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
+	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
+		h, name := l.Histogram, "latency (above the fastest "+s.v.Service.Noun()+")"
+		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
+			h, name = shard.NewHistogram(), "latency (receive − send)"
+			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
+		}
+		all = append(all, distribution{name, h})
+	}
+	s.distributions(&out, all, "lateness")
+	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Service.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
+	return out
+}
+
+// distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.
+func (s *subject) distributions(out *Section, all []distribution, heated string) {
+	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	t := Table{Columns: Columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
+	for _, d := range all {
+		if d.h.Count() == 0 {
+			continue
+		}
+		row := Cells(d.name, format.Thousands(d.h.Count()))
+		t.Rows = append(t.Rows, append(row, times(d.h, .5, .9, .99, .999, 1)...))
+		chart.Series = append(chart.Series, percentiles(d.name, d.h))
+	}
+	out.Tables, out.Charts = []Table{t}, []*Chart{chart}
+	if heat := s.heat(); heat != nil {
+		out.Charts = append(out.Charts, &Chart{
+			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,
+			Note: fmt.Sprintf("%s of %s in each %d s; the darker, the more of them", heated, s.nouns(false), heat.Width*int(step)),
+		})
+	}
+}
+
+// percentiles are x = 1 / (1 − q), y = milliseconds, as far to the right as there are counts.
+func percentiles(name string, h *shard.Histogram) Series {
+	const perDecade = 24
+	out := Series{Name: name}
+	n := float64(h.Count())
+	for i := 0; ; i++ {
+		x := math.Pow(10, float64(i)/perDecade)
+		if x >= n {
+			break
+		}
+		out.At, out.Values = append(out.At, x), append(out.Values, format.InMilliseconds(h.Quantile(1-1/x)))
+	}
+	out.At, out.Values = append(out.At, max(n, 1)), append(out.Values, format.InMilliseconds(h.Max()))
+	return out
+}
+
+// heatRows are upper edges; above the last one is another row.
+var heatRows = []time.Duration{
+	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+}
+
+// heatColumns is how many columns a heatmap may have.
+const heatColumns = 240
+
+func (s *subject) heat() *Heat {
+	t := s.series
+	if t.n < 2 || t.rows == nil {
+		return nil
+	}
+	width := max((t.n+heatColumns-1)/heatColumns, s.window())
+	heat := &Heat{What: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
+	for i := range heat.Counts {
+		heat.Counts[i] = make([]int, len(heatRows)+1)
+	}
+	top := 0
+	for i, rows := range t.rows {
+		for row, n := range rows {
+			if n > 0 {
+				heat.Counts[(i-1)/width][row] += int(n)
+				top = max(top, row)
+			}
+		}
+	}
+	top = min(top+1, len(heatRows)) // a row of nothing above says that there is nothing above
+	for i := range heat.Counts {
+		heat.Counts[i] = heat.Counts[i][:top+1]
+	}
+	for row := range top + 1 {
+		if row == len(heatRows) {
+			heat.Rows = append(heat.Rows, "> "+edge(heatRows[row-1]))
+		} else {
+			heat.Rows = append(heat.Rows, edge(heatRows[row]))
+		}
+	}
+	return heat
+}
+
+// edge is an edge as short as it can be said.
+func edge(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%v ms", format.InMilliseconds(d))
+	}
+	return fmt.Sprintf("%v s", d.Seconds())
+}

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
+)
+
+const (
+	// leakMeans is how many means a memory series is averaged to before its slope is taken:
+	// neighbouring samples are much the same, and would make the interval look surer than it is.
+	leakMeans = 60
+	// leakWarmUp is the share of the hold that is left out at its start, where heaps settle.
+	leakWarmUp = 0.1
+	// leakLeast is the shortest stretch from which memory per hour is estimated, in seconds.
+	leakLeast = 300
+	// leakShare and leakMiB are the growth over the stretch below which a heap only breathes.
+	leakShare, leakMiB = 0.02, 1
+)
+
+// leaks returns the slope of memory during the hold; nothing if the hold is too short for one.
+func (s *subject) leaks() Section {
+	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
+	from, to := s.phases.steady(s.series)
+	from += int(leakWarmUp * float64(to-from))
+	seconds := float64(to-from) * float64(step)
+	if seconds < leakLeast {
+		return out
+	}
+	t := Table{Columns: Columns("what", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "reads as")}
+	for _, p := range []struct {
+		name   string
+		values []float64
+	}{{"backend", s.series.backendRSS}, {"nginx", s.series.nginxRSS}, {"runners, all", s.series.runnerRSS}, {"their heap in use", s.series.runnerLive}} {
+		if row := s.leak(p.name, p.values, from, to); row != nil {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	if len(t.Rows) > 0 {
+		out.Tables = []Table{t}
+		out.Notes = []string{
+			fmt.Sprintf("From %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory; the heap in use is what Go’s last collection left. The slope is Theil and Sen's over means of neighbours, its interval Sen's; it takes those means for independent.",
+				format.Clock(s.series.at(from)), format.Clock(s.series.at(to)), 100*leakWarmUp),
+			fmt.Sprintf("“grows” means that the whole interval is above 0 and the last quarter above the first by more than %d MiB and %.0f %%; “grows slightly” that only the first is so, which a longer run decides.", int(leakMiB), 100*leakShare),
+		}
+	}
+	return out
+}
+
+func (s *subject) leak(name string, values []float64, from, to int) Row {
+	if values == nil {
+		return nil
+	}
+	hours := make([]float64, to-from)
+	for i := range hours {
+		hours[i] = float64(i) * float64(step) / 3600
+	}
+	growth, ok := resources.SlopeOf(resources.Means(hours, values[from:to], leakMeans))
+	if !ok {
+		return nil
+	}
+	quarter := (to - from) / 4
+	first, last := resources.Median(known(values, from, from+quarter)), resources.Median(known(values, to-quarter, to))
+	change := last - first
+	reads, tone := "flat", Good
+	switch enough := math.Abs(change) > max(leakMiB, leakShare*first); {
+	case enough && growth.Low > 0 && change > 0:
+		reads, tone = "grows", Bad
+	case enough && growth.High < 0 && change < 0:
+		reads = "shrinks"
+	case growth.Low > 0:
+		reads, tone = "grows slightly", ""
+	}
+	streams := max(s.v.Connections.Opened, 1)
+	grown := func(v float64) string { return format.Plus(format.MiB(v), v) }
+	row := Cells(name, format.MiB(first), format.MiB(last), grown(change), grown(growth.PerUnit),
+		grown(growth.Low)+" to "+grown(growth.High), grown(growth.PerUnit/float64(streams)))
+	return append(row, Cell{Text: reads, Tone: tone})
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Of the made-up run: when it starts, how long connecting and disconnecting take, and what
+// happens in it.
+const (
+	madeUpStart      = 1_700_000_000
+	madeUpConnect    = 10 // seconds
+	madeUpDisconnect = 4
+	retransmitsAt    = 600 // seconds after the start: lateness and retransmits, together
+	leakPerHour      = 36 << 20
+)
+
+// Exported for the tests of pages, in package report_test.
+var (
+	MadeUp = madeUp
+	Judged = judged
+)
+
+// MadeUpStart is when the made-up run starts.
+const MadeUpStart = madeUpStart
+
+// madeUp is a run of two runners with a spike of lateness that coincides with retransmits, a
+// backend that leaks, one lost noop, one refused connection and one outage. It is the same each time.
+func madeUp(connections, seconds int) *Run {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.Seconds, p.BackendURL, p.Reconnect = "madeup", "d-", connections, seconds, "http://127.0.0.1:41234", true
+	p.ConnectionsPerVU = 50
+	random := rand.New(rand.NewPCG(1, 2))
+	server := verdict.ServerLedger{}
+	var shards []*shard.Shard
+	for i := 1; i <= p.Runners; i++ {
+		shards = append(shards, madeUpShard(p, i, random, server))
+	}
+	m := shard.Merge(p, shards)
+	samples := madeUpSamples(p)
+	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}, Server: server, Samples: samples, OneHost: true})
+	if err != nil {
+		panic(err)
+	}
+	return &Run{Verdict: v, Merged: m, Samples: samples, Circumstances: Circumstances{
+		Command: []string{"bin/soak", "run"}, Version: "abc123", Backend: "abc123", Nginx: "nginx/1.22.1", OneClock: true,
+		Machine: resources.Machine{Name: "host-a", System: "debian 12", Kernel: "6.1", CPU: "Some CPU", Cores: 2, Memory: 8 << 30},
+		Limits:  preflight.Machine{Files: 20_000, Ports: 28_232, Backlog: 4096},
+	}, Files: []File{
+		{Name: "verdict.json", Content: []byte("{\"testid\": \"madeup\"}\n")},
+		{Name: "connections.csv", Content: []byte("id\n")},
+		{Name: "series.csv", Content: []byte("unix_s\n")},
+	}}
+}
+
+// judged is the verdict on shards alone.
+func judged(t *testing.T, m *shard.Merged) *verdict.Verdict {
+	t.Helper()
+	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
+	require.NoError(t, err)
+	return v
+}
+
+func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {
+	s := &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Runner: shard.Runner{
+			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Script: "connectionTest.js", ScriptHash: "0123456789abcdef",
+			K6Version: "v2.2.0", Host: "host-a", State: shard.Finished, CPUSeconds: float64(p.Seconds) / 50, RSSMax: 80 << 20,
+			StartedUS: madeUpStart * 1e6, EndedUS: int64(madeUpStart+p.Seconds) * 1e6,
+		},
+	}
+	per := uint64(p.NoopsPerConnection())
+	first, last := (index-1)*p.Connections/p.Runners, index*p.Connections/p.Runners
+	for n := first; n < last; n++ {
+		opened := time.Duration(n-first) * madeUpConnect * time.Second / time.Duration(last-first)
+		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
+		r := ledger.Record{
+			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
+			OpenedAt: opened, ClosedAt: opened + p.Hold(), Held: p.Hold(), Last: per,
+			Counts: ledger.Counts{Received: per},
+		}
+		s.Connect.Record(connect)
+		s.FirstNoop.Record(time.Duration(random.IntN(15000)) * time.Millisecond)
+		server[r.ID] = verdict.ServerEntry{ID: r.ID, First: 1, Last: per, Sent: per}
+		s.Connections = append(s.Connections, r)
+	}
+	if index == 2 { // what goes wrong
+		lost, refused, back := &s.Connections[0], &s.Connections[1], &s.Connections[2]
+		lost.Received, lost.Lost = per-1, 1
+		lost.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second}}
+		delete(server, refused.ID)
+		*refused = ledger.Record{
+			ID: refused.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, Connect: 250 * time.Millisecond, ClosedAt: 3 * time.Second,
+			Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: 3 * time.Second, Note: "status 503"}},
+		}
+		back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+		back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+		back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
+	}
+	madeUpBuckets(s, p, last-first, random)
+	opened := int64(len(s.Connections))
+	s.Checks = []shard.Check{{Name: "Get status was 200", Passes: opened - int64(index-1), Fails: int64(index - 1)}}
+	return s
+}
+
+func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
+	end := p.Seconds - plan.DisconnectLead
+	for at := 0; at < p.Seconds; at += int(step) {
+		b := shard.Bucket{Unix: int64(madeUpStart + at), Open: connections, Process: shard.Process{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
+		switch {
+		case at < madeUpConnect:
+			b.Opened, b.CPUPercent = connections*int(step)/madeUpConnect, 40
+			b.Open = min(connections, b.Opened*(at/int(step)+1))
+		case at >= end-int(step):
+			b.Closed, b.Open = connections, 0
+		}
+		if at%int(p.NoopInterval) == 0 && at > 0 && at < end {
+			b.Noops = connections
+			h := shard.NewHistogram()
+			for range min(connections, 50) { // lateness of some stands for all
+				late := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
+				if at == retransmitsAt {
+					late += 400 * time.Millisecond
+				}
+				h.Record(late)
+			}
+			s.Lateness.Merge(h)
+			b.Lateness = h.Pack()
+		}
+		s.Series = append(s.Series, b)
+	}
+}
+
+func madeUpSamples(p plan.Plan) (out []resources.Sample) {
+	cpu, busy, retransmits := 1.0, 100.0, uint64(50)
+	for at := 0; at < p.Seconds; at += int(step) {
+		use, streams := .01, p.Connections
+		if 0 < at && at <= madeUpConnect {
+			use, streams = 1, p.Connections*at/madeUpConnect
+		}
+		if at == 0 {
+			streams = 0
+		}
+		cpu, busy = cpu+use, busy+2+use
+		if at == retransmitsAt+int(step) {
+			retransmits += 300
+		}
+		out = append(out, resources.Sample{
+			Unix: int64(madeUpStart + at), BackendRSS: uint64(20<<20 + leakPerHour*at/3600), BackendCPU: cpu, Streams: streams, Goroutines: 12, Files: streams + 10,
+			BackendGCs: uint64(1 + at/120), BackendGCSeconds: float64(1+at/120) * 1e-4, NginxRSS: 30 << 20, NginxCPU: cpu / 2, NginxFiles: 2*streams + 20,
+			Host: resources.Host{BusySeconds: busy, Available: 6 << 30, NetworkKnown: true, Retransmits: retransmits},
+		})
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+// Package report makes the documents of runs. A Page is data: a banner and sections of sentences, tables and charts. Text,
+// Markdown, report.html (package html) and the live page are laid out from it. CSV files are written from the shards.
+package report
+
+import "strings"
+
+// A Page is a document. The zero value is an empty one.
+type Page struct {
+	Title    string
+	Made     string // the program that made it
+	Banner   Banner
+	Sections []Section
+	Time     Axis
+	Files    []File
+}
+
+// Tone is the colour of a text.
+type Tone string
+
+// The tones. Neutral is that of a banner without a result.
+const (
+	Good    Tone = "good"
+	Bad     Tone = "bad"
+	Doubt   Tone = "doubt"
+	Neutral Tone = "neutral"
+)
+
+// A Banner is the result of a run, and the few numbers that people ask for first.
+type Banner struct {
+	Word     string
+	Tone     Tone
+	Sentence string   // the result with the numbers that decide
+	Name     string   // of the run
+	About    []string // target, date, duration
+	Findings []string
+	Tiles    []Tile
+}
+
+// A Tile is one number.
+type Tile struct {
+	Name, Value, Note string
+	Tone              Tone
+}
+
+// A Section has an id for links to it.
+type Section struct {
+	ID, Title string
+	Short     string   // in the navigation; "": Title
+	Lead      []string // sentences above the tables
+	Tables    []Table
+	Charts    []*Chart
+	Notes     []string // how to read it
+	Downloads []string // names of Files
+}
+
+// empty reports whether the section has nothing to show.
+func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+len(s.Downloads) == 0 }
+
+// A Table is of text from any source; the renderers escape it.
+type Table struct {
+	ID      string // for links to it; "": none
+	Caption string
+	Note    string   // how to read it
+	Columns []Column // none: the first cell of a row names it
+	Rows    []Row
+}
+
+// A Column of numbers is aligned to the right. Text leaves out a column of details.
+type Column struct {
+	Name   string
+	Number bool
+	Detail bool
+}
+
+// A Row may be shorter than the columns.
+type Row []Cell
+
+// A Cell is text and its colour; if it has a mark before the text, only the mark has the colour.
+type Cell struct {
+	Text  string
+	Tone  Tone
+	Mark  string
+	At    float64 // the time that the text is about, which the charts show, in Unix seconds; 0: none
+	Link  string  // target of a link; "": none
+	Note  string  // below the text, smaller and without its colour
+	Spark *Spark  // below the text; nil: none
+}
+
+// A File can be downloaded from the page.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Cells returns a row without colours.
+func Cells(texts ...string) Row {
+	row := make(Row, len(texts))
+	for i, t := range texts {
+		row[i].Text = t
+	}
+	return row
+}
+
+// Columns returns columns with these names. "#" before a name marks a column of numbers, "-" one of details.
+func Columns(names ...string) []Column {
+	out := make([]Column, len(names))
+	for i, n := range names {
+		n, out[i].Number = strings.CutPrefix(n, "#")
+		out[i].Name, out[i].Detail = strings.CutPrefix(n, "-")
+	}
+	return out
+}
+
+// Facts returns a table of names and values, without the pairs that have no value.
+func Facts(pairs ...string) Table {
+	var t Table
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			t.Rows = append(t.Rows, Cells(pairs[i], pairs[i+1]))
+		}
+	}
+	return t
+}

@@ -1,0 +1,320 @@
+package report_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func render(t *testing.T, r *report.Run) (page string, doc *goquery.Document) {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, html.Write(&b, report.Full(r)))
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(b.String()))
+	require.NoError(t, err)
+	return b.String(), doc
+}
+
+// table is a table of a section as text: the row that begins with name, without the name.
+func row(t *testing.T, doc *goquery.Document, section, name string) []string {
+	t.Helper()
+	var out []string
+	doc.Find("#" + section + " tr").EachWithBreak(func(_ int, tr *goquery.Selection) bool {
+		cells := tr.Find("th, td").Map(func(_ int, c *goquery.Selection) string { return strings.TrimSpace(c.Text()) })
+		if cells[0] == name {
+			out = cells[1:]
+		}
+		return out == nil
+	})
+	require.NotNil(t, out, "%s has no row %q", section, name)
+	return out
+}
+
+func TestPageOfASoakShowsItsCounts(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.MadeUp(100, 3600))
+	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
+	require.True(t, doc.Find(".banner").HasClass("bad"))
+	require.Contains(t, doc.Find(".banner li").Text(), "d-50 missed noop 7: the number was skipped, noticed at 22:15:21.000 UTC")
+	require.Equal(t, []string{"99", "23,660", "1", "1.1 ms", "differs"}[:3], doc.Find(".tiles dd").Map(func(_ int, dd *goquery.Selection) string {
+		dd.Find("small").Remove()
+		return dd.Text()
+	})[:3])
+
+	require.Equal(t, []string{"0", "1", "a message that never came"}, row(t, doc, "checks", "✗ noops missed"))
+	require.Equal(t, []string{"0", "0", "a message that came twice"}, row(t, doc, "checks", "✓ noops duplicated"))
+	require.Equal(t, []string{"99", "1"}, row(t, doc, "checks", "Get status was 200"))
+
+	require.Equal(t, []string{"host-a", "finished", "50", "11,950", "11,950", "0", "0", "0", "0", "0", "11,950", "80.0 MiB", "72 s"}, row(t, doc, "account", "1"))
+	require.Equal(t, []string{"host-a", "finished", "50", "11,711", "11,710", "1", "0", "0", "0", "0", "11,711", "80.0 MiB", "72 s"}, row(t, doc, "account", "2"))
+	require.Equal(t, []string{"", "", "100", "23,661", "23,660", "1", "0", "0", "0", "0", "23,661"}, row(t, doc, "account", "all"))
+
+	require.Equal(t, []string{"100 connections for 1 h, a noop every 15 s"}, row(t, doc, "card", "plan"))
+	require.Equal(t, []string{"20,000 per process"}, row(t, doc, "card", "open files"))
+	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
+
+	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))
+	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server when asked to")[:2])
+	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "lost, and back"))
+	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
+
+	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops of a connection, at least"))
+	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all, at least"))
+	require.Equal(t, "−239", row(t, doc, "arithmetic", "beyond the product")[1])
+	require.Equal(t, "47 bytes at noop 239, with id, timestamp and chunk × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/math.md says so too")
+	require.Zero(t, doc.Find("#comparison").Length(), "without an earlier run")
+}
+
+func TestGrowingMemoryIsReported(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.MadeUp(100, 3600))
+	backend := row(t, doc, "leaks", "backend")
+	require.Equal(t, "+36.0 MiB", backend[3], "per hour")
+	require.Equal(t, "+36.0 MiB to +36.0 MiB", backend[4])
+	require.Equal(t, "+372.4 KiB", backend[5], "per stream: 36 MiB / 99")
+	require.Equal(t, "grows", backend[6])
+	require.Equal(t, "flat", row(t, doc, "leaks", "nginx")[6])
+	require.Equal(t, "flat", row(t, doc, "leaks", "runners, all")[6], "noise is no leak")
+
+	_, doc = render(t, report.MadeUp(100, 120))
+	require.Zero(t, doc.Find("#leaks").Length(), "too short for a slope")
+}
+
+// The two that the original explained by hand, and one more.
+func TestSpikesAreFoundWithWhatCoincided(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.MadeUp(100, 3600))
+	found := doc.Find("#spikes tbody tr").Map(func(_ int, tr *goquery.Selection) string {
+		cells := tr.Find("td").Map(func(_ int, c *goquery.Selection) string { return c.Text() })
+		return strings.Join(cells[1:3], "|") + "|" + cells[5]
+	})
+	require.Len(t, found, 5, "%q", found)
+	all := strings.Join(found, "\n")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the backend|clients connecting")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of nginx|clients connecting")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the runners|clients connecting")
+	require.Regexp(t, `22:23:20\|lateness, max\|TCP retransmits \(in 0.1 % of the run\); a garbage collection in the backend`, all)
+	require.Regexp(t, `22:23:20\|TCP retransmits\|a garbage collection`, all, "a signal does not explain itself")
+}
+
+func TestHeadroom(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.MadeUp(100, 3600))
+	backend := row(t, doc, "headroom", "backend")
+	require.Equal(t, "0.2 %", backend[0], "10 ms in 5 s")
+	require.Equal(t, "20.0 %", backend[1])
+	require.Equal(t, "2.0 %", backend[3], "for 1,000 streams")
+	require.Equal(t, "≈ 50,000", backend[5])
+}
+
+// spoil puts text from outside wherever it can come from.
+func spoil(r *report.Run, text string) {
+	v := r.Verdict
+	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
+	v.Reasons, v.Warnings = []string{text}, []string{text}
+	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
+	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
+	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
+	for i := range v.Runners {
+		v.Runners[i].Host, v.Runners[i].State, v.Runners[i].K6Version = text, text, text
+	}
+	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text
+	r.Merged.Connections.Edit(0).Reason, r.Merged.Connections.Edit(0).State = text, ledger.State(text)
+	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.Kind(text), Note: text}}
+	r.Command, r.Proxies, r.Version, r.Backend, r.Nginx, r.ResourcesFrom = []string{text}, []string{text}, text, text, text, text
+	r.Machine.Name, r.Machine.System, r.Machine.Kernel, r.Machine.CPU = text, text, text, text
+	r.Comparison = report.Section{ID: "comparison", Title: text, Lead: []string{text}}
+	for i := range r.Files {
+		r.Files[i].Name, r.Files[i].Content = text, []byte(text)
+	}
+}
+
+func TestMarkupFromOutsideStaysText(t *testing.T) {
+	t.Parallel()
+	_, clean := render(t, report.MadeUp(20, 600))
+	for _, evil := range []string{
+		`<img src=x onerror=alert(1)>`, `</script><script>alert(1)</script>`, `</style></title><svg onload=alert(1)>`,
+		`" onmouseover="alert(1)`, `' autofocus onfocus='alert(1)`, `<!--`, `{{.Title}} ${1} &lt;`,
+	} {
+		r := report.MadeUp(20, 600)
+		spoil(r, evil)
+		_, doc := render(t, r)
+		require.Contains(t, doc.Find(".banner .about").Text(), evil)
+		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "it stands in the page as text")
+		for _, element := range []string{"img", "svg", "script", "style", "title", "iframe", "link"} {
+			require.Equal(t, clean.Find(element).Length(), doc.Find(element).Length(), "%s: %s", evil, element)
+		}
+		doc.Find("*").Each(func(_ int, e *goquery.Selection) {
+			for _, a := range e.Nodes[0].Attr {
+				require.False(t, strings.HasPrefix(a.Key, "on"), "%s: %s=%q", evil, a.Key, a.Val)
+			}
+		})
+	}
+}
+
+func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
+	t.Parallel()
+	r := report.MadeUp(1200, 8*3600)
+	lines := bytes.Repeat([]byte("1700000000,1200,0,0,80,0,0,1.234,5.678,9.012,73400320,2.0,20,0,0,0,20971520,0.2,1200,12,1210,31457280,0.1\n"), 5760)
+	for i := range lines { // as hard to pack as real figures
+		if lines[i] >= '0' && lines[i] <= '9' && i%3 == 0 {
+			lines[i] = byte('0' + (i*7919+i/113)%10)
+		}
+	}
+	r.Files[2].Content = lines
+	page, _ := render(t, r)
+	room := 2_000_000
+	if _, err := os.Stat("html/bundle/page.js"); err != nil {
+		room -= 80_000 // for the script, which `make build` bundles
+	}
+	require.Less(t, len(page), room)
+	require.NotContains(t, page, "http-equiv=\"refresh\"")
+}
+
+// A page has to come out of whatever a run left.
+func TestPageOfARunWithoutData(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.BackendURL = "none", "http://h"
+	for name, shards := range map[string][]*shard.Shard{
+		"no runner left a shard": nil,
+		"only a first checkpoint": {{
+			Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Runner: shard.Runner{Index: 1, Segment: "0:1/2", State: shard.Running, StartedUS: report.MadeUpStart * 1e6, EndedUS: report.MadeUpStart * 1e6},
+		}},
+	} {
+		m := shard.Merge(p, shards)
+		_, doc := render(t, &report.Run{Merged: m, Verdict: report.Judged(t, m)})
+		require.Equal(t, "INVALID", doc.Find(".banner .word").Text(), name)
+		require.True(t, doc.Find(".banner").HasClass("doubt"), name)
+		require.NotZero(t, doc.Find("#checks tr").Length(), name)
+		require.Zero(t, doc.Find("figure").Length(), name)
+	}
+}
+
+func TestNothingIsLoadedFromOutside(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.MadeUp(20, 600))
+	require.Zero(t, doc.Find("[src], link, [href]:not([href^='#'])").Length())
+	policy, _ := doc.Find("meta[http-equiv='Content-Security-Policy']").Attr("content")
+	require.Contains(t, policy, "default-src 'none'")
+	require.NotContains(t, policy, "unsafe")
+}
+
+func TestTheControlGroupOnTheCard(t *testing.T) {
+	t.Parallel()
+	r := report.MadeUp(100, 3600)
+	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
+	_, doc := render(t, r)
+	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest 12.5 ms", row(t, doc, "card", "control group")[0])
+}
+
+func TestActionsHaveASectionAndALineOnEachChart(t *testing.T) {
+	t.Parallel()
+	r := report.MadeUp(20, 600)
+	_, doc := render(t, r)
+	require.Zero(t, doc.Find("#actions").Length(), "without an action there is no section")
+	evil := `</script><img src=x onerror=alert(1)>`
+	resumed, back := uint64(7), 4.5
+	r.Verdict.Actions = []verdict.Action{{
+		Acted: verdict.Acted{
+			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.MadeUpStart + 60, EndedUnix: report.MadeUpStart + 62, Output: evil,
+		},
+		Effect: &verdict.Effect{
+			Until: report.MadeUpStart + 122, Lost: 20, Times: 20, FirstLost: &back, Back50: &back, Back99: &back, Back100: &back, Peak: 20, Resumed: &resumed,
+			Slowest: &verdict.Outage{ID: evil, Unix: report.MadeUpStart + 60, Seconds: 4.5},
+		},
+	}}
+	page, doc := render(t, r)
+	require.Equal(t, []string{"20 streams, the first 4.5 s after the action started"}, row(t, doc, "actions", "lost"))
+	require.Equal(t, []string{"50 % after 4.5 s, 99 % after 4.5 s, 100 % after 4.5 s"}, row(t, doc, "actions", "back"))
+	require.Equal(t, []string{"0 missed, 7 resumed, 0 duplicated"}, row(t, doc, "actions", "messages"))
+	require.Equal(t, []string{evil}, row(t, doc, "actions", "command"))
+	require.Zero(t, doc.Find("img").Length())
+	require.Contains(t, page, `"lines":[{"name":"deploy","at":1700000060}]`)
+	require.Contains(t, doc.Find("#spikes").Text(), "clients connecting")
+	require.True(t, strings.Contains(doc.Find("nav").Text(), "Actions"))
+}
+
+// Nothing is green of a run that checked no message, but its connections.
+func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
+	t.Parallel()
+	r := report.MadeUp(20, 60)
+	m := r.Merged
+	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", Counts: shard.CountsNothing}
+	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
+	for i := range m.Connections.Len() {
+		c := m.Connections.Edit(i)
+		c.Record = ledger.Record{ID: c.ID, State: ledger.Completed, Reason: "client", Attempts: 1, Streams: 1, OpenedAt: c.OpenedAt, ClosedAt: c.ClosedAt, Held: m.Plan.Hold(), Open: m.Plan.Hold(), Counts: ledger.Counts{Unchecked: 3}}
+	}
+	r.Verdict = report.Judged(t, m)
+	_, doc := render(t, r)
+	require.Equal(t, "PASS (connections only)", doc.Find(".banner .word").Text(), "%v", r.Verdict.Reasons)
+	require.True(t, doc.Find(".banner").HasClass("doubt"))
+	require.Contains(t, doc.Find(".banner h1").Text(), "messages were not checked")
+	require.Equal(t, 1, doc.Find(".tiles .good").Length(), "connections held")
+	require.Contains(t, doc.Find(".tiles .doubt").Text(), "not checked60 events that were not checked")
+	require.Contains(t, row(t, doc, "checks", "– messages checked")[1], "not judged")
+}
+
+// A tile of a run in which nothing was expected is not green.
+func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
+	t.Parallel()
+	r := report.MadeUp(20, 60)
+	for i := range r.Merged.Connections.Len() {
+		c := r.Merged.Connections.Edit(i)
+		c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 404", Attempts: 1, ClosedAt: c.ClosedAt}
+	}
+	r.Verdict = report.Judged(t, r.Merged)
+	_, doc := render(t, r)
+	require.Equal(t, 0, doc.Find(".tiles .good").Length(), doc.Find(".tiles").Text())
+	require.Contains(t, doc.Find(".tiles").Text(), "not judged: none was expected")
+}
+
+func TestPageOfASuite(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, report.SuiteRun())
+	require.Equal(t, "PASS", doc.Find(".banner .word").Text())
+	require.Equal(t, "20 requests/s were sustained", doc.Find(".banner h1").Text())
+	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
+	require.Equal(t, "50,794requests/s", doc.Find(".tiles dd").Eq(1).Text())
+	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ answers are right"))
+	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
+	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
+	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))
+	require.Equal(t, "Stages good: under 1 % failed", doc.Find("#found caption").Text())
+	require.True(t, doc.Find("#found thead th").Eq(1).HasClass("number"))
+	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
+	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
+	require.Equal(t, 1, doc.Find("#curves figure").Length())
+	require.Contains(t, doc.Find("#spikes").Text(), "the stage 20/s")
+	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
+		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
+	}
+}
+
+func TestMarkupFromASuiteStaysText(t *testing.T) {
+	t.Parallel()
+	const evil = `<img src=x onerror=alert(1)></script>`
+	r := report.SuiteRun()
+	v := r.Verdict
+	v.Suite.Name, v.Suite.Parameters, v.Suite.Stages[0].Title = evil, map[string]string{evil: evil}, evil
+	v.Facts, v.Metrics = []verdict.Fact{{Name: evil, Value: evil}}, []verdict.Metric{{Name: evil, Unit: evil}}
+	v.Tables = []verdict.Table{{Title: evil, Note: evil, Columns: []string{evil}, Rows: [][]string{{evil}}}}
+	_, doc := render(t, r)
+	require.Zero(t, doc.Find("img").Length())
+	require.Equal(t, evil, doc.Find("#found td").Last().Text())
+}

@@ -1,0 +1,222 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const step = int64(shard.BucketWidth / time.Second)
+
+// series are the samples of a run on one time axis, a point each step; NaN is not known, and a column
+// of which nothing is known is nil. A point stands for the step that ends there: the value at its
+// end, or what happened in it.
+type series struct {
+	from int64
+	n    int
+
+	open, noops                                     []float64
+	p50, p99, max                                   []float64 // lateness, ms
+	runnerRSS, runnerLive                           []float64 // MiB
+	runnerCPU, runnerFiles, runnerGo                []float64 // percent of a core
+	runnerGC, runDelay, stall                       []float64 // ms
+	backendRSS, backendCPU, backendFiles, backendGo []float64
+	backendGC, backendGCs                           []float64 // ms and number of pauses in a step
+	streams                                         []float64
+	nginxRSS, nginxCPU, nginxFiles                  []float64
+	hostCPU, available                              []float64 // percent of all cores, MiB
+	retransmits, overflows, drops                   []float64 // in a step
+	runnerThreads, backendThreads, nginxThreads     []float64
+	received, transmitted                           []float64 // MiB/s
+	lookups                                         []float64 // ms
+
+	rows [][]int64 // lateness by point, then heatRows
+}
+
+func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
+	s := &series{}
+	var from, to int64 = math.MaxInt64, 0
+	see := func(first, last int64) { from, to = min(from, first/step*step), max(to, last/step*step) }
+	for _, b := range m.Series {
+		see(b.Unix, b.Unix+step)
+	}
+	if len(m.Series) == 0 {
+		for _, r := range samples {
+			see(r.Unix, r.Unix)
+		}
+	}
+	if to == 0 {
+		return s
+	}
+	from, to = dense(from, to, m.Series, samples)
+	s.from, s.n = from, int((to-from)/step)+1
+	s.addClients(m.Series)
+	s.addRunners(m.Series)
+	s.addSamples(samples)
+	s.addRates(samples, cores)
+	return s
+}
+
+// dense bounds the axis where there is next to nothing on it: the clock of a runner that says 1970
+// would make it half a century long, with a point for each step of it in each column. What is far
+// from the middle of what there is is left out; such a run is invalid, and the verdict says why.
+func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
+	const most, least = 10, 24 * 3600 // steps for each bucket, seconds
+	n, middle := len(buckets), from
+	if n > 0 {
+		middle = buckets[n/2].Unix / step * step
+	} else if n = len(samples); n > 0 {
+		middle = samples[n/2].Unix / step * step
+	}
+	around := max(most*int64(n)*step, least)
+	return max(from, middle-around), min(to, middle+around)
+}
+
+// put sets a value on the axis, unless it is NaN; a column is made when its first value comes.
+func (s *series) put(column *[]float64, unix int64, value float64) {
+	i := s.point(unix)
+	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
+		return
+	}
+	if *column == nil {
+		*column = slices.Repeat([]float64{math.NaN()}, s.n)
+	}
+	(*column)[i] = value
+}
+
+// point is the point next to an instant.
+func (s *series) point(unix int64) int64 { return (unix - s.from + step/2) / step }
+
+func (s *series) addClients(buckets []shard.Bucket) {
+	for _, b := range buckets {
+		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put(&s.open, float64(b.Open))
+		put(&s.noops, float64(b.Noops))
+		h := lateness(b)
+		if h == nil {
+			continue
+		}
+		put(&s.p50, format.InMilliseconds(h.Quantile(.5)))
+		put(&s.p99, format.InMilliseconds(h.Quantile(.99)))
+		put(&s.max, format.InMilliseconds(h.Max()))
+		if s.rows == nil {
+			s.rows = make([][]int64, s.n)
+		}
+		if i := (b.Unix-s.from)/step + 1; b.Unix >= s.from && i < int64(s.n) {
+			s.rows[i] = h.CountBy(heatRows)
+		}
+	}
+}
+
+// addRunners puts what the runners saw of themselves, where they could.
+func (s *series) addRunners(buckets []shard.Bucket) {
+	for _, b := range buckets {
+		if b.RSS == 0 {
+			continue
+		}
+		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put(&s.runnerRSS, mib(b.RSS))
+		put(&s.runnerLive, some(mib(b.HeapLive)))
+		put(&s.runnerCPU, b.CPUPercent)
+		put(&s.runnerGo, float64(b.Goroutines))
+		put(&s.runnerGC, float64(b.GCPauseUS)/1000)
+		put(&s.runDelay, float64(b.RunDelayMS))
+		put(&s.stall, float64(b.StallMS))
+		put(&s.runnerFiles, some(float64(b.Files)))
+		put(&s.runnerThreads, some(float64(b.Threads)))
+	}
+}
+
+func lateness(b shard.Bucket) *shard.Histogram {
+	if b.Lateness == nil {
+		return nil
+	}
+	h, err := b.Lateness.Unpack()
+	if err != nil {
+		return nil // already a problem of the merge
+	}
+	return h
+}
+
+func (s *series) addSamples(samples []resources.Sample) {
+	for _, now := range samples {
+		put := func(column *[]float64, value float64) { s.put(column, now.Unix, value) }
+		if now.BackendRSS > 0 {
+			put(&s.backendRSS, mib(now.BackendRSS))
+			put(&s.backendFiles, float64(now.Files))
+			put(&s.backendGo, float64(now.Goroutines))
+			put(&s.streams, float64(now.Streams))
+		}
+		put(&s.nginxRSS, some(mib(now.NginxRSS)))
+		put(&s.nginxFiles, some(float64(now.NginxFiles)))
+		put(&s.available, some(mib(now.Available)))
+		put(&s.backendThreads, some(float64(now.BackendThreads)))
+		put(&s.nginxThreads, some(float64(now.NginxThreads)))
+		put(&s.lookups, some(now.LookupMS))
+	}
+}
+
+// addRates puts what happened from the last sample of one point to that of the next: samples may be closer than points. A counter
+// that falls is of a new process.
+func (s *series) addRates(samples []resources.Sample, cores int) {
+	latest := 0
+	for i := 1; i < len(samples); i++ {
+		if i+1 < len(samples) && s.point(samples[i+1].Unix) == s.point(samples[i].Unix) {
+			continue
+		}
+		before, now := samples[latest], samples[i]
+		latest = i
+		wall := float64(now.Unix - before.Unix)
+		if wall <= 0 {
+			continue
+		}
+		put := func(column *[]float64, known bool, was, is, per float64) {
+			if known && is >= was {
+				s.put(column, now.Unix, (is-was)*per)
+			}
+		}
+		put(&s.backendCPU, before.BackendCPU > 0, before.BackendCPU, now.BackendCPU, 100/wall)
+		put(&s.nginxCPU, before.NginxCPU > 0, before.NginxCPU, now.NginxCPU, 100/wall)
+		put(&s.hostCPU, before.BusySeconds > 0, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
+		put(&s.backendGC, before.BackendGCSeconds > 0, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
+		put(&s.backendGCs, before.BackendGCs > 0, float64(before.BackendGCs), float64(now.BackendGCs), 1)
+		put(&s.received, before.Received > 0, mib(before.Received), mib(now.Received), 1/wall)
+		put(&s.transmitted, before.Transmitted > 0, mib(before.Transmitted), mib(now.Transmitted), 1/wall)
+		network := before.NetworkKnown && now.NetworkKnown
+		put(&s.retransmits, network, float64(before.Retransmits), float64(now.Retransmits), 1)
+		put(&s.overflows, network, float64(before.Overflows), float64(now.Overflows), 1)
+		put(&s.drops, network, float64(before.Drops), float64(now.Drops), 1)
+	}
+}
+
+// some is a value of which 0 says that it is not known.
+func some(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// at is the wall time of a point.
+func (s *series) at(i int) float64 { return float64(s.from + int64(i)*step) }
+
+// index is the point of a wall time, within the axis.
+func (s *series) index(unix float64) int {
+	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
+}
+
+// known are the values from one point up to, but without, another that are numbers.
+func known(column []float64, from, to int) []float64 {
+	if column == nil || from >= to {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(column[from:to]), math.IsNaN)
+}
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+func microseconds(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

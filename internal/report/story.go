@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const (
+	// longBefore is how long an action may have begun before an incident to be named with it.
+	longBefore = 60
+	// mostIncidents are told; what was found is listed anyway.
+	mostIncidents = 12
+)
+
+// An incident is what went wrong at one time.
+type incident struct {
+	verdict.Incident
+	causes []string // failures of the target
+}
+
+// incidents returns the incidents of the connections and the failures of the target, merged, in order of time.
+func incidents(v *verdict.Verdict) (out []*incident) {
+	for _, one := range v.Incidents {
+		out = append(out, &incident{Incident: one})
+	}
+	for _, f := range v.Failures {
+		near := func(one *incident) bool {
+			return f.Unix >= one.FirstUnix-verdict.SameIncident && f.Unix <= one.LastUnix+verdict.SameIncident
+		}
+		i := slices.IndexFunc(out, near)
+		if i < 0 {
+			i = len(out)
+			out = append(out, &incident{Incident: verdict.Incident{FirstUnix: f.Unix, LastUnix: f.Unix}})
+		}
+		one := out[i]
+		one.causes = append(one.causes, f.Text)
+		one.FirstUnix, one.LastUnix = min(one.FirstUnix, f.Unix), max(one.LastUnix, f.Unix)
+	}
+	slices.SortStableFunc(out, func(a, b *incident) int { return cmp.Compare(a.FirstUnix, b.FirstUnix) })
+	return out
+}
+
+// story tells what went wrong, to whom and when, and what else happened then: what a person asks first of a run that did
+// not pass.
+func (s *subject) story() Section {
+	out := Section{ID: "story", Title: "What happened"}
+	all := incidents(s.v)
+	if len(all) == 0 || s.v.Verdict == verdict.Pass {
+		return out
+	}
+	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.what(all[0]))}
+	t := Table{Columns: Columns("when (UTC)", "what", "who", "what else happened then")}
+	causes := s.causes()
+	for _, one := range all[:min(len(all), mostIncidents)] {
+		when := format.Clock(one.FirstUnix)
+		if end := format.Clock(one.LastUnix); end != when {
+			when += " to " + end
+		}
+		t.Rows = append(t.Rows, Row{{Text: when, At: one.FirstUnix}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.meanwhile(one, causes)}})
+	}
+	if more := len(all) - mostIncidents; more > 0 {
+		t.Note = fmt.Sprintf("the first %d of %d", mostIncidents, len(all))
+	}
+	out.Tables = []Table{t}
+	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. Events at the same time are not necessarily its cause.", verdict.SameIncident)}
+	if n := unlisted(s.v); n > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
+	}
+	return out
+}
+
+// what returns the failures of the target, and the number of faults of each kind.
+func (s *subject) what(one *incident) string {
+	parts := slices.Clone(one.causes)
+	for _, k := range one.Kinds {
+		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kind(ledger.Kind(k.Kind))))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// who names some connections.
+func (one *incident) who() string {
+	text := strings.Join(one.IDs, ", ")
+	if more := one.Connections - len(one.IDs); more > 0 {
+		text += fmt.Sprintf(" and %s more", format.Thousands(more))
+	}
+	return text
+}
+
+// meanwhile is what else is known of that time: commands that had begun, and what was measured.
+func (s *subject) meanwhile(one *incident, causes []cause) string {
+	var out []string
+	for i := range s.v.Actions {
+		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-longBefore {
+			out = append(out, "the action "+a.Name+" began "+apart(one.FirstUnix-a.StartedUnix))
+		}
+	}
+	if s.series.n > 0 {
+		out = append(out, s.coincided(s.series.index(one.FirstUnix), s.series.index(one.LastUnix), causes, ""))
+	}
+	return strings.Join(out, "; ")
+}
+
+// apart says when something was that came so many seconds before.
+func apart(seconds float64) string {
+	if seconds < 0 {
+		return format.Milliseconds(-1000*seconds) + " later"
+	}
+	return format.Milliseconds(1000*seconds) + " before"
+}
+
+// unlisted returns the number of faults that are in no group.
+func unlisted(v *verdict.Verdict) (n uint64) {
+	listed := map[string]uint64{}
+	for _, g := range v.Groups {
+		listed[g.Kind] += g.Count
+	}
+	for _, k := range v.Kinds {
+		if k.Kind != string(ledger.KindLate) {
+			n += k.Count - min(k.Count, listed[k.Kind])
+		}
+	}
+	return n
+}

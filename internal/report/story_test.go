@@ -1,0 +1,83 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// told are the rows of the story: when, what, who, and what else happened.
+func told(s *subject) (rows []string) {
+	for _, t := range s.story().Tables {
+		for _, row := range t.Rows {
+			var texts []string
+			for _, c := range row {
+				texts = append(texts, c.Text)
+			}
+			rows = append(rows, strings.Join(texts, " | "))
+		}
+	}
+	return rows
+}
+
+func TestTheStoryPutsFaultsOfOneTimeTogether(t *testing.T) {
+	t.Parallel()
+	run := madeUp(100, 1200)
+	at := func(seconds float64) float64 { return madeUpStart + seconds }
+	run.Verdict.Incidents = []verdict.Incident{
+		{FirstUnix: at(600), LastUnix: at(612), Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}, {Kind: "dropped", Count: 4}}, Connections: 4, IDs: []string{"d-1", "d-2", "d-3"}},
+		{FirstUnix: at(900), LastUnix: at(900), Kinds: []verdict.KindCount{{Kind: "late", Count: 1}}, Connections: 1, IDs: []string{"d-9"}},
+	}
+	run.Verdict.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
+	s := newSubject(run)
+	rows := told(s)
+	require.Len(t, rows, 2)
+	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × lost: a number was skipped; 4 × dropped \| d-1, d-2, d-3 and 1 more \| the action deploy began 10 s before; .*TCP retransmits \(in `, rows[0])
+	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
+	require.NotContains(t, rows[1], "deploy")
+	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × lost: a number was skipped; 4 × dropped.", s.story().Lead[0])
+	require.Equal(t, at(600), s.story().Tables[0].Rows[0][0].At, "the charts show that moment")
+}
+
+func TestOnlyARunThatDidNotPassHasAStory(t *testing.T) {
+	t.Parallel()
+	run := madeUp(100, 600)
+	require.Equal(t, "story", newSubject(run).page().Sections[0].ID)
+	run.Verdict.Verdict = verdict.Pass
+	require.Equal(t, "timelines", newSubject(run).page().Sections[0].ID)
+	run = madeUp(100, 600)
+	run.Verdict.Incidents = nil
+	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
+}
+
+func TestAStoryThatIsTooLongSaysSo(t *testing.T) {
+	t.Parallel()
+	run := madeUp(20, 1200)
+	run.Verdict.Incidents = nil
+	for i := range 20 {
+		at := madeUpStart + float64(50*i)
+		run.Verdict.Incidents = append(run.Verdict.Incidents, verdict.Incident{FirstUnix: at, LastUnix: at, Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}}, Connections: 1, IDs: []string{"d-1"}})
+	}
+	s := newSubject(run)
+	require.Len(t, told(s), mostIncidents)
+	require.Equal(t, "the first 12 of 20", s.story().Tables[0].Note)
+}
+
+// "The backend died" was missing from what happened, and 60 drops were "50 × dropped".
+func TestAStoryBeginsWithTheFailureOfTheTarget(t *testing.T) {
+	t.Parallel()
+	run := madeUp(100, 1200)
+	at := func(seconds float64) float64 { return madeUpStart + seconds }
+	run.Verdict.Failures = []verdict.Failure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
+	run.Verdict.Incidents = []verdict.Incident{{
+		FirstUnix: at(602), LastUnix: at(603), Kinds: []verdict.KindCount{{Kind: "dropped", Count: 60}}, Connections: 60, IDs: []string{"d-0", "d-1", "d-2"},
+	}}
+	rows := told(newSubject(run))
+	require.Len(t, rows, 2)
+	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more \|`, rows[0])
+	require.Regexp(t, `^22:28:20 \| nginx died \| \|`, strings.ReplaceAll(rows[1], "|  |", "| |"))
+}

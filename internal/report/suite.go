@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// stages are the bands of timelines where the script declared stages.
+func stages(v *verdict.Verdict) (out []Band) {
+	for _, stage := range v.Suite.Stages {
+		from := v.StartedUnix + stage.Start
+		out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix), Cause: "the stage " + stage.Title})
+	}
+	return out
+}
+
+// metricTiles are the first metrics.
+func (s *subject) metricTiles() (out []Tile) {
+	const most = 5
+	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), most)] {
+		tile := Tile{Name: m.Name, Value: format.Quantity(m.Value, m.Unit)}
+		if m.Unit != "ms" {
+			tile.Value, tile.Note = format.Quantity(m.Value, ""), m.Unit
+		}
+		out = append(out, tile)
+	}
+	return out
+}
+
+func (s *subject) suiteCard() Section {
+	of := s.v.Suite
+	run := Facts("suite", of.Name, "profile", of.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
+		"target", of.BackendURL+s.v.Redirected(), "started", format.Moment(s.v.StartedUnix), "ended", format.Moment(s.v.EndedUnix), "command", Shell(s.Command...))
+	run.Caption = "The run"
+	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
+	if len(of.Parameters) > 0 {
+		settings := Table{Caption: "Settings"}
+		for _, name := range slices.Sorted(maps.Keys(of.Parameters)) {
+			settings.Rows = append(settings.Rows, Cells(name, of.Parameters[name]))
+		}
+		out.Tables = append(out.Tables, settings)
+	}
+	return out
+}
+
+// suiteTables returns what the suite found.
+func (s *subject) suiteTables() Section {
+	out := found(s.v)
+	if all := figures(s.v); s.v.Layout.Declared {
+		out.Tables = append(all.Tables, out.Tables...)
+	}
+	return out
+}
+
+// mostCurves is how many lines of one chart an eye can tell apart.
+const mostCurves = 8
+
+// curves are the good answers' times by percentile, a line for each load.
+func (s *subject) curves() Section {
+	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	var names []string
+	answers := map[string]*shard.Histogram{}
+	for _, st := range s.v.Suite.Stages {
+		name := suite.Curve(st)
+		for _, m := range s.Merged.Metrics {
+			if name == "" || m.Name != shard.RequestDuration || m.Tags[shard.TagStage] != st.Name || m.Tags[shard.TagCode] != shard.CodeOK {
+				continue
+			}
+			if answers[name] == nil {
+				names, answers[name] = append(names, name), shard.NewHistogram()
+			}
+			answers[name].Merge(m.Trend)
+		}
+	}
+	if all := names; len(all) > mostCurves {
+		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", mostCurves, len(all))
+		names = nil
+		for i := range mostCurves {
+			names = append(names, all[i*(len(all)-1)/(mostCurves-1)])
+		}
+	}
+	for _, name := range names {
+		chart.Series = append(chart.Series, percentiles(name, answers[name]))
+	}
+	if len(chart.Series) > 0 {
+		out.Charts = []*Chart{chart}
+	}
+	return out
+}
+
+func (s *subject) suiteTimelines() Section {
+	out := Section{ID: "timelines", Title: "Timelines"}
+	if s.series.n > 0 {
+		s.processes(&out)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// SuiteRun is exported for the tests of pages.
+var SuiteRun = suiteRun
+
+// suiteRun is a run of a suite that found this and that; its processes are those of a soak.
+func suiteRun() *Run {
+	r := madeUp(20, 600)
+	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}
+	m := &shard.Merged{Plan: p, Runners: r.Merged.Runners, Series: r.Merged.Series, Suite: &shard.Suite{
+		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
+		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
+	}}
+	kind, _ := suite.Of(p)
+	answers := shard.NewHistogram()
+	for range 100 {
+		answers.Record(3 * time.Millisecond)
+	}
+	m.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "b", shard.TagCode: shard.CodeOK}, Trend: answers}}
+	r.Merged = m
+	r.Verdict = verdict.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}}, verdict.Assessment{
+		Layout:  kind.Layout(),
+		Checks:  []verdict.Check{{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}},
+		Facts:   []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
+		Metrics: []verdict.Metric{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "peak", Unit: "requests/s", Value: 50_794.4}, {Name: "p95", Unit: "ms", Value: 1500}},
+		Tables:  []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
+		Passed:  []string{"20 requests/s were sustained"},
+	})
+	return r
+}
+
+func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
+	t.Parallel()
+	r := suiteRun()
+	first := r.Merged.Metrics[0]
+	r.Merged.Metrics, r.Verdict.Suite.Stages = nil, nil
+	add := func(kind, title string) {
+		name := fmt.Sprint(len(r.Merged.Metrics))
+		first.Tags = map[string]string{shard.TagStage: name, shard.TagCode: shard.CodeOK}
+		r.Merged.Metrics = append(r.Merged.Metrics, first)
+		r.Verdict.Suite.Stages = append(r.Verdict.Suite.Stages, shard.Stage{Name: name, Kind: kind, Title: title})
+	}
+	add("warmup", "warm-up")
+	for n := range mostCurves + 4 {
+		add("load", fmt.Sprintf("%d at a time, round 1", n))
+		add("load", fmt.Sprintf("%d at a time, round 2", n))
+		add("health", "health after it")
+	}
+	chart := (&subject{Run: r, v: r.Verdict}).curves().Charts[0]
+	var names []string
+	for _, series := range chart.Series {
+		names = append(names, series.Name)
+	}
+	require.Equal(t, []string{"0 at a time", "1 at a time", "3 at a time", "4 at a time", "6 at a time", "7 at a time", "9 at a time", "11 at a time"}, names)
+	require.Contains(t, chart.Note, "8 of 12 loads")
+}
+
+// A suite names the sections of its page; a name that nobody knows would be a crash.
+func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, kind := range append(suite.All(), suite.Default()) {
+		for _, name := range kind.Layout().Page {
+			require.Contains(t, sections, name, kind.Name)
+			used[name] = true
+		}
+	}
+	require.Len(t, used, len(sections), "no section is without a suite")
+}
+
+// A page shows the machines where the runners looked at them, and has no such section otherwise.
+func TestTheMachinesHaveASection(t *testing.T) {
+	t.Parallel()
+	r := madeUp(20, 600)
+	require.NotContains(t, sectionIDs(r), "machines")
+	r.Verdict.Machines = []verdict.Machine{{Name: "ip-10-0-0-7", Runners: []int{1, 2}, Counters: []verdict.MachineCounter{{Name: "conntrack_allowance_exceeded", Grown: 14}}}}
+	require.Contains(t, sectionIDs(r), "machines")
+	s := machines(r.Verdict)
+	require.Equal(t, "runners 1 and 2 (ip-10-0-0-7)", s.Tables[0].Rows[0][0].Text)
+	require.Equal(t, "14 conntrack", s.Tables[0].Rows[0][1].Text)
+}
+
+func sectionIDs(r *Run) (out []string) {
+	for _, s := range newSubject(r).page().Sections {
+		out = append(out, s.ID)
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"math"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Timelines returns the charts over time of a run that is not complete, and their axis.
+func Timelines(r *Run) (Section, Axis) {
+	s := &subject{Run: r, v: r.Verdict, series: newSeries(r.Merged, r.Samples, r.Machine.Cores)}
+	axis := Axis{From: s.series.from, Step: step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
+	if r.Verdict.Layout.Declared && r.Verdict.Plan.Connections == 0 {
+		return s.suiteTimelines(), axis
+	}
+	return s.timelines(), axis
+}
+
+// sampleGap is how many points of a sampled series may be missing within a line.
+const sampleGap = 3
+
+// timelines returns the charts over time.
+func (s *subject) timelines() Section {
+	t := s.series
+	out := Section{ID: "timelines", Title: "Timelines"}
+	if t.n == 0 {
+		return out
+	}
+	width := s.window()
+	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
+	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
+		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
+	s.cutsOverTime(&out)
+	s.messagesOverTime(&out, width)
+	title, note := "Lateness", "gap − interval, in each 5 s"
+	if s.sinceSent() {
+		title, note = "Latency", s.latencyName()+", in each 5 s"
+	}
+	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
+		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
+	s.processes(&out)
+	return out
+}
+
+// processes adds the charts of what target, runners and host used.
+func (s *subject) processes(out *Section) {
+	t := s.series
+	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%", Marks: s.marks("target-cpu")},
+		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))
+	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
+		over("backend", "", t.backendRSS, sampleGap), over("nginx", "", t.nginxRSS, sampleGap))
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%", Marks: s.marks("runner-cpu")},
+		over("runners", "", t.runnerCPU, sampleGap))
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
+		over("resident", "", t.runnerRSS, sampleGap), over("heap in use", "", t.runnerLive, sampleGap))
+	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
+		over("runners", "", t.runnerFiles, sampleGap), over("nginx", "", t.nginxFiles, sampleGap), over("backend", "", t.backendFiles, sampleGap))
+	out.add(&Chart{ID: "goroutines", Title: "Goroutines"},
+		over("runners", "", t.runnerGo, sampleGap), over("backend", "", t.backendGo, sampleGap))
+	out.add(&Chart{ID: "threads", Title: "Threads"},
+		over("runners", "", t.runnerThreads, sampleGap), over("backend", "", t.backendThreads, sampleGap), over("nginx", "", t.nginxThreads, sampleGap))
+	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
+		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
+	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
+		over("run-queue latency", "", t.runDelay, sampleGap), over("stall", "", t.stall, sampleGap))
+	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s", Marks: s.marks("network")},
+		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
+	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all its interfaces, loopback among them", Unit: "MiB/s"},
+		over("received", "", t.received, sampleGap), over("sent", "", t.transmitted, sampleGap))
+	out.add(&Chart{ID: "dns", Title: "DNS", Note: "a lookup of the target's name by soak, every 5 s", Unit: "ms"},
+		over("lookup", "", t.lookups, sampleGap))
+	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},
+		over("busy", "", t.hostCPU, sampleGap))
+	out.Notes = []string{
+		"Drag in a chart to zoom all of them, double-click to see the whole run again. Times are UTC.",
+		"Client series are the runners' own, in steps of 5 s. Target and host: " + s.source() + ".",
+	}
+}
+
+// add leaves out lines without points, and charts without lines.
+func (s *Section) add(c *Chart, lines ...Series) {
+	c.Kind = Timeline
+	for _, line := range lines {
+		if len(line.At) > 0 {
+			c.Series = append(c.Series, line)
+		}
+	}
+	if len(c.Series) > 0 {
+		s.Charts = append(s.Charts, c)
+	}
+}
+
+// planned returns how many connections the plan has open: all of them, from the start until their ends are requested.
+func (s *subject) planned() []float64 {
+	out := make([]float64, s.series.n)
+	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
+	for i := range out {
+		if at := s.series.at(i); at > s.v.StartedUnix && at <= end {
+			out[i] = float64(s.v.Plan.Connections)
+		}
+	}
+	return out
+}
+
+// leastBars is the number of bars that a chart of messages has at least, if the run is long enough.
+const leastBars = 8
+
+// window returns over how many steps messages are counted: one if they come when somebody publishes them, or if the run is short.
+func (s *subject) window() int {
+	if s.sinceSent() && s.v.Messages.Published == nil {
+		return 1
+	}
+	if width := window(s.v.Plan.NoopInterval); s.series.n > leastBars*width {
+		return width
+	}
+	return 1
+}
+
+// window returns the fewest steps that are a whole number of intervals, so that each has equally many messages, within a minute.
+func window(interval float64) int {
+	const longest = 60 / int(shard.BucketWidth/1e9)
+	for n := 1; n <= longest; n++ {
+		if k := float64(int64(n)*step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
+			return n
+		}
+	}
+	return max(int(math.Ceil(interval/float64(step))), 1)
+}
+
+// noopsPer counts the messages received in each window, and estimates those expected by the connections that were open.
+func (s *subject) noopsPer(width int) (expected, received []float64) {
+	t := s.series
+	if t.open == nil {
+		return nil, nil
+	}
+	expected, received = make([]float64, t.n), make([]float64, t.n)
+	for i := range t.n {
+		expected[i], received[i] = math.NaN(), math.NaN()
+	}
+	for from := 0; from+width < t.n; from += width {
+		open, sum := 0.0, 0.0
+		for i := from + 1; i <= from+width; i++ {
+			if math.IsNaN(t.open[i]) {
+				continue // no runner was there
+			}
+			before := 0.0
+			if !math.IsNaN(t.open[i-1]) {
+				before = t.open[i-1]
+			}
+			open += (before + t.open[i]) / 2
+			sum += t.noops[i]
+		}
+		expected[from] = open * float64(step) / s.v.Plan.NoopInterval
+		received[from] = sum
+	}
+	return expected, received
+}

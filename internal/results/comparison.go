@@ -1,0 +1,116 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results/compare"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// comparison compares a run with against, or else with the last run next to it that passed with the same plan. It is empty if
+// there is none.
+func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error) {
+	out := report.Section{ID: "comparison", Title: "Comparison with earlier runs", Short: "Comparison"}
+	if v.Verdict == verdict.Invalid {
+		return out, nil
+	}
+	this, err := compare.Read(string(d))
+	if err != nil {
+		return out, err
+	}
+	folder, err := filepath.Abs(string(d))
+	if err != nil {
+		return out, err
+	}
+	old, err := compare.Earlier(filepath.Dir(folder), this)
+	if err != nil {
+		return out, fmt.Errorf("look for earlier runs: %w", err)
+	}
+	if against != "" {
+		chosen, err := chosenBaseline(string(against), this)
+		if err != nil {
+			return out, errors.Join(errors.New("the baseline does not fit"), err)
+		}
+		same := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
+		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, same)...)
+	}
+	if len(old) == 0 {
+		return out, nil
+	}
+	fillComparison(&out, old, this)
+	return out, nil
+}
+
+// chosenBaseline reads the run that the user chose to compare another one with.
+func chosenBaseline(folder string, this compare.Run) (compare.Run, error) {
+	chosen, err := compare.Read(folder)
+	if err == nil {
+		err = compare.SamePlan(chosen, this)
+	}
+	if err == nil && chosen.Verdict.TestID == this.Verdict.TestID {
+		err = fmt.Errorf("%s is the run itself", folder)
+	}
+	return chosen, err
+}
+
+var outcomes = map[compare.Outcome]report.Cell{
+	compare.Same: {Text: "same"}, compare.Better: {Text: "better", Tone: report.Good}, compare.Worse: {Text: "regression", Tone: report.Bad},
+	compare.Unsure: {Text: "unsure", Tone: report.Doubt},
+}
+
+// fillComparison lists the differences from the first of the old runs, and whether they are more than the noise of all of them.
+func fillComparison(out *report.Section, old []compare.Run, this compare.Run) {
+	against := old[0]
+	name := filepath.Base(against.Dir)
+	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, against.Verdict.Verdict, format.Moment(against.Verdict.StartedUnix))}
+	changes := map[string]compare.Change{}
+	c, err := compare.Compare(old, []compare.Run{this}, compare.Tolerance)
+	if err == nil {
+		out.Notes = []string{fmt.Sprintf("The noise is the range in which a further run falls with 95 %% probability, by %s of this plan. A regression is outside of it, and worse by over %.0f %%.",
+			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
+		for _, what := range c.Blind {
+			out.Notes = append(out.Notes, "Not visible: "+what+".")
+		}
+		for _, w := range c.Warnings {
+			out.Notes = append(out.Notes, "Warning: "+w+".")
+		}
+		for _, change := range c.Changes {
+			changes[change.Name] = change
+		}
+	} else {
+		out.Notes = []string{fmt.Sprintf("The noise is not known: %v.", err)}
+	}
+	t := report.Table{Columns: report.Columns("figure", "#"+name, "#this run", "#difference", "noise of this plan", "result")}
+	before := suite.Metrics(against.Verdict)
+	for _, m := range suite.Metrics(this.Verdict) {
+		i := slices.IndexFunc(before, func(was verdict.Metric) bool { return was.Name == m.Name })
+		if i < 0 {
+			continue
+		}
+		was := before[i].Value
+		row := report.Cells(m.Name, format.Quantity(was, m.Unit), format.Quantity(m.Value, m.Unit), format.Change(m.Value-was, m.Unit), "–", "")
+		if change, ok := changes[m.Name]; ok {
+			row[4].Text, row[5] = noise(change), outcomes[change.Outcome]
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	out.Tables = []report.Table{t}
+}
+
+// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault.
+func noise(c compare.Change) string {
+	low, high := c.Old.Min, c.Old.Max
+	switch {
+	case c.Band != nil:
+		low, high = max(c.Band.Low, 0), c.Band.High
+	case !c.Fault:
+		return "–"
+	}
+	return format.Quantity(low, c.Unit) + " to " + format.Quantity(high, c.Unit)
+}

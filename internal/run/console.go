@@ -1,0 +1,72 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// A console is an output at whose end a block of lines can be redrawn. Text that is written to it appears above the block.
+type console struct {
+	out   io.Writer
+	width func() int // of a line of the block
+
+	mu    sync.Mutex
+	block []string
+}
+
+// stderr is the console of this process.
+var stderr = &console{out: os.Stderr, width: func() int {
+	width, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return 80
+	}
+	return width
+}}
+
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := io.WriteString(c.out, c.clear()+string(p)+strings.Join(c.block, "\n"))
+	return len(p), err
+}
+
+// draw replaces the block.
+func (c *console) draw(lines []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := c.clear()
+	c.block = nil
+	for _, line := range lines {
+		if runes := []rune(line); len(runes) >= c.width() {
+			line = string(runes[:max(c.width()-1, 0)])
+		}
+		c.block = append(c.block, line)
+	}
+	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a terminal that is gone is no reason to end a run
+}
+
+// leave ends the block. It stays on the screen.
+func (c *console) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.block) > 0 {
+		_, _ = io.WriteString(c.out, "\n")
+	}
+	c.block = nil
+}
+
+// clear returns what removes the block from the screen, and whatever a key has written behind it.
+func (c *console) clear() string {
+	switch n := len(c.block); {
+	case n > 1:
+		return fmt.Sprintf("\r\x1b[%dA\x1b[J", n-1)
+	case n == 1:
+		return "\r\x1b[J"
+	}
+	return ""
+}
