@@ -53,7 +53,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
+require (
+	github.com/mstoykov/k6-taskqueue-lib v0.1.3 // indirect
+	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
+)
 
 require (
 	buf.build/gen/go/gogo/protobuf/protocolbuffers/go v1.36.11-20240617172848-e1dbca2775a7.1 // indirect

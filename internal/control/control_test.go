@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // The events of a stream come at once and then once a second, numbered, and say that they were sent in time.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/k6/sse/coding"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
 // DisconnectLead is how many seconds before the end of the run each connection asks the

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
@@ -133,7 +133,7 @@ func (f *findings) connectNotes() (out []string) {
 func (f *findings) origin() string {
 	asked, _ := url.Parse(f.s.asked.base)
 	for _, t := range f.of(plain) {
-		if origin := t.open.Origin(); origin != redirect.Origin(asked) {
+		if origin := t.open.Origin(); origin != sseclient.Origin(asked) {
 			return origin
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"unicode"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
-	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // Request is one HTTP request, filled in. Header wins over what the client sends by itself.
@@ -191,7 +191,7 @@ func (r Request) redirect(next *http.Request, via []*http.Request, usual http.He
 	follow, _ := next.Context().Value(redirectsKey{}).(bool)
 	crossed := false
 	for _, from := range via {
-		crosses, err := redirect.Check(from.URL, next.URL, follow, next.ContentLength > 0)
+		crosses, err := sseclient.CheckRedirect(from.URL, next.URL, follow, next.ContentLength > 0)
 		if err != nil {
 			return fmt.Errorf("follow the redirect (status %d): %w", next.Response.StatusCode, err)
 		}

@@ -16,10 +16,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/redirect"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/k6/sse/coding"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // Stream is one answer to a request for an event stream, whatever its status. It is for one goroutine, Bytes and
@@ -94,7 +94,7 @@ func (s *Stream) unpacked() (io.Reader, error) {
 }
 
 // Origin is that of the answer, after redirects.
-func (s *Stream) Origin() string { return redirect.Origin(s.response.Request.URL) }
+func (s *Stream) Origin() string { return sseclient.Origin(s.response.Request.URL) }
 
 // Refusal is the beginning of the body of an answer that is no stream, in one line.
 func (s *Stream) Refusal() string {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 	"github.com/sse-soak/sse-soak/internal/stream"
-	"github.com/sse-soak/sse-soak/k6/sse/coding"
 )
 
 // Patience is how long a trial waits for a stream, an event or a message.

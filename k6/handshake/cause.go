@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sse-soak/sse-soak/k6/network"
+	"github.com/sse-soak/sse-soak/internal/neterr"
 )
 
 // Cause is why a connection came to nothing; handshake.d.ts says what each means.
@@ -43,17 +43,17 @@ func dialCause(ctx context.Context, err error) Cause {
 	switch {
 	case interrupted(ctx):
 		return CauseInterrupted
-	case network.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
+	case neterr.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
 		return CausePorts
-	case network.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
+	case neterr.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
 		return CauseFiles
-	case network.TimedOut(ctx, err):
+	case neterr.TimedOut(ctx, err):
 		return CauseTCPTimeout
-	case network.NoSuchName(err):
+	case neterr.NoSuchName(err):
 		return CauseDNS
-	case network.Reset(err):
+	case neterr.Reset(err):
 		return CauseTCPReset
-	case network.Unreachable(err):
+	case neterr.Unreachable(err):
 		return CauseUnreachable
 	}
 	return CauseRefused
@@ -85,9 +85,9 @@ func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) C
 		return CauseClientCert
 	case strings.Contains(err.Error(), "remote error: tls:"):
 		return CauseTLSAlert
-	case network.TimedOut(ctx, err):
+	case neterr.TimedOut(ctx, err):
 		return timeout
-	case network.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case neterr.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return reset
 	}
 	return otherwise

@@ -1,15 +1,8 @@
-// Package network is what the modules share that open connections themselves: the virtual user's
-// settings, and what the error of a connection means.
+// Package network has the network settings of a virtual user, for the modules that open connections themselves.
 package network
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
-	"net"
-	"os"
-	"strings"
-	"syscall"
 
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
@@ -38,35 +31,4 @@ func TLSConfig(state *lib.State, serverName string) *tls.Config {
 		conf.ServerName = serverName
 	}
 	return conf
-}
-
-// NoSuchName says that an error of a dial is one of name resolution.
-func NoSuchName(err error) bool {
-	var dns *net.DNSError
-	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // k6's resolver has no type for it
-}
-
-// TimedOut says that a deadline has passed: that of ctx, of the connection or of the kernel.
-func TimedOut(ctx context.Context, err error) bool {
-	var ne net.Error
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
-}
-
-// Reset says that the peer, or a machine on the way, has reset the connection.
-func Reset(err error) bool {
-	return IsOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
-}
-
-// Unreachable says that there is no way to the peer.
-func Unreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
-
-// IsOneOf says that an error of the system is one of these, whatever their numbers are on this system.
-func IsOneOf(err error, numbers ...syscall.Errno) bool {
-	for _, e := range numbers {
-		if errors.Is(err, number(e)) {
-			return true
-		}
-	}
-	return false
 }

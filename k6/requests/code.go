@@ -11,8 +11,8 @@ import (
 
 	"go.k6.io/k6/v2/lib/netext"
 
+	"github.com/sse-soak/sse-soak/internal/neterr"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // codeOf is the outcome of a request that had no whole answer: k6's number of the error, which k6 keeps to itself
@@ -66,13 +66,13 @@ func numberOfOp(e *net.OpError) int {
 	switch {
 	case e.Net != "tcp" && e.Net != "tcp6":
 		return 1010
-	case isSystem && network.IsOneOf(e, syscall.ECONNRESET):
+	case isSystem && neterr.IsOneOf(e, syscall.ECONNRESET):
 		return 1220
-	case isSystem && network.IsOneOf(e, syscall.EPIPE):
+	case isSystem && neterr.IsOneOf(e, syscall.EPIPE):
 		return 1201
 	case e.Op != "dial":
 		return 1200
-	case isSystem && network.IsOneOf(e, syscall.ECONNREFUSED):
+	case isSystem && neterr.IsOneOf(e, syscall.ECONNREFUSED):
 		return 1212
 	case isSystem:
 		return 1213

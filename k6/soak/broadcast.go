@@ -15,7 +15,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // broadcastOptions describe a request that has the service send a message to all streams; soak.d.ts documents them.
@@ -175,7 +175,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	wanted := len(b.subscribers)
 	sent := &broadcast{tags: tags, asked: time.Now(), has: make([]bool, wanted), left: wanted, complete: make(chan struct{})}
 	b.sent = append(b.sent, sent)
-	r := sse.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
+	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
 	b.mu.Unlock()
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)

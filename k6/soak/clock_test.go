@@ -10,8 +10,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // stepped is t as time.Now would return it after someone stepped the wall clock by an hour:

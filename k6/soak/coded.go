@@ -5,10 +5,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
-
-var _ sse.CodingObserver = (*observer)(nil)
 
 // coded finds out of a compressed stream which of its messages came together, though one is due per interval: what compresses
 // them held them up until it had enough. It is nil for a stream that is not compressed.
@@ -20,8 +17,8 @@ type coded struct {
 	owed   bool      // the messages of the present burst were not kept for a client that was away
 }
 
-// Coded begins a compressed stream.
-func (o *observer) Coded(coding string) {
+// beginCoded begins a compressed stream.
+func (o *observer) beginCoded(coding string) {
 	if !o.aside { // what the script does to a stream may make messages come together
 		rare := o.rarely()
 		rare.coded = &coded{coding: coding, again: rare.coded != nil}

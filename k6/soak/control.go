@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/control"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // controlSilence is after how long a silent stream of the control group is given up, and controlConnect how long one may
@@ -27,11 +27,12 @@ const (
 // A controlGroup holds a few streams to a reference target, for as long as the run lasts. What is late on them is not the
 // service's fault. They are no connections of the run: nothing but this counts them.
 type controlGroup struct {
-	url   string
-	limit time.Duration // of lateness
-	begun time.Time
-	stop  context.CancelFunc
-	ended sync.WaitGroup
+	url    string
+	limit  time.Duration // of lateness
+	begun  time.Time
+	client *sseclient.Group
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
 
 	mu      sync.Mutex
 	all     shard.Control       // its counts are those of the buckets that are over
@@ -66,7 +67,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	late = cmp.Or(late, p.Late())
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
-		url: p.ControlURL, limit: late, begun: time.Now(), stop: stop,
+		url: p.ControlURL, limit: late, begun: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
 		all: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isAway(p.ControlURL)},
 	}
 	for i := range p.Control {
@@ -99,23 +100,17 @@ func isAway(rawURL string) bool {
 	return true
 }
 
+var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeout: controlSilence}
+
 // hold opens the stream, and again a second after it has ended.
 func (s *controlStream) hold(ctx context.Context) {
+	on := sseclient.Callbacks{
+		Request: func() sseclient.Request { return sseclient.Request{URL: s.group.url} }, Connecting: s.connecting,
+		Opened: s.opened, Event: s.event, Closed: s.closed, Ended: func() { s.again <- struct{}{} },
+	}
 	for s.await(ctx) {
-		s.ask()
-		within, cancel := context.WithTimeout(ctx, controlConnect)
-		stream, err := sse.OpenBare(within, s.group.url, controlSilence, s)
-		cancel()
-		if err != nil {
-			s.group.failed(ctx, err, &s.group.all.Refused)
-			continue
-		}
-		s.group.opened()
-		select {
-		case <-s.again:
-		case <-ctx.Done():
-			stream.Close()
-		}
+		s.group.client.Add(&controlOptions, on).Start()
+		<-s.again
 	}
 	s.end()
 }
@@ -133,32 +128,39 @@ func (s *controlStream) await(ctx context.Context) bool {
 	}
 }
 
-// ask notes that the stream is asked for now.
-func (s *controlStream) ask() {
+// connecting notes when the stream is requested.
+func (s *controlStream) connecting(at time.Time) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
-	s.account.Asked = time.Now()
+	s.account.Asked = at
 }
 
-func (g *controlGroup) opened() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all.Opened++
+func (s *controlStream) opened(time.Time, *sseclient.Response) {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
+	s.group.all.Opened++
 }
 
-// failed notes an attempt or a stream that failed, unless the group is being closed.
-func (g *controlGroup) failed(ctx context.Context, err error, count *int) {
-	if ctx.Err() != nil {
-		return
+// closed notes an attempt or a stream that failed, unless the group is being closed.
+func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
+	if c.Reason != sseclient.ReasonInterrupted {
+		g := s.group
+		g.mu.Lock()
+		count := &g.all.Refused
+		if c.Opened {
+			count = &g.all.Cut
+		}
+		*count++
+		g.all.Error = cmp.Or(g.all.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", c.Message()), ""))
+		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	*count++
-	g.all.Error = cmp.Or(g.all.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", err), ""))
+	if c.Opened {
+		s.end()
+	}
 }
 
-// Event is told of each event by the goroutine that reads all streams.
-func (s *controlStream) Event(at time.Time, e *eventstream.Event) {
+// event is called by the goroutine that reads all streams.
+func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	g := s.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,14 +170,6 @@ func (s *controlStream) Event(at time.Time, e *eventstream.Event) {
 	}
 	g.all.Lost += arrival.Lost
 	g.present.Note(arrival.Late, arrival.Reference, g.limit)
-}
-
-// Ended is told why the stream ended.
-func (s *controlStream) Ended(why error) {
-	g := s.group
-	g.failed(context.Background(), why, &g.all.Cut)
-	s.end()
-	s.again <- struct{}{}
 }
 
 // end settles what the present stream still owed.
@@ -221,6 +215,7 @@ func (g *controlGroup) close() {
 	if g != nil {
 		g.stop()
 		g.ended.Wait()
+		g.client.Close()
 	}
 }
 

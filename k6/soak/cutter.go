@@ -9,11 +9,11 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // ways are the kinds of cuts, as EventSources make them.
-var ways = map[string]sse.Cut{plan.CutFIN: sse.CutFIN, plan.CutRST: sse.CutRST, plan.CutHalf: sse.CutHalf, plan.CutPause: sse.CutPause}
+var ways = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalf, plan.CutPause: sseclient.CutPause}
 
 // A cutter cuts streams of this runner at the times that the plan has for it. It draws among those that are open and
 // brought a message since their last cut. Where there is none it waits for one, up to the end of the time for cuts; what
@@ -26,18 +26,18 @@ type cutter struct {
 // cuttable is one stream.
 type cuttable struct {
 	observer *observer
-	source   sse.Cuttable
+	stream   *sseclient.Stream
 }
 
 // add gives the cutter a stream.
-func (c *cutter) add(o *observer, s sse.Cuttable) {
+func (c *cutter) add(o *observer, s *sseclient.Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams = append(c.streams, cuttable{o, s})
 }
 
 // cut cuts one stream, drawn among those that can be cut; false where there is none.
-func (c *cutter) cut(random *rand.Rand, how sse.Cut, pause time.Duration) bool {
+func (c *cutter) cut(random *rand.Rand, how sseclient.Cut, pause time.Duration) bool {
 	c.mu.Lock()
 	all := c.streams
 	c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *cutter) cut(random *rand.Rand, how sse.Cut, pause time.Duration) bool {
 	}
 	from := random.IntN(len(all))
 	for i := range all {
-		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.source.Cut(how, pause) {
+		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.stream.Cut(how, pause) {
 			return true
 		}
 	}
@@ -104,26 +104,30 @@ func (r *recorder) startCutting(vu modules.VU, runner string) error {
 	return nil
 }
 
-// CutBy gives the stream to the cutter.
-func (o *observer) CutBy(s sse.Cuttable) bool {
+// cuts reports whether the run cuts streams.
+func (r *recorder) cuts() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cutter != nil
+}
+
+// cuttable gives the stream to the cutter.
+func (o *observer) cuttable(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
 	o.recorder.mu.Unlock()
-	if c == nil {
-		return false
-	}
 	c.add(o, s)
 	return true
 }
 
-// Cut notes that the stream was cut.
-func (o *observer) Cut(at time.Time, how sse.Cut) {
+// cut notes that the stream was cut.
+func (o *observer) cut(at time.Time, how sseclient.Cut) {
 	for kind, way := range ways {
 		if way == how {
-			o.ledger.Cut(o.recorder.instant(at), kind, how == sse.CutPause)
+			o.ledger.Cut(o.recorder.instant(at), kind, how == sseclient.CutPause)
 		}
 	}
 }
 
-// PauseOver notes that the stream is read again.
-func (o *observer) PauseOver(at time.Time) { o.ledger.PauseOver(o.recorder.instant(at)) }
+// resumed notes that the stream is read again after a pause.
+func (o *observer) resumed(at time.Time, _ sseclient.Cut) { o.ledger.PauseOver(o.recorder.instant(at)) }

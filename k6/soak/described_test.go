@@ -16,8 +16,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 const descriptionJS = `var described = service({

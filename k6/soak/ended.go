@@ -10,7 +10,7 @@ import (
 	"go.k6.io/k6/v2/lib/netext/httpext"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // serverHeader is where a service says which of several servers has answered.
@@ -18,7 +18,7 @@ const serverHeader = "X-Server"
 
 // answered records what became of a request that ends a stream, one way or the other. One that was broken off because the run is being
 // interrupted tells nothing of the service.
-func (e *ender) answered(asked *sse.Request, answer *httpext.Response, took time.Duration) {
+func (e *ender) answered(asked *sseclient.Request, answer *httpext.Response, took time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}

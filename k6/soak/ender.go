@@ -13,7 +13,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 const (
@@ -81,13 +81,13 @@ func (e *ender) end(s *held) {
 		return // the streams are being interrupted
 	}
 	open := s.ledger().CloseRequested(s.observer.now()) // first: a stream that ends between the two is not to count as dropped
-	s.stream.EndsByServer()                             // from here on endTimeout decides
+	s.stream.EndByServer()                              // from here on endTimeout decides
 	switch {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
-		s.stream.Close()
+		s.close()
 	case !e.byRequest() || s.ledger().Sums().Streams == 0:
-		s.stream.Close()
+		s.close()
 	default:
 		s.status = int16(e.send(s)) //nolint:gosec // G115: a status, or one of our codes
 	}
@@ -96,7 +96,7 @@ func (e *ender) end(s *held) {
 	s.asked = true
 	over := s.over
 	if !over {
-		s.timer = time.AfterFunc(time.Duration(h.EndTimeout*float64(time.Second)), s.stream.Close)
+		s.timer = time.AfterFunc(time.Duration(h.EndTimeout*float64(time.Second)), s.close)
 	}
 	h.mu.Unlock()
 	if over {
@@ -132,11 +132,11 @@ func (h *holding) warn(err error) {
 }
 
 // request makes it: on the event loop, where the description has functions.
-func (e *ender) request(s *held) (r sse.Request, err error) {
+func (e *ender) request(s *held) (r sseclient.Request, err error) {
 	if !e.h.service.hasFunctions() {
 		return s.endRequest()
 	}
-	made := make(chan sse.Request, 1)
+	made := make(chan sseclient.Request, 1)
 	e.h.group.OnLoop(func() error {
 		r, err := s.endRequest()
 		if err == nil {
@@ -154,7 +154,7 @@ func (e *ender) request(s *held) (r sse.Request, err error) {
 
 // send sends a request as k6/http does, with its metrics, except that no redirect is followed: it is the answer, as it is for
 // the publisher.
-func (h *holding) send(r *sse.Request, tags metrics.TagsAndMeta, within time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
+func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, within time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the URL

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // maxExplanation is how many bytes are kept of a text from outside.
@@ -14,16 +14,16 @@ const maxExplanation = 200
 
 // explanation returns the error of a handshake, or the text of the response that refused the client, without the secrets of
 // known. It returns "" for a reason that needs no explanation.
-func explanation(c sse.Close, known *credentials) string {
+func explanation(c sseclient.Close, known *credentials) string {
 	if c.Err == nil {
 		return ""
 	}
 	switch c.Reason {
-	case sse.ReasonIdle, sse.ReasonServer, sse.ReasonTruncated, sse.ReasonReset, sse.ReasonClient, sse.ReasonInterrupted:
+	case sseclient.ReasonIdle, sseclient.ReasonServer, sseclient.ReasonTruncated, sseclient.ReasonReset, sseclient.ReasonClient, sseclient.ReasonInterrupted:
 		return ""
 	}
 	text := known.hide(c.Err.Error())
-	if c.Reason == sse.ReasonStatus {
+	if c.Reason == sseclient.ReasonStatus {
 		text = withoutStatus(text, c.Status)
 	}
 	return printable(text, maxExplanation)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 func testObserver() *observer {

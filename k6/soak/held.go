@@ -8,13 +8,14 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // held is one stream of a holding. There are thousands: what it sends is made anew at each attempt, unless JS has a part in it.
 type held struct {
 	of        *holding
-	stream    *sse.Stream
+	stream    *sseclient.Stream
 	observer  *observer
 	own       *ownRequest // nil: its number tells all
 	timer     *time.Timer // closes it where it does not end in time
@@ -24,8 +25,6 @@ type held struct {
 	asked     bool  // its end was asked for; guarded by the holding's mu, as over
 	over      bool
 }
-
-var _ sse.Keeper = (*held)(nil)
 
 // ownRequest is what a stream sends that only JS knows: its token, its URL.
 type ownRequest struct {
@@ -72,33 +71,41 @@ func (h *holding) newHeld(n, index int) (*held, error) {
 	if phased || h.Lifetimes != nil {
 		s.treatment = &treatment{headers: make(chan struct{}), over: make(chan struct{}), phased: phased}
 	}
-	seen := h.m.observe(l, phased)
-	s.observer = seen.unwrap()
+	s.observer = &h.m.observe(l, phased).observer
 	if h.broadcasts != nil {
 		s.observer.rarely().listener = h.broadcasts.subscribe(index)
 	}
-	var then sse.SecondRequester
+	on := s.observer.Callbacks()
+	on.Request, on.Ended = s.request, s.ended
 	if service := h.service; service.hasFunctions() || service.Then != nil {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
 			return nil, err
 		}
 		if service.hasFunctions() {
 			s.observer.authorize(s.own.credentials)
+			on.Renew = s.renew
 		}
 		if service.Then != nil {
-			then = &secondRequest{service: service.Service, values: s.own.values}
+			on.FollowUp = (&secondRequest{service: service.Service, values: s.own.values}).FollowUp
 		}
 	}
-	first := s.Request()
+	if s.treatment != nil {
+		s.treat(&on)
+	}
+	first := s.request()
 	if err := first.Check(); err != nil {
 		return nil, fmt.Errorf("stream %s cannot be asked for: %w", l.ID(), err)
 	}
-	group := h.group
-	if phased {
-		group = h.phased
-	}
-	s.stream = group.Add(seen, s, then)
+	s.stream = s.group().Add(on)
 	return s, nil
+}
+
+// group returns the streams that it is one of.
+func (s *held) group() *sse.Streams {
+	if s.isPhased() {
+		return s.of.phased
+	}
+	return s.of.group
 }
 
 // isPhased reports whether a phase acts on the stream.
@@ -114,8 +121,8 @@ func (s *held) reconnects() bool {
 
 func (s *held) ledger() *ledger.Ledger { return s.observer.ledger }
 
-// Request is what the next attempt sends.
-func (s *held) Request() sse.Request {
+// request is what the next attempt sends.
+func (s *held) request() sseclient.Request {
 	h, id := s.of, s.ledger().ID()
 	if s.own == nil {
 		v, _ := h.service.values(int(s.n), id) // hold has checked the token, and there are no functions
@@ -128,21 +135,25 @@ func (s *held) Request() sse.Request {
 	return r
 }
 
-// renew asks the description for what the next attempt sends. On the event loop.
-func (s *held) renew() error {
-	err := s.of.service.renew(int(s.n), s.own)
-	if err == nil {
-		r := s.Request()
-		err = r.Check()
-	}
-	return err
+// renew asks the description for what the next attempt sends, on the event loop.
+func (s *held) renew(proceed func(error)) {
+	s.group().Renew(s.stream, proceed, func() error {
+		err := s.of.service.renew(int(s.n), s.own)
+		if err == nil {
+			r := s.request()
+			err = r.Check()
+		}
+		return err
+	})
 }
 
-// Ended is the end of the stream for good.
-func (s *held) Ended() { s.of.ended(s) }
+// ended is the end of the stream for good.
+func (s *held) ended() { s.of.ended(s) }
+
+func (s *held) close() { s.stream.Stop(sseclient.ReasonClient) }
 
 // endRequest is what asks for its end. On the event loop where the description has functions.
-func (s *held) endRequest() (sse.Request, error) {
+func (s *held) endRequest() (sseclient.Request, error) {
 	h, id := s.of, s.ledger().ID()
 	v, err := h.service.values(int(s.n), id)
 	return requestBy(h.service.End.Request, v), err

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -147,11 +150,11 @@ func (h *holding) begin() (err error) {
 	if err := h.m.beginRun(); err != nil {
 		return err
 	}
-	if h.group, err = h.m.opener.Streams(h.streamsOptions(false)); err != nil {
+	if h.group, err = h.newStreams(false); err != nil {
 		return fmt.Errorf("soak.hold: %w", err)
 	}
 	if len(h.Phases) > 0 {
-		if h.phased, err = h.m.opener.Streams(h.streamsOptions(true)); err != nil {
+		if h.phased, err = h.newStreams(true); err != nil {
 			h.finish(nil)
 			return fmt.Errorf("soak.hold: %w", err)
 		}
@@ -180,22 +183,30 @@ func (h *holding) finish(resolve func() error) {
 	})
 }
 
-// streamsOptions returns the options of the streams without, or with, phases.
-func (h *holding) streamsOptions(phased bool) sse.StreamsOptions {
+// newStreams makes the set of streams without, or with, phases. On the event loop.
+func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	s := h.service
-	o := sse.StreamsOptions{Name: s.Connect.Route(), Method: s.Connect.Method, MaxEventSize: s.MaxEventSize, NoResume: !s.Resume.Resumes(), ResumeQuery: s.Resume.Query, IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per, FollowRedirects: h.FollowRedirects}
-	if s.hasFunctions() {
-		o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
+	o := sseclient.Options{
+		ConnectTimeout: sseclient.DefaultConnectTimeout, FollowUpTimeout: sseclient.DefaultConnectTimeout, IdleTimeout: milli(h.IdleTimeout),
+		ReconnectDelay: sseclient.DefaultReconnectDelay, FollowRedirects: h.FollowRedirects, MaxEventSize: s.MaxEventSize,
+		Resume: sseclient.Resume{Off: !s.Resume.Resumes(), Query: s.Resume.Query}, Sharing: sseclient.Sharing{PerConnection: h.Per},
 	}
+	reconnects := h.Reconnect
 	if phased {
-		o.PerConnection = 1 // an action on a connection must not affect other streams
-		o.Reconnect = h.drops()
+		o.Sharing.PerConnection = 1 // an action on a connection must not affect other streams
+		reconnects = h.drops()
 	}
-	if phased || h.Lifetimes != nil {
-		o.Opened = func(k sse.Keeper, begun, at time.Time) { k.(*held).opened(begun, at) }   //nolint:forcetypeassert // see Renew
-		o.Closed = func(k sse.Keeper, at time.Time, c sse.Close) { k.(*held).closed(at, c) } //nolint:forcetypeassert // see Renew
+	if reconnects {
+		o.Reconnect = sseclient.ReconnectAlways
 	}
-	return o
+	var err error
+	if o.Accept, err = coding.Setting(cmp.Or(h.Accept, "none")); err != nil {
+		return nil, fmt.Errorf("option acceptEncoding: %w", err)
+	}
+	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(h.HTTPVersion, "auto")); err != nil {
+		return nil, fmt.Errorf("option http: %w", err)
+	}
+	return h.m.opener.Streams(s.Connect.Route(), s.Connect.Method, o), nil
 }
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

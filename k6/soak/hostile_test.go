@@ -34,9 +34,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results/archive"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/internal/stream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // knownToken is the token of the environment. Its forms differ in JSON, URLs and base64.

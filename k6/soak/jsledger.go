@@ -13,23 +13,16 @@ import (
 )
 
 // jsLedger is a Ledger as a script sees it: it can be read, but only the connection writes
-// it. As a Go value it is the Observer that `new EventSource(url, {ledger})` takes.
+// it. As a Go value it is the Ledger that `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer
 	rt *sobek.Runtime
 }
 
-var _ sobek.DynamicObject = (*jsLedger)(nil)
-
-func (l *jsLedger) unwrap() *observer { return &l.observer }
-
-// resumingLedger is a jsLedger of a service whose streams resume from an id that is not in the field id.
-type resumingLedger struct{ jsLedger }
-
-var _ sse.ResumeObserver = (*resumingLedger)(nil)
-
-// LastEventID is the id of the last message.
-func (l *resumingLedger) LastEventID() string { return string(l.rareSights().last) }
+var (
+	_ sobek.DynamicObject = (*jsLedger)(nil)
+	_ sse.Ledger          = (*jsLedger)(nil)
+)
 
 // The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and toString, which no
 // script can list.

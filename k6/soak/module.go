@@ -137,11 +137,11 @@ func (m *module) beginRun() error {
 }
 
 // observe makes the observer of a stream. aside is of one that is not held.
-func (m *module) observe(l *ledger.Ledger, aside bool) watcher {
+func (m *module) observe(l *ledger.Ledger, aside bool) *jsLedger {
 	m.known() // which findings hide
 	o := m.recorder.observer(l, aside)
 	o.sink = m.sink
-	return watch(jsLedger{observer: o, rt: m.vu.Runtime()})
+	return &jsLedger{observer: o, rt: m.vu.Runtime()}
 }
 
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
@@ -176,20 +176,6 @@ func (m *module) tokens() []string {
 		}
 	}
 	return m.secrets
-}
-
-// A watcher is an observer as a script sees it.
-type watcher interface {
-	sobek.DynamicObject
-	sse.Observer
-	unwrap() *observer
-}
-
-func watch(l jsLedger) watcher {
-	if l.topic.service.Resume.TakesID {
-		return &resumingLedger{l}
-	}
-	return &l
 }
 
 // observer makes the observer of a ledger.

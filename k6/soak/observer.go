@@ -2,14 +2,13 @@ package soak
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // An observer passes what arrives on the streams of one client to its ledger, as the service description reads it. Its
@@ -63,11 +62,20 @@ func (o *observer) rarely() *rareSights {
 	return o.rare
 }
 
-var (
-	_ sse.BlockObserver  = (*observer)(nil)
-	_ sse.AnswerObserver = (*observer)(nil)
-	_ sse.HeadObserver   = (*observer)(nil)
-)
+// Callbacks returns what reports a stream to its ledger.
+func (o *observer) Callbacks() sseclient.Callbacks {
+	on := sseclient.Callbacks{
+		Connecting: o.connecting, Opened: o.opened, Event: o.event, Block: o.block, Comment: o.comment, Answered: o.answered,
+		Closed: o.closed,
+	}
+	if o.topic.service.Resume.TakesID {
+		on.LastEventID = func() string { return string(o.rareSights().last) }
+	}
+	if o.recorder.cuts() {
+		on.Cuttable, on.Cut, on.Resumed = o.cuttable, o.cut, o.resumed
+	}
+	return on
+}
 
 // commentInBlock is how long after a comment line a block with data may end and still be the one that the line is in. A
 // heartbeat without a blank line behind it (Mercure's) is part of the next block, too, but stands there for longer.
@@ -105,31 +113,40 @@ func (o *observer) faultless(r *ledger.Record) bool {
 	return r.Faultless()
 }
 
-func (o *observer) Connecting(at time.Time) {
+func (o *observer) connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
 		o.recorder.telemetry.begun(o.sink)
 	}
 }
 
-// Head looks for the service's announcement, in the headers of a resumed stream, that messages are missing.
-func (o *observer) Head(header http.Header) {
-	if o.streams > 0 && o.topic.service.Resume.Missed(header, o.rareSights().last) {
+// opened notes an open stream. The headers of a resumed one may announce that messages are missing.
+func (o *observer) opened(_ time.Time, r *sseclient.Response) {
+	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.rareSights().last) {
 		o.ledger.Announced(o.now())
 	}
 	o.streams++
+	if coding := r.Coding(); coding != "" {
+		o.beginCoded(coding)
+	}
+	if r.OtherOrigin {
+		o.recorder.redirected(sseclient.Origin(r.URL))
+	}
+	if r.HTTP2 {
+		o.recorder.sharedStream(r.FirstOnConnection)
+	}
+	at := o.recorder.instant(r.At)
+	o.open, o.openedAt = true, max(at, 1)
+	o.recorder.opened(o.ledger.Opened(at))
 }
 
-func (o *observer) Opened(at time.Time) {
-	o.open, o.openedAt = true, max(o.recorder.instant(at), 1)
-	o.recorder.opened(o.ledger.Opened(o.recorder.instant(at)))
+// answered begins the time in which messages are owed, where the headers of the stream do not.
+func (o *observer) answered(at time.Time, _ *sseclient.Response) {
+	o.ledger.Joined(o.recorder.instant(at))
 }
 
-// Answered begins the time in which messages are owed, where the headers of the stream do not.
-func (o *observer) Answered(at time.Time, _ int) { o.ledger.Joined(o.recorder.instant(at)) }
-
-// Comment notes a sign of life.
-func (o *observer) Comment(at time.Time, _ []byte) {
+// comment notes a sign of life.
+func (o *observer) comment(at time.Time, _ []byte) {
 	if !o.topic.silences {
 		return
 	}
@@ -153,15 +170,15 @@ func (o *observer) endComment(at time.Time, what ledger.Heard) {
 	}
 }
 
-// Block counts a block without data, which dispatches no event.
-func (o *observer) Block(at time.Time, b *eventstream.Block) {
+// block counts a block without data, which dispatches no event.
+func (o *observer) block(at time.Time, b *eventstream.Block) {
 	if !b.HasData {
 		o.count(at, &b.Event, false, b.HasComment)
 	}
 }
 
-// Event counts a block with data.
-func (o *observer) Event(at time.Time, e *eventstream.Event) {
+// event counts a block with data.
+func (o *observer) event(at time.Time, e *eventstream.Event) {
 	o.count(at, e, true, len(e.Comment) > 0)
 }
 
@@ -342,19 +359,19 @@ func (o *observer) named(b *service.Block) {
 //go:noinline
 func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }
 
-// Closed ends what is open with the stream.
-func (o *observer) Closed(at time.Time, c sse.Close) {
+// closed ends what is open with the stream.
+func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if !o.rareSights().pending.IsZero() {
 		o.endComment(at, ledger.AHeartbeat)
 	}
 	c = o.credentials().told(at, c, int(o.streams))
-	ended := c.Reason == sse.ReasonServer || c.Reason == sse.ReasonTruncated || c.Reason == sse.ReasonReset
+	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
 		o.open = false
 		o.recorder.closed()
 	}
 	reason := string(c.Reason)
-	if c.Reason == sse.ReasonStatus {
+	if c.Reason == sseclient.ReasonStatus {
 		reason += " " + strconv.Itoa(c.Status)
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)

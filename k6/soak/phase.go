@@ -7,7 +7,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // A phase is an action on streams of one call of hold; soak.d.ts documents it.
@@ -139,8 +139,21 @@ func (h *holding) drop(p *phase, atOnce bool) {
 	}
 }
 
+// treat adds closed and opened to the callbacks of a stream.
+func (s *held) treat(on *sseclient.Callbacks) {
+	opened, closed := on.Opened, on.Closed
+	on.Opened = func(started time.Time, r *sseclient.Response) {
+		opened(started, r)
+		s.opened(started, r.At)
+	}
+	on.Closed = func(at time.Time, c sseclient.Close) {
+		closed(at, c)
+		s.closed(at, c)
+	}
+}
+
 // closed notes when the next dial of a dropped stream is due.
-func (s *held) closed(at time.Time, c sse.Close) {
+func (s *held) closed(at time.Time, c sseclient.Close) {
 	s.treatment.closedAt.Store(at.UnixNano())
 	s.of.returns.Lock()
 	defer s.of.returns.Unlock()
@@ -149,7 +162,7 @@ func (s *held) closed(at time.Time, c sse.Close) {
 		return
 	}
 	back.due = time.Time{}
-	if c.Reason == sse.ReasonCut {
+	if c.Reason == sseclient.ReasonCut {
 		back.due = at.Add(c.Retry)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 func thePlan() plan.Plan {

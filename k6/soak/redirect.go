@@ -1,15 +1,9 @@
 package soak
 
-import (
-	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
-)
+import "github.com/sse-soak/sse-soak/internal/shard"
 
-var _ sse.RedirectObserver = (*observer)(nil)
-
-// Redirected counts a stream that another origin than the target's serves.
-func (o *observer) Redirected(origin string) {
-	r := o.recorder
+// redirected counts a stream that another origin than that of the target serves.
+func (r *recorder) redirected(origin string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.redirects = shard.AddRedirect(r.redirects, origin)

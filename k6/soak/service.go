@@ -15,8 +15,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // jsService is what soak.service returns: the description, compiled, and its functions.
@@ -198,8 +199,8 @@ func (s *jsService) ownURL(n int) (string, error) {
 }
 
 // requestBy is a request of a description.
-func requestBy(r *service.Request, v *service.Values) sse.Request {
-	out := sse.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
+func requestBy(r *service.Request, v *service.Values) sseclient.Request {
+	out := sseclient.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
 	for name, value := range r.FilledHeaders(v) {
 		out.Header.Set(name, strings.TrimSpace(value))
 	}
@@ -212,28 +213,28 @@ type secondRequest struct {
 	values  *service.Values
 }
 
-var _ sse.SecondRequester = (*secondRequest)(nil)
-
-// SecondRequest makes the request from the event that it waits for.
-func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest, error) {
+// FollowUp makes the request from the event that it waits for.
+func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	then := r.service.Then
 	block := blockOf(e, true, len(e.Comment) > 0)
 	client, ok := r.service.Client(&block)
 	if !ok {
-		if string(e.Name) == then.Event {
-			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
+		if string(e.Name) != then.Event {
+			return false
 		}
-		return nil, nil //nolint:nilnil // as SecondRequester says
+		f.Send(nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token)))))
+		return true
 	}
 	v := *r.values
 	v.Client = client
-	out := &sse.SecondRequest{
+	out := &sseclient.SecondRequest{
 		Method: then.Method, URL: string(then.URL.Append(nil, &v)), Header: http.Header{}, Body: string(then.Body.Append(nil, &v)), OK: then.Accepts,
 	}
 	for name, value := range then.FilledHeaders(&v) {
 		out.Header.Set(name, value)
 	}
-	return out, nil
+	f.Send(out, nil)
+	return true
 }
 
 // MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.

@@ -1,15 +1,9 @@
 package soak
 
-import (
-	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
-)
+import "github.com/sse-soak/sse-soak/internal/shard"
 
-var _ sse.SharedObserver = (*observer)(nil)
-
-// Shared counts a stream over HTTP/2, and its connection where it is the first one on that.
-func (o *observer) Shared(first bool) {
-	r := o.recorder
+// sharedStream counts a stream over HTTP/2, and its connection if it is the first one on that.
+func (r *recorder) sharedStream(first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shared == nil {

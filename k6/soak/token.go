@@ -10,7 +10,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/sse-soak/sse-soak/internal/secret"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // credentials are the secrets of one stream: what no finding shows. They change on the event loop before an attempt to
@@ -55,7 +55,7 @@ func (c *credentials) gave(now time.Time) string {
 }
 
 // told is an end as a finding may show it: without a secret, and with the token as the cause where it was that.
-func (c *credentials) told(at time.Time, end sse.Close, streams int) sse.Close {
+func (c *credentials) told(at time.Time, end sseclient.Close, streams int) sseclient.Close {
 	if end.Err == nil {
 		return end
 	}
@@ -65,7 +65,7 @@ func (c *credentials) told(at time.Time, end sse.Close, streams int) sse.Close {
 	}
 	text = c.hide(text)
 	first := 0 // how many streams there were if this was the first attempt
-	if end.Reason == sse.ReasonThen {
+	if end.Reason == sseclient.ReasonThen {
 		first = 1
 	}
 	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c != nil && c.token != "" && streams > first {

@@ -11,8 +11,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 const renewedJS = `var n = 0, asked = [], described = service({

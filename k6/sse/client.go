@@ -9,24 +9,27 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // Client is what open hands to its function. Its exported methods are the API; they
 // run on the goroutine of open, as all handlers do.
 type Client struct {
 	m      *module
+	client *sseclient.Client
 	state  *lib.State
 	params *openParams
 	ctx    context.Context // ends with the script's Close, with open, and with the iteration
 	cancel context.CancelFunc
-	tasks  chan task // from the reader and from timers
+	tasks  chan func() error // from the reader and from timers
 	reader sync.WaitGroup
 
 	// On the goroutine of open only.
 	handlers map[string][]sobek.Callable
-	answer   *answer  // nil before a response
-	end      *failure // how the stream ended by itself
-	closed   bool     // by the script
+	answer   *sseclient.Response // nil before a response
+	end      *sseclient.Close    // how the stream ended by itself
+	closed   bool                // by the script
 	begun    time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
@@ -35,10 +38,11 @@ type Client struct {
 
 func newClient(m *module, state *lib.State, p *openParams) *Client {
 	describeRequest(&p.tags, state.Options.SystemTags, p.to, p.method)
+	p.Debug = debugOf(state, &p.tags)
 	ctx, cancel := context.WithCancel(m.vu.Context())
 	return &Client{
-		m: m, state: state, params: p, ctx: ctx, cancel: cancel, tags: p.tags,
-		handlers: make(map[string][]sobek.Callable), tasks: make(chan task),
+		m: m, client: m.clientFor(state), state: state, params: p, ctx: ctx, cancel: cancel, tags: p.tags,
+		handlers: make(map[string][]sobek.Callable), tasks: make(chan func() error),
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 var (
@@ -30,8 +30,11 @@ func (c *Client) run() error {
 		if !awaitRate(c.ctx, c.state) {
 			return
 		}
-		c.begun = time.Now() // to wait is no part of the request
-		ctx, cancel := contextWithin(c.ctx, c.params.timeout)
+		c.begun = time.Now() // the wait is not part of the request
+		ctx, cancel := c.ctx, context.CancelFunc(func() {})
+		if c.params.timeout > 0 {
+			ctx, cancel = context.WithTimeout(c.ctx, c.params.timeout)
+		}
 		defer cancel()
 		c.read(ctx)
 	})
@@ -50,7 +53,7 @@ func (c *Client) run() error {
 }
 
 // post has open run a task; false once it runs none any more.
-func (c *Client) post(t task) bool {
+func (c *Client) post(t func() error) bool {
 	select {
 	case c.tasks <- t:
 		return true
@@ -61,42 +64,26 @@ func (c *Client) post(t task) bool {
 
 // read makes the request and reads the stream, in a goroutine of its own, until ctx ends.
 func (c *Client) read(ctx context.Context) {
-	ended := func(a *answer, f *failure) { c.post(func() error { return c.finish(ctx, a, f) }) }
-	if err := c.params.invalid; err != nil {
-		ended(nil, &failure{reason: ReasonError, err: err})
+	r, end := c.client.Open(ctx, &c.params.Options, c.params.request())
+	if end != nil {
+		c.post(func() error { return c.finish(ctx, end) })
 		return
 	}
-	dialCtx, cancel := contextWithin(ctx, c.params.connectTimeout)
-	defer cancel()
-	d := dialer{m: c.m, state: c.state, tags: &c.params.tags, attach: func(conn net.Conn) bool {
-		context.AfterFunc(ctx, func() { hangUp(conn) })
-		return ctx.Err() == nil
-	}}
-	a, fail := d.open(dialCtx, c.params.request(c.state))
-	if fail != nil {
-		ended(a, fail)
+	if !c.post(func() error { return c.opened(r) }) {
 		return
 	}
-	if !c.post(func() error { return c.opened(a) }) {
-		return
-	}
-	a.hold()
-	var b body
-	b.begin(a, parked{a.conn})
-	at := a.at
-	b.at = &at
-	b.timeout.Store(int64(c.params.idleTimeout))
-	b.watch(at)
-	defer b.unwatch()
+	body := r.Body(c.params.IdleTimeout)
+	defer func() { _ = body.Close() }()
 	var p eventstream.Parser
-	p.Reset(b.unpacked(a), int(c.params.maxEventSize))
+	p.Reset(body, c.params.MaxEventSize)
 	var e eventstream.Block
 	for {
 		if err := c.next(&p, &e); err != nil {
-			ended(nil, readFailure(err))
+			end := sseclient.EndOf(err)
+			c.post(func() error { return c.finish(ctx, &end) })
 			return
 		}
-		at := at
+		at := body.At()
 		ev := &Event{Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data), Comment: eventstream.Text(e.Comment), ReceivedAt: epochMs(at)}
 		if e.HasID {
 			ev.ID = eventstream.Text(e.ID)
@@ -120,15 +107,15 @@ func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 }
 
 // answered notes the response. What follows runs on the goroutine of open.
-func (c *Client) answered(a *answer) {
-	c.answer = a
-	c.tags = describeResponse(c.params.tags, c.state, a)
+func (c *Client) answered(r *sseclient.Response) {
+	c.answer = r
+	c.tags = describeResponse(c.params.tags, c.state, r)
 }
 
-func (c *Client) opened(a *answer) error {
-	c.answered(a)
-	c.openedAt = a.at
-	c.push(c.m.metrics.streamOpened(&c.tags, c.begun, a.at))
+func (c *Client) opened(r *sseclient.Response) error {
+	c.answered(r)
+	c.openedAt = r.At
+	c.push(c.m.metrics.streamOpened(&c.tags, c.begun, r.At))
 	return c.call("open", sobek.Undefined())
 }
 
@@ -144,24 +131,23 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	return c.call("event", c.m.vu.Runtime().ToValue(e))
 }
 
-// finish tells how the stream ended, unless the script has closed it. a is the answer of a
-// request that was refused by its status or type.
-func (c *Client) finish(ctx context.Context, a *answer, end *failure) error {
-	if a != nil {
-		c.answered(a)
+// finish reports how the stream ended, unless the script has closed it.
+func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
+	if end.Response != nil {
+		c.answered(end.Response)
 	}
-	late := end.reason == ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.begun) >= c.params.timeout
+	late := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.begun) >= c.params.timeout
 	if late || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		end = &failure{
-			reason: ReasonTimeout, status: end.status,
-			err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
+		end = &sseclient.Close{
+			Reason: sseclient.ReasonTimeout, Status: end.Status,
+			Err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
 		}
 	} else if c.ctx.Err() != nil {
 		return errEnded
 	}
 	c.end = end
-	if end.reason != ReasonServer {
-		e := &OpenError{Message: end.message(), Reason: string(end.reason), Status: end.status}
+	if end.Reason != sseclient.ReasonServer {
+		e := &OpenError{Message: end.Message(), Reason: string(end.Reason), Status: end.Status}
 		if err := c.call("error", c.m.vu.Runtime().ToValue(e)); err != nil {
 			return err
 		}
@@ -188,12 +174,12 @@ func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 // time to connect, is sse_connecting here.
 func (c *Client) countClosed(thrown error) {
 	now := time.Now()
-	why := ReasonClient
+	why := sseclient.ReasonClient
 	switch {
 	case c.end != nil:
-		why = c.end.reason
+		why = c.end.Reason
 	case thrown != nil:
-		why = ReasonInterrupted
+		why = sseclient.ReasonInterrupted
 	}
 	b := c.m.metrics.builtin
 	c.push(metrics.Samples{

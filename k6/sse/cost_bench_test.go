@@ -25,7 +25,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // BenchmarkConnections holds SSE_BENCH_CONNECTIONS (default 2000) streams of a server

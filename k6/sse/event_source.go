@@ -10,9 +10,9 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/internal/redirect"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/network"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // readyState is section 9.2.2 of the HTML standard.
@@ -24,95 +24,125 @@ const (
 	stateClosed
 )
 
-// eventSource is the JS half of a source. What it does with it is done in tasks of the event loop.
+// An eventSource is the JavaScript half of a stream. Its fields change in tasks of the event loop.
 type eventSource struct {
-	source
-	given sourceOptions
-	obj   *sobek.Object // on the event loop only
-	url   string
+	*sseclient.Stream
+	session *session
+	opts    sourceOptions
+	obj     *sobek.Object
+	url     string
 
-	// What JS sees. On the event loop only.
-	connectMs float64
-	origin    string
-	own       *[]property // nil: none
-	status    int16
-	ready     readyState
+	connectMs  float64
+	origin     string
+	properties []property
+	status     int16
+	ready      readyState
 
-	// pending counts tasks posted and not done: these may still add listeners.
+	// pending counts tasks that are queued and not done: these may still add listeners.
 	pending   atomic.Int32
 	listeners listeners
 }
 
-var _ client = (*eventSource)(nil)
-
-// newEventSource is the constructor, section 9.2.2. The dial begins at once; what it
-// brings is told in later turns of the event loop.
+// newEventSource is the constructor, section 9.2.2. The dial starts at once; its result arrives in later turns of the event loop.
 func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	rt, state := m.vu.Runtime(), network.State(m.vu, ImportPath)
 	if len(call.Arguments) == 0 {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
-	u, err := parseURL(call.Argument(0).String())
+	u, err := sseclient.ParseURL(call.Argument(0).String())
 	if err != nil {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
 	s := &eventSource{url: call.Argument(0).String()}
-	s.client, s.opts = s, &s.given
-	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state)) //nolint:gosec // G115: k6 bounds the option
-	if err := parseOptions(rt, call.Argument(1), s.opts); err != nil {
+	s.opts.setDefaults(state)
+	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
-	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.rarely().method, http.MethodGet))
-	s.start(s.opts.ledger)
-	s.hub = m.currentHub()
+	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.method, http.MethodGet))
+	s.opts.Debug = debugOf(state, &s.opts.tags)
+	s.session = m.currentSession()
+	s.session.hold()
 	s.obj = rt.NewDynamicObject(s)
-	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours
+	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, if a class extends ours
 
-	s.hub.add(&s.source)
-	// Until this turn of the loop is over a listener may be added: see dispatch.
-	s.post(func() error { return nil })
-	go s.connect()
+	s.Stream = s.session.Add(&s.opts.Options, s.callbacks())
+	s.post(func() error { return nil }) // until this turn of the loop is over a listener may be added: see event
+	s.Start()
 	return s.obj
 }
 
-// post queues a task about this source for the event loop.
-func (s *eventSource) post(t task) {
+// callbacks returns those of the ledger, followed by the samples and the events of JavaScript.
+func (s *eventSource) callbacks() sseclient.Callbacks {
+	var on sseclient.Callbacks
+	if s.opts.ledger != nil {
+		on = s.opts.ledger.Callbacks()
+	}
+	on.Request = s.request
+	if s.opts.renew != nil {
+		on.Renew = s.renew
+	}
+	if then := s.opts.then; then != nil {
+		on.FollowUp = s.followUp
+		if then.inGo != nil {
+			on.FollowUp = then.inGo.FollowUp
+		}
+	}
+	s.session.measure(&s.opts.tags, &on)
+	on.Opened, on.Event = after(on.Opened, s.opened), after(on.Event, s.event)
+	on.Closed = after(on.Closed, s.closed)
+	if on.FollowUp != nil {
+		on.Answered = after(on.Answered, s.answered)
+	}
+	on.Ended = s.ended
+	return on
+}
+
+// after returns a callback that calls one after the other.
+func after[T any](first, second func(time.Time, T)) func(time.Time, T) {
+	return func(at time.Time, what T) {
+		first(at, what)
+		second(at, what)
+	}
+}
+
+// post queues a task of this source for the event loop.
+func (s *eventSource) post(task func() error) {
 	s.pending.Add(1)
-	s.hub.post(func() error {
+	s.session.queue(func() error {
 		defer s.pending.Add(-1)
-		return t()
+		return task()
 	})
 }
 
-// request is made of the options, which renew may have changed. Nobody else has the source in hand.
-func (s *eventSource) request() Request {
-	return Request{URL: s.url, Method: s.given.rarely().method, Header: s.given.header, Body: s.given.rarely().body}
+// request returns what the next attempt sends. renew may change the options only while no attempt is made.
+func (s *eventSource) request() sseclient.Request {
+	return sseclient.Request{URL: s.url, Method: s.opts.method, Header: s.opts.header, Body: s.opts.body}
 }
 
-func (s *eventSource) hasOpened(begun time.Time, a *answer) {
-	status, from, openedAt := a.status, redirect.Origin(a.url), a.at
+func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
+	status, origin, at := r.Status, sseclient.Origin(r.URL), r.At
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
 		}
-		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), from, metrics.D(openedAt.Sub(begun)) //nolint:gosec // G115: three digits
-		return s.fire(plainEvent, "open", openedAt, nil)
+		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), origin, metrics.D(at.Sub(started)) //nolint:gosec // G115: three digits
+		return s.fire(plainEvent, "open", at, nil)
 	})
 }
 
-// event queues a task only where JS listens.
+// event queues a task only if JavaScript listens, or if a queued task may add a listener: a script may set onmessage right after the
+// constructor or in onopen.
 func (s *eventSource) event(at time.Time, e *eventstream.Event) {
 	switch {
 	case s.listeners.want(e.Name):
 		s.queueMessage(s.post, at, e)
 	case s.pending.Load() > 0:
-		// A task on its way may add a listener, as a script does that sets onmessage
-		// right after the constructor or in onopen.
-		s.queueMessage(s.hub.post, at, e)
+		s.queueMessage(s.session.queue, at, e)
 	}
 }
 
-func (s *eventSource) answered(at time.Time, status int) {
+func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
+	status := r.Status
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
@@ -121,33 +151,40 @@ func (s *eventSource) answered(at time.Time, status int) {
 	})
 }
 
-func (s *eventSource) makeSecond(f *followUp, e *firstEvent) {
-	s.post(func() error {
-		if s.ready == stateClosed || s.hub.interrupted.Load() || !s.waitsFor(f) {
-			return nil
-		}
-		made, err := s.opts.rare.then.withFunctionsCalled(s.hub.vu.Runtime(), e)
-		if err == nil {
-			s.startFollow(f, made, e)
-		}
-		return err
-	})
-}
-
-// ended is the last task.
+// ended is the last callback. The session lasts until its task is done.
 func (s *eventSource) ended() {
 	s.post(func() error {
 		s.ready = stateClosed
-		s.hub.remove(&s.source)
 		return nil
 	})
+	s.session.release()
 }
 
-// close is the method close(), section 9.2.2. On the event loop: no event is
-// dispatched after it.
+// close is the method close(), section 9.2.2. On the event loop: no event is dispatched after it.
 func (s *eventSource) close() {
 	s.ready = stateClosed
-	s.stop(ReasonClient)
+	s.Stop(sseclient.ReasonClient)
+}
+
+// drop is the method drop(atOnce).
+func (s *eventSource) drop(atOnce bool) bool {
+	if s.ready != stateOpen || !s.Drop(atOnce) {
+		return false
+	}
+	s.ready = stateConnecting // the stream may open again before the event loop learns of its end
+	return true
+}
+
+// whileOpen calls an action on the stream if the script knows it as open. An error is thrown.
+func (s *eventSource) whileOpen(act func() (bool, error)) bool {
+	if s.ready != stateOpen {
+		return false
+	}
+	done, err := act()
+	if err != nil {
+		common.Throw(s.session.m.vu.Runtime(), err)
+	}
+	return done
 }
 
 // must throws an error that no script can cause.
@@ -157,7 +194,7 @@ func must(rt *sobek.Runtime, err error) {
 	}
 }
 
-// syntaxError makes the error that the standard asks for on a URL it cannot parse.
+// syntaxError returns the error that the standard requires for a URL that cannot be parsed.
 func syntaxError(rt *sobek.Runtime, message string) sobek.Value {
 	e, err := rt.New(rt.GlobalObject().Get("SyntaxError"), rt.ToValue(message))
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // patience bounds whatever a test waits for.

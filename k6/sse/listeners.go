@@ -7,7 +7,7 @@ import (
 
 	"github.com/grafana/sobek"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // listener is called for one type of event.

@@ -6,6 +6,8 @@ import (
 
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // sseMetrics are the metrics of the module. sse.d.ts documents them for users.
@@ -41,7 +43,7 @@ func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, begun, at time.Time) 
 }
 
 // streamClosed is the sample of an attempt or a stream that has ended.
-func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, why Reason, opened bool) metrics.Sample {
+func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, why sseclient.Reason, opened bool) metrics.Sample {
 	tm.SetTag("reason", string(why))
 	tm.SetTag("opened", strconv.FormatBool(opened))
 	return sample(m.closed, &tm, at, 1)

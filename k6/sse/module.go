@@ -1,25 +1,24 @@
 // Package sse is the k6 module k6/x/sse: Server-Sent Events for load tests.
 //
-// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop,
-// many per VU, and the blocking open() of xk6-sse. Both dial with k6's own dialer
-// and read the response over the dialed connection; see load-tests/types/sse.d.ts
-// for the API as scripts see it.
+// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop, many per VU, and the blocking open() of xk6-sse.
+// internal/sseclient is the client; here are its JavaScript bindings and the metrics of k6. load-tests/types/sse.d.ts documents the
+// API for scripts.
 //
-// The goroutines of a connection: one dials and reads the response head, then
-// hands over to the poller, which reads all streams, or where there is none to a fresh
-// one with a small stack. None of them ever touches a JS value. What scripts see changes in tasks that a hub, one per
-// iteration, runs on the event loop.
+// No goroutine of the client touches a JavaScript value: what a script sees changes in tasks on the event loop.
 package sse
 
 import (
+	"context"
 	"crypto/tls"
-	"sync"
+	"net"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
@@ -30,17 +29,14 @@ type (
 	module struct {
 		vu         modules.VU
 		metrics    *sseMetrics
-		proxies    proxy.Chooser // nil: the environment's
+		proxies    proxy.Chooser // nil: those of the environment
 		exports    modules.Exports
-		hub        *hub                        // of the running iteration; on the event loop only
+		session    *session                    // of the running iteration; on the event loop only
 		events     [eventClasses]*sobek.Object // the prototypes of events, from the first event on
-		dispatched *sobek.Object               // the event that is dispatched, nil mostly
+		dispatched *sobek.Object               // the event that is dispatched; nil: none
 
-		tlsMu   sync.Mutex
-		tlsOf   *lib.State
-		tlsConf map[tlsKey]*tls.Config
-
-		h2 h2Pool
+		client   *sseclient.Client // of the state; on the event loop only
+		clientOf *lib.State
 	}
 )
 
@@ -48,6 +44,13 @@ var (
 	_ modules.Module   = (*rootModule)(nil)
 	_ modules.Instance = (*module)(nil)
 )
+
+// ImportPath is what a script imports.
+const ImportPath = "k6/x/sse"
+
+func init() {
+	modules.Register(ImportPath, New())
+}
 
 // New returns the root module.
 func New() modules.Module { return new(rootModule) }
@@ -57,9 +60,8 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &module{vu: vu, metrics: registerMetrics(vu)}
 }
 
-// Exports gives open and EventSource by name, and both on the default export, as
-// scripts written for xk6-sse expect it. k6 asks for them at each use of an imported
-// name: they are made once.
+// Exports returns open and EventSource by name, and both on the default export, as scripts for xk6-sse expect it. k6 calls it at
+// each use of an imported name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
@@ -69,26 +71,40 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-// tlsKey is what two configurations of a VU differ in.
-type tlsKey struct {
-	serverName string
-	protocol   protocol
+// clientFor returns the client with the network settings of the VU.
+func (m *module) clientFor(state *lib.State) *sseclient.Client {
+	if m.clientOf == state {
+		return m.client
+	}
+	m.clientOf = state
+	m.client = &sseclient.Client{
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, state, network, address)
+		},
+		TLS:       func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
+		Proxies:   m.proxies,
+		UserAgent: state.Options.UserAgent.String,
+		Unshared:  state.Options.NoConnectionReuse.Bool,
+		Await:     func(ctx context.Context) bool { return awaitRate(ctx, state) },
+	}
+	return m.client
 }
 
-// tlsConfig returns the VU's TLS configuration for one server name and what is spoken to it.
-// It is shared by all connections of the VU to that server.
-func (m *module) tlsConfig(state *lib.State, serverName string, speak protocol) *tls.Config {
-	m.tlsMu.Lock()
-	defer m.tlsMu.Unlock()
-	if m.tlsOf != state || m.tlsConf == nil {
-		m.tlsOf, m.tlsConf = state, make(map[tlsKey]*tls.Config)
+// dial opens a connection as k6 does, whose bytes count in its metrics.
+func dial(ctx context.Context, state *lib.State, network, address string) (net.Conn, error) {
+	conn, err := state.Dialer.DialContext(ctx, network, address)
+	if counted, ok := conn.(*netext.Conn); ok {
+		conn = &sseclient.Conn{Conn: counted.Conn, Received: counted.BytesRead, Sent: counted.BytesWritten}
 	}
-	key := tlsKey{serverName, speak}
-	conf := m.tlsConf[key]
-	if conf == nil {
-		conf = network.TLSConfig(state, serverName)
-		conf.NextProtos = speak.alpn()
-		m.tlsConf[key] = conf
+	return conn, err //nolint:wrapcheck // the client names the phase
+}
+
+// awaitRate waits until the option rps of k6 allows one more request, until ctx ends: as in k6/http a redirected request counts
+// once.
+func awaitRate(ctx context.Context, state *lib.State) bool {
+	if state.RPSLimit == nil || state.RPSLimit.Wait(ctx) == nil {
+		return true
 	}
-	return conf
+	<-ctx.Done() // the permit would come after the end of ctx
+	return false
 }

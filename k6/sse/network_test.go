@@ -18,7 +18,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
 
-	"github.com/sse-soak/sse-soak/internal/redirect"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // stream answers with the given events and ends.
@@ -341,6 +341,6 @@ func TestOrigin(t *testing.T) {
 	} {
 		u, err := parseURL(in)
 		require.NoError(t, err)
-		assert.Equal(t, want, redirect.Origin(u))
+		assert.Equal(t, want, sseclient.Origin(u))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grafana/sobek"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
@@ -35,11 +36,11 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 	}
 	err = c.run()
 	if err == nil && c.end == nil && !c.closed { // by the VU's context: no more JS, but what it returns is not to look like a stream that ended
-		c.end = &failure{reason: ReasonInterrupted, err: errInterrupted}
+		c.end = &sseclient.Close{Reason: sseclient.ReasonInterrupted, Err: errInterrupted}
 	}
 	c.countClosed(err)
 	if err == nil && c.end != nil && c.answer == nil && state.Options.Throw.Bool {
-		err = c.end.err // as upstream: of a request that got no response, never of a status or of a stream that broke
+		err = c.end.Err // as upstream: of a request that got no response, never of a status or of a stream that broke
 	}
 	if err != nil {
 		return nil, err
@@ -52,13 +53,13 @@ var errInterrupted = errors.New("interrupted: k6 ended the iteration before the 
 func (c *Client) response() *OpenResponse {
 	r := &OpenResponse{URL: c.params.url, Headers: map[string]string{}}
 	if c.answer != nil {
-		r.Status = c.answer.status
-		for name, values := range c.answer.header {
+		r.Status = c.answer.Status
+		for name, values := range c.answer.Header {
 			r.Headers[name] = strings.Join(values, ", ")
 		}
 	}
-	if c.end != nil && c.end.reason != ReasonServer {
-		r.Error = c.end.message()
+	if c.end != nil && c.end.Reason != sseclient.ReasonServer {
+		r.Error = c.end.Message()
 	}
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"time"
@@ -15,27 +14,17 @@ import (
 	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
 	"go.k6.io/k6/v2/lib"
 
-	"github.com/sse-soak/sse-soak/k6/sse/coding"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // openParams are the arguments of open.
 type openParams struct {
-	streamOptions
-	url     string   // as given
-	to      *url.URL // the same
-	invalid error    // what is wrong with it: an error of the request, not of the call
-	setup   sobek.Callable
-	method  string
-	body    string
-	jar     *cookiejar.Jar
-	timeout time.Duration // of the whole request, as upstream
-
-	accept       string // what is said in Accept-Encoding; "": nothing
-	sharing      sharing
-	maxEventSize int32
-	anyType      bool // its answer may be of another type than text/event-stream
-	everyBlock   bool // blocks without data are events, too, as upstream
+	sourceOptions
+	url        string   // as given
+	to         *url.URL // the same
+	setup      sobek.Callable
+	timeout    time.Duration // of the whole request, as upstream
+	everyBlock bool          // blocks without data are events, too, as upstream
 }
 
 // parseOpen reads the arguments. Its errors are thrown.
@@ -47,11 +36,10 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	if !ok {
 		return nil, errors.New("last argument to sse.open must be a function")
 	}
-	p := &openParams{
-		streamOptions: streamOptions{tags: state.Tags.GetCurrentValues()},
-		url:           rawURL, setup: setup, method: http.MethodGet, jar: state.CookieJar, maxEventSize: eventstream.DefaultLimit,
-	}
-	if p.to, p.invalid = parseURL(rawURL); p.invalid != nil {
+	p := &openParams{url: rawURL, setup: setup}
+	p.tags, p.MaxRedirects, p.Jar, p.method = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state), http.MethodGet
+	var err error
+	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // an error of the request, not of the call
 		p.to = &url.URL{}
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {
@@ -69,29 +57,23 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 
 // set reads one parameter. Unknown ones are ignored, as upstream does.
 func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
-	_, err := p.streamOptions.set(rt, name, v)
+	_, err := p.setCommon(rt, name, v)
 	switch name {
 	case "tags":
 		name = "metric tags"
 	case "jar":
 		if jar, ok := v.Export().(*httpModule.CookieJar); ok {
-			p.jar = jar.Jar
+			p.Jar = jar.Jar
 		}
 	case "method":
 		p.method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as upstream
-		err = checkHeader(p.method, "")
+		err = sseclient.CheckHeader(p.method, "")
 	case "body":
 		p.body = strings.TrimSpace(v.String())
 	case "timeout":
 		p.timeout, err = parseDuration(v)
-	case acceptOption:
-		p.accept, err = coding.Setting(v.String())
-	case "http", "streamsPerConnection":
-		err = p.sharing.set(name, v)
-	case "maxEventSize":
-		p.maxEventSize, err = parseInt(v, 1)
 	case "anyContentType":
-		p.anyType = v.ToBoolean()
+		p.AnyType = v.ToBoolean()
 	case "everyBlock":
 		p.everyBlock = v.ToBoolean()
 	}
@@ -101,10 +83,7 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	return nil
 }
 
-// request makes the request.
-func (p *openParams) request(state *lib.State) *request {
-	r := p.streamOptions.request(state, p.to)
-	r.method, r.body, r.jar, r.anyType, r.accept = p.method, p.body, p.jar, p.anyType, p.accept
-	r.share(p.sharing, state)
-	return r
+// request returns the request for the stream.
+func (p *openParams) request() sseclient.Request {
+	return sseclient.Request{URL: p.url, Method: p.method, Header: p.header, Body: p.body}
 }

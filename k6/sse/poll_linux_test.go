@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 func TestOnlyK6sConnectionsArePolled(t *testing.T) {

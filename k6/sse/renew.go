@@ -3,63 +3,36 @@ package sse
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// again begins the next attempt when its time has come. It is what the timer calls; most sources connect right away.
-func (s *eventSource) again() {
-	if s.opts.rarely().renew == nil {
-		s.connect()
-		return
-	}
-	s.post(s.renew)
-}
-
-// renew asks the script what the next attempt sends, as a token that is still good, and connects. On the event loop.
-func (s *eventSource) renew() error {
-	return s.renewBy(func() error {
-		value, err := s.opts.rare.renew(s.obj)
+// renew asks the script for what the next attempt sends, as a token that is still valid. A busy event loop delays the attempt.
+func (s *eventSource) renew(proceed func(error)) {
+	s.post(func() error {
+		if s.Stopped() {
+			proceed(nil)
+			return nil
+		}
+		value, err := s.opts.renew(s.obj)
 		if err == nil {
 			err = s.takeRenewal(value)
 		}
-		return Thrown(err)
+		return s.session.renewed(Thrown(err), proceed)
 	})
 }
 
-// renewBy connects when what the next attempt sends was asked for. Nobody else has the
-// source in hand, so what that changes needs no lock. An event loop that is busy delays the attempt. On the event loop.
-func (s *source) renewBy(ask func() error) error {
-	s.mu.Lock()
-	over := s.moment().stopped != ""
-	s.mu.Unlock()
-	if over || s.hub.interrupted.Load() {
-		s.end()
-		return nil
-	}
-	err := ask()
+// renewed continues an attempt. An interrupted script ends the iteration.
+func (s *session) renewed(err error, proceed func(error)) error {
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
-		s.end()
+		s.Interrupt()
+		proceed(nil)
 		return err
 	}
-	switch {
-	case err != nil:
-		go s.notRenewed(err)
-	default:
-		go s.connect()
-	}
+	proceed(err)
 	return nil
-}
-
-// notRenewed tells of an attempt that never was one, and ends the source: to send what was refused, or is over, would
-// test another client than the script's.
-func (s *source) notRenewed(err error) {
-	_, forget := s.begin()
-	forget()
-	s.opened = false
-	s.observer.Connecting(time.Now())
-	s.closed(nil, &failure{reason: ReasonRenew, err: err})
 }
 
 // takeRenewal changes what the next attempts send. What is left out stays as it was.
@@ -74,7 +47,7 @@ func (s *eventSource) takeRenewal(v sobek.Value) error {
 	if _, ok := obj.Export().(*sobek.Promise); ok {
 		return errors.New("option renew: the function returned a promise: it cannot be async")
 	}
-	url, header, body := s.url, s.opts.header, s.opts.rare.body
+	url, header, body := s.url, s.opts.header, s.opts.body
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		if sobek.IsUndefined(v) {
@@ -84,11 +57,11 @@ func (s *eventSource) takeRenewal(v sobek.Value) error {
 		switch name {
 		case "url":
 			url = v.String()
-			_, err = parseURL(url)
+			_, err = sseclient.ParseURL(url)
 		case "headers":
-			header, err = parseHeaders(s.hub.vu.Runtime(), v)
+			header, err = parseHeaders(s.session.m.vu.Runtime(), v)
 		case "body":
-			if body, err = parseBody(v); err == nil && body != "" && s.opts.rare.bodiless() {
+			if body, err = parseBody(v); err == nil && body != "" && s.opts.bodiless() {
 				err = errBodyOfGet
 			}
 		default:
@@ -98,7 +71,7 @@ func (s *eventSource) takeRenewal(v sobek.Value) error {
 			return fmt.Errorf("option renew: %s: %w", name, err)
 		}
 	}
-	s.url, s.opts.header, s.opts.rare.body = url, header, body
+	s.url, s.opts.header, s.opts.body = url, header, body
 	return nil
 }
 

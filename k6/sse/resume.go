@@ -4,31 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/grafana/sobek"
-)
 
-// resumeBy says how a reconnect tells the last event ID, where there is one.
-type resumeBy struct {
-	none  bool
-	query string // the name of a parameter; "" for the header Last-Event-ID
-}
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+)
 
 var errResume = errors.New(`it is none of "header", "none" and { query: "name" }`)
 
-func parseResume(v sobek.Value) (by resumeBy, err error) {
+func parseResume(v sobek.Value) (by sseclient.Resume, err error) {
 	if obj, ok := v.(*sobek.Object); ok {
 		for _, name := range obj.Keys() {
 			if name != "query" {
 				return by, fmt.Errorf("%q is unknown: %w", name, errResume)
 			}
-			if by.query, ok = obj.Get(name).Export().(string); !ok || by.query == "" {
+			if by.Query, ok = obj.Get(name).Export().(string); !ok || by.Query == "" {
 				return by, errors.New("query is no name of a parameter")
 			}
 		}
-		if by.query != "" {
+		if by.Query != "" {
 			return by, nil
 		}
 		return by, errResume
@@ -37,43 +32,17 @@ func parseResume(v sobek.Value) (by resumeBy, err error) {
 	case "header":
 		return by, nil
 	case "none":
-		return resumeBy{none: true}, nil
+		return sseclient.Resume{Off: true}, nil
 	default:
 		return by, errResume
 	}
-}
-
-// tell puts the last event ID into a request.
-func (by resumeBy) tell(r *request, id string) {
-	switch {
-	case id == "" || by.none:
-	case by.query == "":
-		r.lastEventID = id
-	default:
-		u := *r.url
-		u.RawQuery = withParameter(u.RawQuery, by.query, id)
-		r.url = &u
-	}
-}
-
-// withParameter sets a parameter of a query and leaves the others as they are written, in their order: a
-// server may compare them byte by byte, as where a URL is signed.
-func withParameter(query, name, value string) string {
-	var out []string
-	for pair := range strings.SplitSeq(query, "&") {
-		key, _, _ := strings.Cut(pair, "=")
-		if key, err := url.QueryUnescape(key); pair != "" && (err != nil || key != name) {
-			out = append(out, pair)
-		}
-	}
-	return strings.Join(append(out, url.QueryEscape(name)+"="+url.QueryEscape(value)), "&")
 }
 
 // parseMethod reads the method of a request that has an event stream, or none of these two, as its answer.
 func parseMethod(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	method := strings.ToUpper(strings.TrimSpace(text))
-	if !ok || checkHeader(method, "") != nil || method == http.MethodHead || method == http.MethodConnect {
+	if !ok || sseclient.CheckHeader(method, "") != nil || method == http.MethodHead || method == http.MethodConnect {
 		return "", fmt.Errorf("%q is no method for it", v.String())
 	}
 	return method, nil

@@ -46,13 +46,13 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	returning("drop", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
 	})
-	returning("vanish", func(s *eventSource, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.vanish()) })
+	returning("vanish", func(s *eventSource, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.whileOpen(s.Vanish)) })
 	returning("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		rate := c.Argument(0).ToFloat()
 		if !(rate >= 0) {
 			panic(rt.NewTypeError("EventSource.slow: %s is no number of bytes per second", c.Argument(0)))
 		}
-		return rt.ToValue(s.slow(rate))
+		return rt.ToValue(s.whileOpen(func() (bool, error) { return s.Slow(rate) }))
 	})
 	method("addEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		kind, l := listenerArguments(rt, c)

@@ -6,16 +6,17 @@ import (
 
 	"github.com/grafana/sobek"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // fire calls the handler and the listeners of a type with a new event object. fill
 // adds what the type has beside what all have. An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
-	if !s.listeners.want([]byte(kind)) || s.hub.interrupted.Load() {
+	if !s.listeners.want([]byte(kind)) || s.session.Interrupted() {
 		return nil
 	}
-	rt := s.hub.vu.Runtime()
+	rt := s.session.m.vu.Runtime()
 	ev := rt.NewObject()
 	must(rt, ev.Set("type", kind))
 	must(rt, ev.Set("target", s.obj))
@@ -23,9 +24,9 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill fun
 	if fill != nil {
 		fill(rt, ev)
 	}
-	must(rt, ev.SetPrototype(s.hub.m.eventPrototype(class))) // last: each property is looked for on it before it is set
-	s.hub.m.dispatched = ev
-	defer func() { s.hub.m.dispatched = nil }()
+	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last: each property is looked for on it before it is set
+	s.session.m.dispatched = ev
+	defer func() { s.session.m.dispatched = nil }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {
 			continue
@@ -64,7 +65,7 @@ func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 // queueMessage posts the dispatch of one event, copied: e is not valid later.
 //
 //go:noinline // most streams have no listener, and their stacks no room for its frame
-func (s *eventSource) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
+func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {
 		kind = eventstream.Text(e.Name)
@@ -87,7 +88,7 @@ func (s *eventSource) queueMessage(post func(task), at time.Time, e *eventstream
 // hasClosed posts the change of state and the error event that follow the end of an
 // attempt or stream (section 9.2.3: reestablish, or fail, the connection). After
 // close() there is neither.
-func (s *eventSource) hasClosed(at time.Time, c Close, f *failure) {
+func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
@@ -96,13 +97,13 @@ func (s *eventSource) hasClosed(at time.Time, c Close, f *failure) {
 		if c.Retry < 0 {
 			s.ready = stateClosed
 		}
-		if f.status != 0 {
-			s.status = int16(f.status) //nolint:gosec // G115: three digits
+		if c.Status != 0 {
+			s.status = int16(c.Status) //nolint:gosec // G115: three digits
 		}
 		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("reason", string(c.Reason)))
-			must(rt, ev.Set("message", f.message()))
-			must(rt, ev.Set("status", f.status))
+			must(rt, ev.Set("message", c.Message()))
+			must(rt, ev.Set("status", c.Status))
 			must(rt, ev.Set("willReconnect", c.Retry >= 0))
 			must(rt, ev.Set("retryMs", retryMs(rt, c.Retry)))
 		})

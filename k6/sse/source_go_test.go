@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // goSide is what a service's description is in Go: it sees the headers, knows where to go on, and makes the

@@ -2,7 +2,6 @@ package sse
 
 import (
 	"slices"
-	"time"
 
 	"github.com/grafana/sobek"
 )
@@ -22,12 +21,12 @@ var _ sobek.DynamicObject = (*eventSource)(nil)
 // Get returns an attribute (section 9.2.2) or a property the script has added; nil
 // sends sobek on to the prototype.
 func (s *eventSource) Get(name string) sobek.Value {
-	rt := s.hub.vu.Runtime()
+	rt := s.session.m.vu.Runtime()
 	switch name {
 	case "url":
 		return rt.ToValue(s.url)
 	case "withCredentials":
-		return rt.ToValue(s.opts.rarely().credentials)
+		return rt.ToValue(s.opts.cookies)
 	case "readyState":
 		return rt.ToValue(int(s.ready))
 	case "status":
@@ -35,9 +34,9 @@ func (s *eventSource) Get(name string) sobek.Value {
 	case "connectMs":
 		return rt.ToValue(s.connectMs)
 	case "reconnect":
-		return rt.ToValue(reconnectMode(s.reconnect.Load()) != reconnectOff)
+		return rt.ToValue(s.Reconnects())
 	case "idleTimeout":
-		return rt.ToValue(float64(time.Duration(s.body.timeout.Load()).Microseconds()) / 1000)
+		return rt.ToValue(float64(s.IdleTimeout().Microseconds()) / 1000)
 	case "onopen", "onmessage", "onerror":
 		if fn := s.listeners.handler(name[2:]); fn != nil {
 			return fn
@@ -45,7 +44,7 @@ func (s *eventSource) Get(name string) sobek.Value {
 		return sobek.Null()
 	}
 	if i := s.find(name); i >= 0 {
-		return (*s.own)[i].value
+		return s.properties[i].value
 	}
 	return nil
 }
@@ -57,16 +56,16 @@ func (s *eventSource) Set(name string, value sobek.Value) bool {
 	case "url", "withCredentials", "readyState", "status", "connectMs":
 		return false
 	case "reconnect":
-		if s.setReconnect(value.ToBoolean()) {
-			s.close()
+		if s.SetReconnect(value.ToBoolean()) {
+			s.ready = stateClosed
 		}
 		return true
 	case "idleTimeout":
 		within, err := parseDuration(value)
 		if err != nil {
-			panic(s.hub.vu.Runtime().NewTypeError("EventSource: idleTimeout: " + err.Error()))
+			panic(s.session.m.vu.Runtime().NewTypeError("EventSource: idleTimeout: " + err.Error()))
 		}
-		s.setIdle(within)
+		s.SetIdleTimeout(within)
 		return true
 	case "onopen", "onmessage", "onerror":
 		fn, _ := value.(*sobek.Object) // Web IDL: anything but an object counts as null
@@ -74,11 +73,10 @@ func (s *eventSource) Set(name string, value sobek.Value) bool {
 		return true
 	}
 	if i := s.find(name); i >= 0 {
-		(*s.own)[i].value = value
+		s.properties[i].value = value
 		return true
 	}
-	own := append(s.added(), property{name, value})
-	s.own = &own
+	s.properties = append(s.properties, property{name, value})
 	return true
 }
 
@@ -88,7 +86,7 @@ func (s *eventSource) Has(name string) bool { return s.Get(name) != nil }
 // Delete removes a property the script has added.
 func (s *eventSource) Delete(name string) bool {
 	if i := s.find(name); i >= 0 {
-		*s.own = slices.Delete(*s.own, i, i+1)
+		s.properties = slices.Delete(s.properties, i, i+1)
 		return true
 	}
 	return s.Get(name) == nil
@@ -96,21 +94,13 @@ func (s *eventSource) Delete(name string) bool {
 
 // Keys lists the properties the script has added, in that order.
 func (s *eventSource) Keys() []string {
-	names := make([]string, len(s.added()))
-	for i, p := range s.added() {
+	names := make([]string, len(s.properties))
+	for i, p := range s.properties {
 		names[i] = p.name
 	}
 	return names
 }
 
 func (s *eventSource) find(name string) int {
-	return slices.IndexFunc(s.added(), func(p property) bool { return p.name == name })
-}
-
-// added are the properties that the script has added.
-func (s *eventSource) added() []property {
-	if s.own == nil {
-		return nil
-	}
-	return *s.own
+	return slices.IndexFunc(s.properties, func(p property) bool { return p.name == name })
 }

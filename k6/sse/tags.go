@@ -8,6 +8,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/netext"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // describeRequest sets the tags known before the dial. url and name never hold the
@@ -25,22 +27,22 @@ func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *
 	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagMethod, method)
 }
 
-// describeResponse returns tm with the tags known from an answer; a may be nil.
-func describeResponse(tm metrics.TagsAndMeta, state *lib.State, a *answer) metrics.TagsAndMeta {
-	if a == nil {
+// describeResponse returns tm with the tags of a response; r may be nil.
+func describeResponse(tm metrics.TagsAndMeta, state *lib.State, r *sseclient.Response) metrics.TagsAndMeta {
+	if r == nil {
 		return tm
 	}
 	tm = tm.Clone()
 	enabled := state.Options.SystemTags
-	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagStatus, strconv.Itoa(a.status))
-	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagProto, a.proto)
-	if enabled.Has(metrics.TagIP) && a.remote != nil {
-		if ip, _, err := net.SplitHostPort(a.remote.String()); err == nil {
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagStatus, strconv.Itoa(r.Status))
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagProto, r.Proto)
+	if enabled.Has(metrics.TagIP) && r.Remote != nil {
+		if ip, _, err := net.SplitHostPort(r.Remote.String()); err == nil {
 			tm.SetSystemTagOrMeta(metrics.TagIP, ip)
 		}
 	}
-	if a.tls != nil {
-		info, _ := netext.ParseTLSConnState(a.tls)
+	if r.TLS != nil {
+		info, _ := netext.ParseTLSConnState(r.TLS)
 		tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagTLSVersion, info.Version)
 	}
 	return tm

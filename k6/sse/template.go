@@ -56,8 +56,8 @@ func fieldOf(name string) func(*firstEvent) string {
 	}
 }
 
-// bare says that the template is a placeholder and nothing else.
-func (t *template) bare() bool {
+// isPlaceholder reports whether the template is a placeholder and nothing else.
+func (t *template) isPlaceholder() bool {
 	return len(t.fields) == 1 && t.before[0] == "" && t.rest == ""
 }
 

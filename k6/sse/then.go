@@ -1,55 +1,34 @@
 package sse
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
-	"go.k6.io/k6/v2/lib"
 
-	"github.com/sse-soak/sse-soak/internal/redirect"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// SecondRequester makes the second request in Go: a value that a script gives as the option
-// `then` in place of an object. No JS runs for it.
-type SecondRequester interface {
-	// SecondRequest is asked about each event of a stream until it returns a request or an
-	// error; nil and nil say that the stream goes on to wait. It is called by the goroutine
-	// that reads the stream, after the observer's Event, and must not block. e is valid only
-	// during the call. An error ends the stream with ReasonThen.
-	SecondRequest(e *eventstream.Event) (*SecondRequest, error)
-}
-
-// SecondRequest is one that a SecondRequester has made.
-type SecondRequest struct {
-	Method string // "" for POST
-	URL    string // absolute, or relative to the stream's after redirects
-	Header http.Header
-	Body   string
-	OK     func(status int) bool // whether a status is right; nil for 200 to 299
-}
-
-// secondRequest is the option `then`: a request that each stream sends after its first event, as services
-// want it whose events begin only then.
+// secondRequest is the option `then`: a request that each stream sends after its first event, for services that send events only
+// then.
 type secondRequest struct {
-	method  string
-	url     *text
-	header  []headerText
-	body    *text
-	event   string        // the name of the event that it waits for; "" for the first of any name
-	ok      []int         // the statuses that are right; empty for all of 200 to 299
-	timeout time.Duration // 0: none
+	method string
+	url    *text
+	header []headerText
+	body   *text
+	event  string // name of the event that it waits for; "": the first one of any name
+	ok     []int  // accepted statuses; empty: 200 to 299
+	inGo   secondRequester
+}
 
-	inGo    SecondRequester       // in place of all the others but timeout
-	accepts func(status int) bool // in place of ok
+// A secondRequester makes the second request in Go, in place of all the others: a value that k6/x/soak returns.
+type secondRequester interface {
+	FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool
 }
 
 // text is a template, or a function of the first event that returns a string.
@@ -64,21 +43,27 @@ type headerText struct {
 }
 
 // parseThen reads the option. Its errors name the member.
-func parseThen(rt *sobek.Runtime, v sobek.Value, timeout time.Duration) (*secondRequest, error) {
+func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
 		return nil, fmt.Errorf("%s is no object with a url", v)
 	}
-	if inGo, ok := obj.Export().(SecondRequester); ok {
-		return &secondRequest{inGo: inGo, timeout: timeout}, nil
+	if inGo, ok := obj.Export().(secondRequester); ok {
+		return &secondRequest{inGo: inGo}, nil
 	}
-	o := &secondRequest{method: http.MethodPost, timeout: timeout}
+	o := &secondRequest{method: http.MethodPost}
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		if sobek.IsUndefined(v) {
 			continue
 		}
-		if err := o.set(rt, name, v); err != nil {
+		var err error
+		if name == "timeout" {
+			*timeout, err = parseDuration(v)
+		} else {
+			err = o.set(rt, name, v)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -102,8 +87,6 @@ func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err 
 		o.event = v.String()
 	case "ok":
 		o.ok, err = parseStatuses(rt, v)
-	case "timeout":
-		o.timeout, err = parseDuration(v)
 	default:
 		return errors.New("unknown: there are method, url, headers, body, event, ok and timeout")
 	}
@@ -132,7 +115,7 @@ func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err e
 		if h.value, err = parseText(obj.Get(name)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if err = checkHeader(name, ""); err != nil {
+		if err = sseclient.CheckHeader(name, ""); err != nil {
 			return nil, err
 		}
 		out = append(out, h)
@@ -150,35 +133,6 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 		}
 	}
 	return out, nil
-}
-
-// right says whether an answer of this status is what the service should say.
-func (o *secondRequest) right(status int) bool {
-	if o.accepts != nil {
-		return o.accepts(status)
-	}
-	if len(o.ok) == 0 {
-		return status >= 200 && status <= 299
-	}
-	return slices.Contains(o.ok, status)
-}
-
-// ask has the request made in Go; nil and nil where it is not the event.
-func (o *secondRequest) ask(e *eventstream.Event) (*secondRequest, error) {
-	r, err := o.inGo.SecondRequest(e)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	made := &secondRequest{
-		method: cmp.Or(r.Method, http.MethodPost), url: literal(r.URL), body: literal(r.Body), timeout: o.timeout, accepts: r.OK,
-	}
-	for name, values := range r.Header {
-		if err := checkHeader(name, ""); err != nil {
-			return nil, err
-		}
-		made.header = append(made.header, headerText{name, literal(strings.Join(values, ", "))})
-	}
-	return made, nil
 }
 
 // literal is a text without placeholders, whatever is in it.
@@ -232,43 +186,46 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 	return &done, err
 }
 
-// request fills the templates in. stream is the URL of the stream as asked for. base is the one that answered, after redirects;
-// a relative URL is resolved to it. If the service chose the origin, by its event or a redirect, request applies the rule of
-// redirects: another origin gets nothing, or with follow no header.
-func (o *secondRequest) request(state *lib.State, stream, base *url.URL, e *firstEvent, follow bool) (*request, error) {
+// fill returns the request for an event.
+func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
 	escape := inURL
-	crosses := false
-	if o.url.template.bare() {
-		escape = asIs // the service says where to
+	byService := o.url.template.isPlaceholder()
+	if byService {
+		escape = asIs
 	}
-	to, err := base.Parse(o.url.template.fill(e, escape))
-	if err == nil {
-		to, err = parseURL(to.String())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
-	}
-	r := &request{
-		url: to, method: o.method, header: make(http.Header), jar: state.CookieJar, plain: true,
-		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
-	}
-	if o.url.template.bare() || redirect.Origin(base) != redirect.Origin(stream) {
-		if crosses, err = redirect.Check(stream, to, follow, o.body != nil); err != nil {
-			return nil, fmt.Errorf("url: %w", err)
-		}
+	r := &sseclient.SecondRequest{Method: o.method, URL: o.url.template.fill(e, escape), Header: make(http.Header), ByService: byService}
+	if len(o.ok) > 0 {
+		r.OK = func(status int) bool { return slices.Contains(o.ok, status) }
 	}
 	for _, h := range o.header {
-		if crosses {
-			break
-		}
-		value := h.value.template.fill(e, asIs)
-		if err := checkHeader(h.name, value); err != nil {
-			return nil, err
-		}
-		r.header.Set(h.name, strings.TrimSpace(value))
+		r.Header.Set(h.name, h.value.template.fill(e, asIs))
 	}
 	if o.body != nil {
-		r.body = o.body.template.fill(e, escapeFor(r.header.Get("Content-Type")))
+		r.Body = o.body.template.fill(e, escapeFor(r.Header.Get("Content-Type")))
 	}
-	return r, nil
+	return r
+}
+
+// followUp makes the second request of a stream from its first event, on the event loop if a part of it is a function.
+func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
+	then := s.opts.then
+	if !then.awaits(e.Name) {
+		return false
+	}
+	first := &firstEvent{ID: eventstream.Text(e.ID), Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data)}
+	if !then.needsJS() {
+		f.Send(then.fill(first), nil)
+		return true
+	}
+	s.post(func() error {
+		if s.ready == stateClosed || s.session.Interrupted() || !f.Pending() {
+			return nil
+		}
+		made, err := then.withFunctionsCalled(s.session.m.vu.Runtime(), first)
+		if err == nil {
+			f.Send(made.fill(first), nil)
+		}
+		return err
+	})
+	return true
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // A liveEvent is one of the page's stream.

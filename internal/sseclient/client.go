@@ -1,0 +1,172 @@
+// Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects streams.
+//
+// A Client has the network settings, a Group the streams that end together, and a Stream the connections of one subscriber, one
+// after the other. What happens on a Stream is reported to its Callbacks. Client.Do makes one request and leaves the response to
+// its caller.
+//
+// # Goroutines
+//
+// One goroutine dials and reads the response header. On Linux one poller then reads all streams of the process (epoll_linux.go);
+// elsewhere each stream has a goroutine. A stream that waits for its next attempt has a timer only.
+//
+// # Transports
+//
+// A transport is the connection of an open stream as its reader sees it (transport.go). There are three: a connection that blocks
+// in Read, one that the poller reads, and a stream of a shared HTTP/2 connection (h2_*.go).
+package sseclient
+
+import (
+	"context"
+	"crypto/tls"
+	"maps"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+// A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the defaults of
+// package net and the proxies of the environment. Its fields must not change after the first use.
+type Client struct {
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS       func(serverName string) *tls.Config // a new configuration of the caller; nil: the defaults
+	Proxies   proxy.Chooser                       // nil: those of the environment
+	UserAgent string                              // "": none is sent
+	Await     func(ctx context.Context) bool      // waits until a request may be sent, false if ctx ends before; nil: no limit
+	Unshared  bool                                // no stream shares a connection
+
+	tlsMu   sync.Mutex
+	configs map[tlsKey]*tls.Config
+	pool    h2Pool
+}
+
+// tlsKey is what two TLS configurations of a client differ in.
+type tlsKey struct {
+	serverName string
+	protocol   Protocol
+}
+
+// tlsConfig returns the configuration for a server and a protocol. All connections to that server share it.
+func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
+	c.tlsMu.Lock()
+	defer c.tlsMu.Unlock()
+	key := tlsKey{serverName, protocol}
+	conf := c.configs[key]
+	if conf == nil {
+		if conf = new(tls.Config); c.TLS != nil {
+			conf = c.TLS(serverName)
+		}
+		if conf.ServerName == "" {
+			conf.ServerName = serverName
+		}
+		conf.NextProtos = protocol.alpn()
+		if c.configs == nil {
+			c.configs = make(map[tlsKey]*tls.Config)
+		}
+		c.configs[key] = conf
+	}
+	return conf
+}
+
+// dial opens a TCP connection whose bytes are counted.
+func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		conn = &Conn{Conn: tcp, Received: new(int64), Sent: new(int64)}
+	}
+	return conn, err
+}
+
+// await waits until a request may be sent.
+func (c *Client) await(ctx context.Context) bool { return c.Await == nil || c.Await(ctx) }
+
+// CloseIdle closes the connections that have no stream.
+func (c *Client) CloseIdle() { c.pool.closeIdle() }
+
+// A Conn is a connection that counts its bytes, atomically.
+type Conn struct {
+	net.Conn
+	Received, Sent *int64
+}
+
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	atomic.AddInt64(c.Received, int64(n))
+	return n, err
+}
+
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	atomic.AddInt64(c.Sent, int64(n))
+	return n, err
+}
+
+// A Group holds streams that end together.
+type Group struct {
+	client      *Client
+	ctx         context.Context
+	unwatch     func() bool
+	interrupted atomic.Bool
+
+	mu      sync.Mutex
+	streams map[*Stream]struct{} // that have not ended
+}
+
+// Group returns a group whose streams are interrupted when ctx ends.
+func (c *Client) Group(ctx context.Context) *Group {
+	limitGarbage()
+	g := &Group{client: c, ctx: ctx, streams: make(map[*Stream]struct{})}
+	g.unwatch = context.AfterFunc(ctx, g.Interrupt)
+	return g
+}
+
+// Context returns the context whose end interrupts the streams.
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Close ends the watch on the context. The caller calls it when all streams have ended.
+func (g *Group) Close() { g.unwatch() }
+
+// Interrupt ends all streams with ReasonInterrupted. It does not wait.
+func (g *Group) Interrupt() {
+	g.interrupted.Store(true)
+	g.mu.Lock()
+	all := maps.Clone(g.streams)
+	g.mu.Unlock()
+	for s := range all {
+		s.Stop(ReasonInterrupted)
+	}
+}
+
+// Interrupted reports whether the streams were interrupted.
+func (g *Group) Interrupted() bool { return g.interrupted.Load() }
+
+// Add makes a stream. The caller starts it by Start or Open.
+func (g *Group) Add(o *Options, on Callbacks) *Stream {
+	on.complete()
+	s := &Stream{group: g, opts: o, on: on}
+	s.reconnect.Store(int32(o.Reconnect))
+	s.body.timeout.Store(int64(o.IdleTimeout))
+	s.canCut = on.Cuttable != nil && on.Cuttable(s)
+	g.mu.Lock()
+	g.streams[s] = struct{}{}
+	g.mu.Unlock()
+	if g.Interrupted() {
+		s.Stop(ReasonInterrupted)
+	}
+	return s
+}
+
+func (g *Group) forget(s *Stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.streams, s)
+}
+
+// processStart is what times since the start of the process count from.
+var processStart = time.Now()

@@ -1,0 +1,44 @@
+package sseclient
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+)
+
+// A Debug logs one request and the header of its response. The body of a stream is not logged: it has no end.
+type Debug struct {
+	Log  func(text string)
+	Body bool // also the body of the request
+}
+
+func (d *exchange) newDebug() *Debug {
+	if d.debug == nil {
+		return nil
+	}
+	return d.debug()
+}
+
+// request logs a request. Headers for a proxy are not logged: they may contain a password.
+func (d *Debug) request(r *request) {
+	if d == nil {
+		return
+	}
+	var text bytes.Buffer
+	_ = r.send(&text, nil) // an error comes again when it is sent
+	head, body, _ := bytes.Cut(text.Bytes(), []byte("\r\n\r\n"))
+	if !d.Body {
+		body = nil
+	}
+	d.Log(fmt.Sprintf("Request:\n%s\n\n%s\n", bytes.ReplaceAll(head, []byte("\r\n"), []byte("\n")), body))
+}
+
+func (d *Debug) response(r *Response) {
+	if d == nil {
+		return
+	}
+	var head bytes.Buffer
+	_ = r.Header.Write(&head) // to a buffer: it has no error
+	lines := bytes.ReplaceAll(head.Bytes(), []byte("\r\n"), []byte("\n"))
+	d.Log(fmt.Sprintf("Response:\n%s %d %s\n%s\n", r.Proto, r.Status, http.StatusText(r.Status), lines))
+}

@@ -1,0 +1,336 @@
+package sseclient
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// poller reads all streams of the process in one goroutine, by epoll. What it spares
+// each of them: a goroutine with its stack of 4 KB, or 8 for TLS, a read buffer, Go's own
+// record of the connection, and a second read per event, which finds nothing. The
+// goroutine runs only while there are streams.
+type poller struct {
+	mu      sync.Mutex
+	epoll   int       // valid while it is running
+	wake    int       // an eventfd
+	conns   []*polled // by descriptor, nil for others: a map of thousands is three lines of cache for each turn
+	held    int       // how many there are
+	nudged  []*polled
+	running bool
+}
+
+var processPoller poller
+
+// polled is a connection that the poller reads. Its descriptor is the poller's alone,
+// so none is closed while it is read, and no number is mixed up with a later one.
+type polled struct {
+	source   turner
+	tls      *tls.Conn // nil for a plain one
+	received *int64    // k6's data_received
+	fd       int32     // -1 once closed
+	left     int32     // bytes that it may still read in this turn, where it is limited
+	reads    int16     // in this turn
+	started  bool      // the poller has it; guarded by the poller's mu
+	drained  bool      // the last read has taken all that there was
+	ending   bool      // the peer has ended the connection: a read that leaves room may not be the last
+	limited  bool      // it may read only what is left
+	called   bool      // its turn is in this round
+}
+
+var (
+	_ transport = (*polled)(nil)
+	_ io.Closer = (*polled)(nil)
+)
+
+const (
+	eventsPerWait = 256
+	pollBuffer    = 32 << 10 // shared by all streams
+	// readsPerTurn bounds how long one busy stream keeps the others waiting.
+	readsPerTurn = 16
+	// incoming is what the poller is told of each connection, once for all that has come: a turn takes that, or asks for
+	// another one. To be told as long as something is there, epoll would look at each connection twice.
+	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+)
+
+// poll takes a connection over from Go's own poller, which closes it. It returns nil
+// for what is to be read by a goroutine: connections of a kind unknown here.
+func poll(conn net.Conn, s turner) *polled {
+	secure, under := (*tls.Conn)(nil), below(conn)
+	if under != nil {
+		secure, conn = conn.(*tls.Conn), under.Conn
+	}
+	counted, ok := conn.(*Conn)
+	if !ok {
+		return nil
+	}
+	c := pollTCP(counted.Conn, s, counted.Received)
+	if c != nil && secure != nil {
+		c.tls, under.Conn = secure, ciphertext{of: c, sent: counted.Sent}
+		releaseHandshake(secure)
+	}
+	return c
+}
+
+// pollTCP is poll for a connection whose bytes are counted elsewhere than in k6's own record of it.
+func pollTCP(conn net.Conn, s turner, received *int64) *polled {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	fd, err := duplicate(tcp)
+	if err != nil {
+		return nil // no descriptor left, or closed meanwhile: the read says so
+	}
+	_ = tcp.Close()
+	return &polled{source: s, fd: int32(fd), received: received} //nolint:gosec // G115: a descriptor
+}
+
+// duplicate makes a descriptor of the same connection that Go's poller does not know.
+func duplicate(conn syscall.Conn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	failed := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil {
+		return -1, failed
+	}
+	return fd, err
+}
+
+// start hands the connection to the poller, whose first turn takes what came with the
+// response head.
+func (c *polled) start() error {
+	p := &processPoller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running {
+		if err := p.open(); err != nil {
+			return err
+		}
+	}
+	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev); err != nil {
+		if !p.running {
+			p.close()
+		}
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	for int(c.fd) >= len(p.conns) {
+		p.conns = append(p.conns, nil)
+	}
+	p.conns[c.fd], c.started = c, true
+	p.held++
+	if !p.running {
+		p.running = true
+		go p.run(p.epoll, p.wake)
+	}
+	p.nudge(c)
+	return nil
+}
+
+// open makes the descriptors that the poller needs.
+func (p *poller) open() (err error) {
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if p.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		_ = unix.Close(p.epoll)
+		return os.NewSyscallError("eventfd", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} //nolint:gosec // G115: a descriptor
+	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
+		p.close()
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	return nil
+}
+
+func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
+
+// scratch is what the streams share while it is their turn.
+type scratch struct {
+	buf   [pollBuffer]byte
+	block eventstream.Block
+}
+
+// run reads until no connection is left.
+func (p *poller) run(epoll, wake int) {
+	events := make([]unix.EpollEvent, eventsPerWait)
+	var ready []*polled
+	var shared scratch
+	for {
+		n, err := unix.EpollWait(epoll, events, -1)
+		if err != nil && err != unix.EINTR {
+			panic(os.NewSyscallError("epoll_wait", err)) // its arguments are wrong
+		}
+		ready = p.gather(ready[:0], events[:max(n, 0)], wake)
+		for i, c := range ready {
+			ready[i] = nil
+			c.turn(&shared)
+		}
+		if p.over() {
+			return
+		}
+	}
+}
+
+// gather finds the connections of some events, and those that were nudged. Each has one turn in a round: a stream that is always
+// full would get one more in each, by the event and by what it asked for in every turn of the last.
+func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := func(c *polled) {
+		if !c.called {
+			c.called = true
+			ready = append(ready, c)
+		}
+	}
+	for _, ev := range events {
+		if int(ev.Fd) == wake {
+			var count [8]byte
+			_, _ = unix.Read(wake, count[:])
+			for _, c := range p.nudged {
+				call(c)
+			}
+			clear(p.nudged)
+			p.nudged = p.nudged[:0]
+			continue
+		}
+		if int(ev.Fd) >= len(p.conns) {
+			continue
+		}
+		if c := p.conns[ev.Fd]; c != nil {
+			c.ending = c.ending || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+			call(c)
+		}
+	}
+	return ready
+}
+
+// over ends the poller where no connection is left.
+func (p *poller) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held > 0 {
+		return false
+	}
+	p.close()
+	p.conns, p.nudged, p.running = nil, nil, false
+	return true
+}
+
+// nudge gives a connection a turn soon. The caller holds mu.
+func (p *poller) nudge(c *polled) {
+	p.nudged = append(p.nudged, c)
+	if len(p.nudged) == 1 {
+		_, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// forget ends the turns of a connection. The caller holds mu.
+func (p *poller) forget(c *polled) {
+	if int(c.fd) < len(p.conns) && p.conns[c.fd] == c {
+		p.conns[c.fd] = nil
+		p.held--
+	}
+}
+
+// turn lets the stream take what there is, unless it has ended: a nudge may come late.
+func (c *polled) turn(shared *scratch) {
+	if c.called = false; c.fd < 0 {
+		return
+	}
+	c.drained, c.reads = false, 0
+	c.source.turn(shared.buf[:], &shared.block)
+	if c.reads == readsPerTurn && !c.drained {
+		_ = c.Close() // another turn, after those of the others
+	}
+}
+
+// Read takes what has come, by way of TLS where the stream is encrypted. That keeps the start of a record whose end has not
+// come, and nothing else: a record that is there is always read before errNotReady.
+func (c *polled) Read(p []byte) (int, error) {
+	if c.tls == nil {
+		return c.take(p)
+	}
+	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF as they are
+}
+
+// take takes what is in the socket. A read that leaves room has taken all, which spares the
+// next one; epoll tells of what came since.
+func (c *polled) take(p []byte) (int, error) {
+	if c.drained || c.reads == readsPerTurn {
+		return 0, errNotReady
+	}
+	if c.limited {
+		if p = p[:min(len(p), int(c.left))]; len(p) == 0 {
+			return 0, errNotReady
+		}
+	}
+	c.reads++
+	for {
+		n, err := readNow(c.fd, p)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			c.drained = true
+			return 0, errNotReady
+		case err != 0:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0:
+			return 0, io.EOF
+		default:
+			c.drained = n < len(p) && !c.ending
+			c.left -= int32(n) //nolint:gosec // G115: at most one read
+			atomic.AddInt64(c.received, int64(n))
+			return n, nil
+		}
+	}
+}
+
+// readNow is a read of a descriptor that never waits, so that Go's scheduler need not hear of it, which takes as long as the call.
+func readNow(fd int32, p []byte) (int, unix.Errno) {
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // G103: as package unix does
+	return int(n), err
+}
+
+func (c *polled) interrupt() { _ = c.Close() }
+
+func (c *polled) resume(time.Time) {}
+
+// Close gives the stream a turn, in which it sees that it has been stopped, or that it
+// is silent. From any goroutine: only the poller closes the descriptor. A stream that has
+// not been started has its first turn still to come.
+func (c *polled) Close() error {
+	p := &processPoller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.started && p.running {
+		p.nudge(c)
+	}
+	return nil
+}
+
+func (c *polled) hangUp() {
+	if c.fd < 0 {
+		return
+	}
+	p := &processPoller
+	p.mu.Lock()
+	p.forget(c) // before another connection can get its number
+	p.mu.Unlock()
+	_ = unix.Close(int(c.fd))
+	c.fd = -1
+}

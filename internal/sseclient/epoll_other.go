@@ -1,0 +1,12 @@
+//go:build !linux
+
+package sseclient
+
+import "net"
+
+// polled is a connection that needs no goroutine: on Linux only.
+type polled struct{ blocking }
+
+func poll(net.Conn, turner) *polled { return nil }
+
+func (*polled) start() error { return nil }

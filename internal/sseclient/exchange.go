@@ -1,0 +1,180 @@
+package sseclient
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An exchange opens connections for a request and its redirects.
+type exchange struct {
+	client *Client
+	// attach receives each connection before its use, so that another goroutine can close it. It returns false if the exchange is
+	// to end.
+	attach func(conn net.Conn) bool
+	permit *permit // to dial; nil: none is needed
+	debug  func() *Debug
+}
+
+// open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the response, whose
+// connection is closed then.
+func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure) {
+	r, fail := d.do(ctx, req)
+	if fail != nil {
+		return r, fail
+	}
+	if fail := r.validate(req); fail != nil {
+		hangUp(r.conn)
+		return r, fail
+	}
+	return r, nil
+}
+
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that cannot be followed
+// is a *failure next to its response.
+func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
+	asked := req.url
+	for hops := 0; ; hops++ {
+		a, fail := d.roundTrip(ctx, req)
+		if fail != nil {
+			return nil, fail
+		}
+		if req.jar != nil {
+			if cookies := (&http.Response{Header: a.Header}).Cookies(); len(cookies) > 0 {
+				req.jar.SetCookies(req.url, cookies)
+			}
+		}
+		location := a.Header.Get("Location")
+		if isRedirect(a.Status) && location != "" && hops < req.maxRedirects {
+			hangUp(a.conn)
+			next, err := req.redirect(a.Status, location)
+			if err != nil {
+				return a, &failure{reason: ReasonStatus, err: err, status: a.Status}
+			}
+			req = next
+			continue
+		}
+		a.asked, a.OtherOrigin = asked, Origin(req.url) != Origin(asked)
+		return a, nil
+	}
+}
+
+func isRedirect(status int) bool {
+	return slices.Contains([]int{301, 302, 303, 307, 308}, status)
+}
+
+// roundTrip does one dial, handshake, request and response head.
+func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
+	if req.mayShare() {
+		return d.share(ctx, req)
+	}
+	a, fail := d.connect(ctx, req)
+	if fail != nil {
+		return nil, fail
+	}
+	return d.ask(ctx, req, a)
+}
+
+// connect does the dial, and for TLS the handshake: an answer that has no more than its connection.
+func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
+	through, err := d.client.Proxies.For(req.url)
+	if err != nil {
+		return nil, proxyFailure(ctx, err)
+	}
+	raw, err := d.client.dial(ctx, through.Address(req.url))
+	if err != nil {
+		return nil, dialFailure(ctx, through.Undialed(err))
+	}
+	fail := func(f *failure) (*Response, *failure) {
+		hangUp(raw)
+		return nil, f
+	}
+	if !d.attach(raw) {
+		return fail(&failure{reason: ReasonClient, err: net.ErrClosed})
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = raw.SetDeadline(deadline)
+	}
+	conn, err := through.Reach(ctx, raw, d.secure)
+	if err != nil {
+		return fail(proxyFailure(ctx, err))
+	}
+	a := &Response{conn: conn, URL: req.url, Remote: raw.RemoteAddr(), proxy: through}
+	if req.url.Scheme == "https" {
+		conn := d.secureFor(conn, req.url.Hostname(), req.Protocol)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			if req.Protocol == HTTP2 && strings.HasSuffix(err.Error(), noProtocol) {
+				err = fmt.Errorf("%w: %w", errNoH2, err)
+			}
+			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake"+through.Through(), err))
+		}
+		cs := conn.ConnectionState()
+		a.conn, a.TLS = conn, &cs
+	}
+	d.permit.shaken()
+	return a, nil
+}
+
+// noProtocol is what crypto/tls says where a server speaks none of the protocols it was offered (RFC 7301, section 3.2); its
+// error has no type of its own.
+const noProtocol = "tls: no application protocol"
+
+// ask sends the request on a connection, and reads the response head.
+func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Response, *failure) {
+	fail := func(doing string, err error) (*Response, *failure) {
+		hangUp(a.conn)
+		return nil, phaseFailure(ctx, ReasonError, doing, err)
+	}
+	debug := d.newDebug()
+	debug.request(req)
+	if err := req.send(a.conn, a.proxy); err != nil {
+		return fail("send the request"+a.proxy.Through(), err)
+	}
+	if err := a.readHead(req.method); err != nil {
+		return fail("read the response header"+a.proxy.Through(), err)
+	}
+	debug.response(a)
+	return a, nil
+}
+
+// secure is the client of a TLS connection to a proxy of that name.
+func (d *exchange) secure(conn net.Conn, name string) *tls.Conn {
+	return d.secureFor(conn, name, HTTP1)
+}
+
+// secureFor is the client of a TLS connection to a server of that name.
+func (d *exchange) secureFor(conn net.Conn, name string, speak Protocol) *tls.Conn {
+	return tls.Client(&underTLS{Conn: conn}, d.client.tlsConfig(name, speak))
+}
+
+// hold makes an open stream of the connection: it has all the time, and keeps its keys.
+func (a *Response) hold() {
+	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	for under := below(a.conn); under != nil; under = below(under.Conn) {
+		under.open = true
+	}
+}
+
+// hangUp closes a connection at once: for TLS without a close_notify, which could
+// wait for seconds for room to be sent.
+func hangUp(conn net.Conn) {
+	for under := below(conn); under != nil; under = below(conn) {
+		conn = under.Conn
+	}
+	_ = conn.Close()
+}
+
+// below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may be
+// two of them, one in the other.
+func below(conn net.Conn) *underTLS {
+	if t, ok := conn.(*tls.Conn); ok {
+		under, _ := t.NetConn().(*underTLS)
+		return under
+	}
+	return nil
+}

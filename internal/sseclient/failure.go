@@ -1,0 +1,98 @@
+package sseclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/neterr"
+	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// failure says why an attempt came to nothing, or how a stream ended.
+type failure struct {
+	reason     Reason
+	err        error
+	status     int
+	retryAfter time.Duration
+}
+
+var errConnectTimeout = errors.New("no complete response header within connectTimeout")
+
+// dialFailure names the failure of a dial, name resolution included.
+func dialFailure(ctx context.Context, err error) *failure {
+	var proxied *proxy.Error
+	switch {
+	case neterr.TimedOut(ctx, err):
+		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
+	case errors.As(err, &proxied):
+		return &failure{reason: ReasonProxy, err: err}
+	case neterr.NoSuchName(err):
+		return &failure{reason: ReasonDNS, err: err}
+	default:
+		return &failure{reason: ReasonRefused, err: err}
+	}
+}
+
+// proxyFailure names what failed before the proxy had connected.
+func proxyFailure(ctx context.Context, err error) *failure {
+	if neterr.TimedOut(ctx, err) {
+		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
+	}
+	return &failure{reason: ReasonProxy, err: err}
+}
+
+// phaseFailure names a failure between the dial and the end of the response head;
+// otherwise is its reason where the error itself does not tell.
+func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error) *failure {
+	f := &failure{reason: otherwise, err: fmt.Errorf("%s: %w", doing, err)}
+	switch {
+	case neterr.TimedOut(ctx, err):
+		f.reason = ReasonConnectTimeout
+		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
+	case errors.Is(err, errHeaderTooLong):
+		f.reason = ReasonTooLong
+	case otherwise == ReasonTLS:
+	case isReset(err):
+		f.reason = ReasonReset
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		f.reason = ReasonTruncated
+	}
+	return f
+}
+
+func isReset(err error) bool {
+	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || neterr.Reset(err) || neterr.Unreachable(err) || neterr.IsOneOf(err, syscall.ETIMEDOUT)
+}
+
+// readFailure names the error that ended a stream.
+func readFailure(err error) *failure {
+	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err)}
+	switch {
+	case errors.Is(err, io.EOF):
+		f.reason, f.err = ReasonServer, nil
+	case errors.Is(err, errCut):
+		f.reason, f.err = ReasonCut, err
+	case errors.Is(err, errIdle):
+		f.reason, f.err = ReasonIdle, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		f.reason = ReasonTruncated
+		if err == io.ErrUnexpectedEOF { // the parser's own says no more
+			f.err = errHalfEvent
+		}
+	case errors.Is(err, eventstream.ErrTooLong):
+		f.reason = ReasonTooLong
+	case isReset(err):
+		f.reason = ReasonReset
+	}
+	return f
+}
+
+var (
+	errIdle      = errors.New("no byte from the server within idleTimeout")
+	errHalfEvent = fmt.Errorf("the stream ended inside an event: %w", io.ErrUnexpectedEOF)
+)

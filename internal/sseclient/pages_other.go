@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sseclient
+
+// leavePages does nothing: other systems count differently.
+func leavePages() {}

@@ -1,0 +1,115 @@
+package sseclient
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// read reads a stream to its end, if no poller does.
+func (s *Stream) read() {
+	var b eventstream.Block
+	s.body.at = &b.At
+	for {
+		if err := s.next(&b); err != nil {
+			s.finishStream(err)
+			return
+		}
+		s.dispatch(b.At, &b.Event)
+	}
+}
+
+// next reads up to the next event. It reports the blocks and comments before it, if there is a callback.
+func (s *Stream) next(b *eventstream.Block) error {
+	if s.on.Block == nil {
+		return s.parser.Next(&b.Event)
+	}
+	for {
+		part, err := s.parser.NextPart(b)
+		switch {
+		case err != nil:
+			return err
+		case part == eventstream.CommentLine:
+			if s.on.Comment != nil {
+				s.on.Comment(b.At, b.Comment)
+			}
+			continue
+		}
+		s.on.Block(b.At, b)
+		if b.HasData {
+			return nil
+		}
+	}
+}
+
+// turn reads what has arrived on a polled stream, into a buffer and a block of the poller.
+func (s *Stream) turn(buf []byte, b *eventstream.Block) {
+	if s.attention.Load() && s.attend(buf, b) {
+		return
+	}
+	s.readOn(buf, b)
+}
+
+// attend ends or cuts the stream if that was requested. It reports whether nothing is left to do in this turn.
+func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
+	stopped, c := s.isStopped()
+	if stopped {
+		s.finishStream(net.ErrClosed)
+		return true
+	}
+	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
+}
+
+// readOn reads what has arrived. It returns false if the stream has ended.
+func (s *Stream) readOn(buf []byte, b *eventstream.Block) bool {
+	s.parser.Borrow(buf, b)
+	s.body.at = &b.At
+	for {
+		switch err := s.next(b); err {
+		case nil:
+			s.dispatch(b.At, &b.Event)
+		case errNotReady:
+			s.parser.Return()
+			return true
+		default:
+			s.finishStream(err)
+			return false
+		}
+	}
+}
+
+// dispatch reports an event.
+func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
+	s.on.Event(at, e)
+	if s.awaits {
+		s.followFirst(e)
+	}
+}
+
+// finishStream closes the connection, and reports what ended it.
+func (s *Stream) finishStream(err error) {
+	s.body.unwatch()
+	how := s.release()
+	if st, ok := s.body.transport.(*h2Stream); ok && errors.Is(err, errIdle) {
+		st.conn.doubt()
+	}
+	s.body.transport.hangUp()
+	s.body.end()
+	s.parser.Release()
+	if how != 0 {
+		err = errCut
+		if s.canCut { // otherwise the caller dropped it
+			s.on.Cut(time.Now(), how)
+		}
+	}
+	f := readFailure(err)
+	f.status = 200
+	if s.on.FollowUp != nil {
+		if f = s.endFollow(f); f == nil {
+			return // the goroutine of the second request reports the end
+		}
+	}
+	s.closed(nil, f)
+}

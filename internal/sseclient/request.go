@@ -1,0 +1,160 @@
+package sseclient
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+// request is a request as it is sent, once per dial.
+type request struct {
+	url             *url.URL
+	method          string
+	header          http.Header // the user's; not changed
+	body            string
+	jar             http.CookieJar // nil: none
+	userAgent       string
+	lastEventID     string
+	maxRedirects    int
+	followRedirects bool   // to other origins
+	accept          string // value of Accept-Encoding; "": none
+	plain           bool   // the response is not a stream: any type is accepted, and the connection closes after it
+	anyType         bool   // the response is a stream of any type
+
+	Sharing
+}
+
+// requestEncoder is what encoding a request needs; used again, as thousands are
+// encoded in a ramp.
+type requestEncoder struct {
+	buf    bytes.Buffer
+	header http.Header
+}
+
+var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
+
+// send writes the request to a connection as HTTP/1.1, in one piece, to the server or to
+// a proxy that forwards it. The user's headers win over ours.
+func (r *request) send(to io.Writer, through *proxy.Proxy) error {
+	e := requestEncoders.Get().(*requestEncoder) // only these are put there
+	defer requestEncoders.Put(e)
+	if err := http1.WriteRequest(&e.buf, r.made(e), through); err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	_, err := to.Write(e.buf.Bytes())
+	return err
+}
+
+// made is the request as net/http has it. It is the encoder's, whose buffer is empty.
+func (r *request) made(e *requestEncoder) *http.Request {
+	e.buf.Reset()
+	clear(e.header)
+	r.fill(e.header)
+	req := &http.Request{
+		Method: r.method, URL: r.url, Host: r.url.Host, Header: e.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if host := e.header.Get("Host"); host != "" {
+		req.Host = host
+		e.header.Del("Host")
+	}
+	req.Close = r.plain
+	if r.body != "" {
+		req.Body = readCloser{strings.NewReader(r.body)}
+		req.ContentLength = int64(len(r.body))
+	}
+	if user := r.url.User; user != nil && e.header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	if r.jar != nil {
+		for _, c := range r.jar.Cookies(r.url) {
+			req.AddCookie(c)
+		}
+	}
+	return req
+}
+
+// fill sets the header fields that do not depend on the URL.
+func (r *request) fill(h http.Header) {
+	if r.plain {
+		h["Accept"] = acceptAny
+	} else {
+		h["Accept"] = acceptValue
+		h["Cache-Control"] = cacheValue
+	}
+	if r.accept != "" {
+		h.Set("Accept-Encoding", r.accept)
+	}
+	h.Set("User-Agent", r.userAgent) // empty: none is sent
+	if r.lastEventID != "" {
+		h.Set("Last-Event-ID", r.lastEventID)
+	}
+	for name, values := range r.header {
+		h[name] = values
+	}
+}
+
+// Shared by all requests and never changed.
+var (
+	acceptValue = []string{"text/event-stream"}
+	acceptAny   = []string{"*/*"}
+	cacheValue  = []string{"no-cache"}
+)
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// redirect returns the request that follows a redirect to location (RFC 9110,
+// section 15.4): 301, 302 and 303 turn a POST into a GET, 307 and 308 do not.
+// Another origin, which is refused unless followRedirects is set, gets neither the user's headers nor a body.
+func (r *request) redirect(status int, location string) (*request, error) {
+	to, err := r.url.Parse(location)
+	if err == nil {
+		to, err = ParseURL(to.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
+	}
+	next := *r
+	next.url, next.header = to, r.header.Clone()
+	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect &&
+		r.method != http.MethodHead && r.method != http.MethodGet {
+		next.method, next.body = http.MethodGet, ""
+	}
+	next.header.Del("Host")
+	if next.method != r.method { // section 4.4 of the Fetch standard: these say what the body was
+		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
+			next.header.Del(name)
+		}
+	}
+	crosses, err := CheckRedirect(r.url, to, r.followRedirects, next.body != "")
+	if err != nil {
+		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
+	}
+	if crosses {
+		next.header = nil
+	}
+	return &next, nil
+}
+
+// CheckHeader refuses what would not be a header field (RFC 9110, section 5.1): a
+// CR or LF in it could inject further ones (CWE-93).
+func CheckHeader(name, value string) error {
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" //nolint:gosec // G101: the characters of a token in RFC 9110
+	if name == "" || strings.Trim(name, token) != "" {
+		return fmt.Errorf("invalid header name %q", name)
+	}
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return fmt.Errorf("invalid value of header %q: it contains a line break or NUL", name)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package sseclient
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+)
+
+// A Response is a response whose header is complete.
+type Response struct {
+	Status int
+	Proto  string
+	Header http.Header
+	URL    *url.URL  // after redirects
+	At     time.Time // when the header was complete
+	// Started is when the dial of a second request started.
+	Started time.Time
+	Remote  net.Addr
+	TLS     *tls.ConnectionState // nil: none
+	// OtherOrigin reports whether redirects led to another origin than that of the request.
+	OtherOrigin bool
+	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its connection.
+	HTTP2, FirstOnConnection bool
+
+	conn  net.Conn // to read from: the TLS or the dialed connection
+	asked *url.URL // before redirects
+	proxy *proxy.Proxy
+	frame framing
+	left  []byte // bytes of the body that were read with the header
+}
+
+const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
+
+// readHead reads the header of the final response.
+func (r *Response) readHead(method string) error {
+	in := http1.Borrow(r.conn)
+	defer in.Return()
+	resp, err := in.Head(&http.Request{Method: method}) //nolint:bodyclose // the body is read from r.conn, which the caller closes
+	if err != nil {
+		return err
+	}
+	r.At = time.Now()
+	r.left = bytes.Clone(in.Buffered())
+	r.Status, r.Proto, r.Header = resp.StatusCode, resp.Proto, resp.Header
+	r.frame = framingOf(resp)
+	return nil
+}
+
+// Coding returns the content coding of the body, "" for none.
+func (r *Response) Coding() string { return coding.Of(r.Header.Values("Content-Encoding")...) }
+
+// explainFor is for how long at most an error response's body is read.
+const explainFor = 250 * time.Millisecond
+
+// validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream, or any type
+// if the caller accepts it. A body with a content coding that was not requested, or is not known, cannot be read as it arrives.
+func (r *Response) validate(asked *request) *failure {
+	f := &failure{status: r.Status}
+	packed := r.Coding()
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
+	switch {
+	case r.Status == http.StatusNoContent:
+		f.reason = ReasonNoContent
+		f.err = errNoContent
+	case r.proxyRefused():
+		f.reason = ReasonProxy
+		f.err = r.proxy.Refused("the request", fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), r.Header, r.refusal())
+	case r.Status != http.StatusOK:
+		f.reason = ReasonStatus
+		f.err = fmt.Errorf("unexpected status %d %s%s", r.Status, http.StatusText(r.Status), r.explain())
+		f.retryAfter = retryAfter(r.Header.Get("Retry-After"), time.Now())
+	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !asked.anyType:
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
+	case packed != "" && !asked.asks(packed):
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response has the content-encoding %q, which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is", packed)
+	case packed != "" && !coding.Known(packed):
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response has the content-encoding %q: only %s can be undone, one at a time", packed, coding.Browser)
+	default:
+		return nil
+	}
+	return f
+}
+
+var errNoContent = errors.New("the server answered 204 No Content: it wants no further connection")
+
+// proxyRefused reports whether the response is that of the proxy: no service asks for the credentials of one.
+func (r *Response) proxyRefused() bool {
+	return r.proxy.Forwards() && r.Status == http.StatusProxyAuthRequired
+}
+
+// refusal returns the body of an error response, which is read for a moment only.
+func (r *Response) refusal() io.Reader {
+	_ = r.conn.SetReadDeadline(time.Now().Add(explainFor))
+	b := new(body)
+	b.begin(r, blocking{r.conn})
+	if packed := r.Coding(); coding.Known(packed) {
+		plain, _ := coding.New(packed, b) // it is known
+		return plain
+	}
+	return b
+}
+
+// explain returns the text of an error response and its proxy, which may have sent it. It starts with ": " or " ".
+func (r *Response) explain() string {
+	said := proxy.Sentence(r.refusal())
+	if said == "" && r.proxy.Forwards() {
+		said = proxy.Told(r.Header)
+	}
+	if said != "" {
+		said = ": " + said
+	}
+	return said + r.proxy.Through()
+}
+
+// retryAfter reads the header field of RFC 9110, section 10.2.3; 0 if it is not valid.
+func retryAfter(value string, now time.Time) time.Duration {
+	const longest = 24 * time.Hour
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longest)
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return min(at.Sub(now), longest)
+	}
+	return 0
+}

@@ -1,0 +1,156 @@
+package sse
+
+import (
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// flushEvery is how long a counted event may wait to become part of a sample.
+const flushEvery = time.Second
+
+// A meter makes the samples of one stream.
+type meter struct {
+	session *session
+	tags    *metrics.TagsAndMeta // of the request
+	on      struct {
+		opened   func(time.Time, *sseclient.Response)
+		event    func(time.Time, *eventstream.Event)
+		closed   func(time.Time, sseclient.Close)
+		answered func(time.Time, *sseclient.Response)
+	}
+	counter  *eventCounter // with the tags of the open stream
+	openedAt time.Time     // of the open stream until its first event, then zero
+}
+
+// measure adds the samples of a stream to its callbacks.
+func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
+	m := &meter{session: s, tags: tags}
+	m.on.opened, m.on.event, m.on.closed, m.on.answered = on.Opened, on.Event, on.Closed, on.Answered
+	on.Opened, on.Event, on.Closed = m.opened, m.event, m.closed
+	if on.FollowUp != nil {
+		on.Answered = m.answered
+	}
+}
+
+func (m *meter) opened(started time.Time, r *sseclient.Response) {
+	if m.on.opened != nil {
+		m.on.opened(started, r)
+	}
+	s := m.session
+	m.openedAt = r.At
+	m.counter = s.counter(describeResponse(*m.tags, s.state, r))
+	s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
+}
+
+func (m *meter) event(at time.Time, e *eventstream.Event) {
+	if m.on.event != nil {
+		m.on.event(at, e)
+	}
+	m.counter.add()
+	if !m.openedAt.IsZero() {
+		m.session.push(sample(m.session.m.metrics.firstEvent, &m.counter.tags, at, metrics.D(at.Sub(m.openedAt))))
+		m.openedAt = time.Time{}
+	}
+}
+
+func (m *meter) answered(at time.Time, r *sseclient.Response) {
+	if m.on.answered != nil {
+		m.on.answered(at, r)
+	}
+	m.session.push(sample(m.session.m.metrics.then, &m.counter.tags, at, metrics.D(at.Sub(r.Started))))
+}
+
+func (m *meter) closed(at time.Time, c sseclient.Close) {
+	if m.on.closed != nil {
+		m.on.closed(at, c)
+	}
+	s := m.session
+	var tags metrics.TagsAndMeta
+	if c.Opened {
+		tags = m.counter.tags
+	} else {
+		tags = describeResponse(*m.tags, s.state, c.Response)
+	}
+	s.push(s.m.metrics.streamClosed(tags, at, c.Reason, c.Opened))
+}
+
+// push queues samples for k6, within flushEvery. It never waits: one goroutine may read all streams.
+func (s *session) push(samples ...metrics.Sample) {
+	s.mu.Lock()
+	s.pending = append(s.pending, samples...)
+	s.mu.Unlock()
+	s.arm()
+}
+
+// An eventCounter counts the events of all streams with the same tags.
+type eventCounter struct {
+	session *session
+	tags    metrics.TagsAndMeta
+	n       atomic.Int64
+}
+
+// counter returns the event counter for a set of tags and metadata.
+func (s *session) counter(tm metrics.TagsAndMeta) *eventCounter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.counts[tm.Tags] {
+		if maps.Equal(c.tags.Metadata, tm.Metadata) {
+			return c
+		}
+	}
+	c := &eventCounter{session: s, tags: tm}
+	s.counts[tm.Tags] = append(s.counts[tm.Tags], c)
+	return c
+}
+
+// add counts one event. The first one after a flush arms the next.
+func (c *eventCounter) add() {
+	c.n.Add(1)
+	c.session.arm()
+}
+
+// arm schedules the next flush.
+func (s *session) arm() {
+	if !s.armed.Load() && s.armed.CompareAndSwap(false, true) {
+		if s.timer == nil {
+			s.timer = time.AfterFunc(flushEvery, s.flush)
+		} else {
+			s.timer.Reset(flushEvery)
+		}
+	}
+}
+
+// flush passes the samples to k6, or keeps them for finish once the context has ended. In the goroutine of the timer.
+func (s *session) flush() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.armed.Store(false)
+	if all := s.collect(); len(all) > 0 && !metrics.PushIfNotDone(s.Context(), s.state.Samples, all) {
+		s.mu.Lock()
+		s.pending = append(all, s.pending...)
+		s.mu.Unlock()
+	}
+}
+
+// collect takes the pending samples, and one per counter that counted.
+func (s *session) collect() metrics.Samples {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.pending
+	s.pending = nil
+	now := time.Now()
+	for _, same := range s.counts {
+		for _, c := range same {
+			if n := c.n.Swap(0); n > 0 {
+				out = append(out, sample(s.m.metrics.event, &c.tags, now, float64(n)))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package sse
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mstoykov/k6-taskqueue-lib/taskqueue"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+)
+
+// A session has the streams of one iteration: one queue of tasks for the event loop, and the samples. It lasts from the first stream
+// to the end of the last one; a later stream gets a new session.
+type session struct {
+	*sseclient.Group
+	m     *module
+	state *lib.State
+	tasks *taskqueue.TaskQueue
+
+	mu      sync.Mutex // guards the fields up to counts
+	open    int        // streams and calls of hold that have not ended
+	over    bool
+	pending metrics.Samples
+	counts  map[*metrics.TagSet][]*eventCounter
+
+	flushing sync.Mutex // held while counters become samples
+	armed    atomic.Bool
+	timer    *time.Timer // of the goroutine that armed it
+}
+
+// currentSession returns the session of the running iteration. On the event loop.
+func (m *module) currentSession() *session {
+	if m.session == nil {
+		state := m.vu.State()
+		m.session = &session{
+			Group: m.clientFor(state).Group(m.vu.Context()), m: m, state: state,
+			tasks: taskqueue.New(m.vu.RegisterCallback), counts: make(map[*metrics.TagSet][]*eventCounter),
+		}
+	}
+	return m.session
+}
+
+// hold makes the session last until release is called. On the event loop.
+func (s *session) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open++
+}
+
+// release ends a hold. Any goroutine may call it.
+func (s *session) release() {
+	s.mu.Lock()
+	s.open--
+	over := s.open == 0
+	s.mu.Unlock()
+	if over {
+		s.queue(func() error { // behind the tasks that may open another stream
+			s.finish()
+			return nil
+		})
+	}
+}
+
+// queue queues a task for the event loop. Its error ends the iteration. Any goroutine may call it before release.
+func (s *session) queue(task func() error) {
+	s.tasks.Queue(func() error {
+		err := task()
+		if err != nil { // k6 may drop the tasks that follow
+			s.Interrupt()
+			s.finish()
+		}
+		return err
+	})
+}
+
+// finish pushes the last samples and lets the iteration end, if nothing holds the session. On the event loop: k6 itself pushes samples
+// there without a look at the context right after, so these are received in any case.
+func (s *session) finish() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.mu.Lock()
+	over := s.open == 0 && !s.over
+	s.over = s.over || over
+	s.mu.Unlock()
+	if !over {
+		return
+	}
+	if s.m.session == s {
+		s.m.session = nil
+	}
+	s.Close()
+	if last := s.collect(); len(last) > 0 {
+		s.state.Samples <- last
+	}
+	s.m.client.CloseIdle()
+	s.tasks.Close()
+}
