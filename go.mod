@@ -21,6 +21,7 @@ require (
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/mccutchen/go-httpbin/v2 v2.25.0
+	github.com/mstoykov/k6-taskqueue-lib v0.1.3
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/common v0.70.1
@@ -53,10 +54,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require (
-	github.com/mstoykov/k6-taskqueue-lib v0.1.3 // indirect
-	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
-)
+require github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
 
 require (
 	buf.build/gen/go/gogo/protobuf/protocolbuffers/go v1.36.11-20240617172848-e1dbca2775a7.1 // indirect

@@ -30,12 +30,15 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the defaults of
 // package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
+	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn; otherwise a goroutine does.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // a new configuration of the caller; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: those of the environment
 	UserAgent string                              // "": none is sent
 	Await     func(ctx context.Context) bool      // waits until a request may be sent, false if ctx ends before; nil: no limit
 	Unshared  bool                                // no stream shares a connection
+	// DialPatience is how long a request waits for a shared connection that another one dials; 0: 1 s.
+	DialPatience time.Duration
 
 	tlsMu   sync.Mutex
 	configs map[tlsKey]*tls.Config
@@ -70,17 +73,21 @@ func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 	return conf
 }
 
-// dial opens a TCP connection whose bytes are counted.
+// dial opens a TCP connection.
 func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	dial := c.Dial
 	if dial == nil {
-		dial = new(net.Dialer).DialContext
+		dial = dialCounted
 	}
-	conn, err := dial(ctx, "tcp", address)
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		conn = &Conn{Conn: tcp, Received: new(int64), Sent: new(int64)}
+	return dial(ctx, "tcp", address)
+}
+
+func dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	return &Conn{Conn: conn, Received: new(int64), Sent: new(int64)}, nil
 }
 
 // await waits until a request may be sent.

@@ -63,7 +63,7 @@ func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response,
 	pool, key := &d.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	alone := req.PerConnection == 1
 	if !alone {
-		c, err := pool.place(ctx, key)
+		c, err := pool.place(ctx, key, d.client.DialPatience)
 		if err != nil {
 			return nil, nil, phaseFailure(ctx, ReasonError, "wait for a connection", err)
 		}

@@ -12,9 +12,8 @@ const h2Patience = time.Second
 
 // h2Pool has the connections of a virtual user that streams share, as k6/http has a transport of its own for each.
 type h2Pool struct {
-	patience time.Duration // 0: h2Patience
-	mu       sync.Mutex
-	sites    map[h2Key]*h2Site
+	mu    sync.Mutex
+	sites map[h2Key]*h2Site
 }
 
 // h2Key is what streams have in common that may share a connection. The rest, as of TLS, is the virtual user's.
@@ -48,9 +47,9 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 
 // place reserves a place on a connection. Without one the caller is to dial, and then to call dialed. It waits for the dial
 // of another where that may bring a place: a ramp is not to open a connection for each stream.
-func (p *h2Pool) place(ctx context.Context, key h2Key) (*h2Conn, error) {
-	patience := time.NewTimer(cmp.Or(p.patience, h2Patience))
-	defer patience.Stop()
+func (p *h2Pool) place(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
+	timer := time.NewTimer(cmp.Or(patience, h2Patience))
+	defer timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.site(key)
@@ -69,7 +68,7 @@ func (p *h2Pool) place(ctx context.Context, key h2Key) (*h2Conn, error) {
 		impatient := false
 		select {
 		case <-changed:
-		case <-patience.C:
+		case <-timer.C:
 			impatient = true
 		case <-ctx.Done():
 			err = ctx.Err()

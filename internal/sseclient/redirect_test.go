@@ -17,15 +17,17 @@ func parse(t *testing.T, raw string) *url.URL {
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		"http://Host/a?b":          "http://host",
-		"http://host:80/":          "http://host",
-		"https://host:443":         "https://host",
-		"https://host:80":          "https://host:80",
-		"http://host:8080":         "http://host:8080",
-		"http://host:":             "http://host",
-		"http://me:secret@host:81": "http://host:81",
-		"http://[::1]:80/":         "http://[::1]",
-		"http://a\u202eb/":         "http://a%E2%80%AEb",
+		"http://Host/a?b":            "http://host",
+		"https://u:p@example.com:80": "https://example.com:80",
+		"http://[::1]:8080/":         "http://[::1]:8080",
+		"http://host:80/":            "http://host",
+		"https://host:443":           "https://host",
+		"https://host:80":            "https://host:80",
+		"http://host:8080":           "http://host:8080",
+		"http://host:":               "http://host",
+		"http://me:secret@host:81":   "http://host:81",
+		"http://[::1]:80/":           "http://[::1]",
+		"http://a\u202eb/":           "http://a%E2%80%AEb",
 	} {
 		require.Equal(t, want, Origin(parse(t, raw)), raw)
 	}

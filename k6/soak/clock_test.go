@@ -10,8 +10,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // stepped is t as time.Now would return it after someone stepped the wall clock by an hour:
@@ -41,16 +41,16 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 		o := r.observer(l, false)
 		b := &o
 		at := now
-		b.Connecting(at)
+		b.connecting(at)
 		at = at.Add(20 * time.Millisecond)
-		b.Opened(at)
+		opens(b, at)
 		for n := 1; n <= 40; n++ {
 			at = at.Add(15 * time.Second)
 			seen := at
 			if n > 10 && n <= 30 { // the clock is wrong for five minutes
 				seen = clock(at)
 			}
-			b.Event(seen, &eventstream.Event{
+			b.event(seen, &eventstream.Event{
 				ID: fmt.Append(nil, n), HasID: true, Data: []byte("0"),
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
@@ -59,7 +59,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))
-		b.Closed(clock(at.Add(time.Second+5*time.Millisecond)), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+		b.closed(clock(at.Add(time.Second+5*time.Millisecond)), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 		s := &shard.Shard{}
 		r.fill(s)
 		return written(s)

@@ -8,16 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // arrives is a stream in gzip whose noops come so many seconds after its headers.
 func arrives(b *observer, opened time.Time, after ...float64) {
-	b.Connecting(opened)
-	b.Coded("gzip")
-	b.Opened(opened)
+	b.connecting(opened)
+	opens(b, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
 	for n, s := range after {
-		b.Event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
+		b.event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
 	}
 }
 
@@ -42,7 +41,7 @@ func TestBurstsOfCompressedMessages(t *testing.T) {
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	arrives(b, r.start, 15, 30)
-	b.Closed(r.start.Add(40*time.Second), sse.Close{Reason: sse.ReasonReset, Retry: 0})
+	b.closed(r.start.Add(40*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: 0})
 	arrives(b, r.start.Add(100*time.Second), 40, 40, 40) // what the service kept meanwhile
 	aside := newObserver(t, r, "d-1")
 	aside.aside = true

@@ -26,14 +26,16 @@ type cutter struct {
 // cuttable is one stream.
 type cuttable struct {
 	observer *observer
-	stream   *sseclient.Stream
+	stream   interface {
+		Cut(how sseclient.Cut, pause time.Duration) bool
+	}
 }
 
 // add gives the cutter a stream.
-func (c *cutter) add(o *observer, s *sseclient.Stream) {
+func (c *cutter) add(s cuttable) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.streams = append(c.streams, cuttable{o, s})
+	c.streams = append(c.streams, s)
 }
 
 // cut cuts one stream, drawn among those that can be cut; false where there is none.
@@ -116,7 +118,7 @@ func (o *observer) cuttable(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
 	o.recorder.mu.Unlock()
-	c.add(o, s)
+	c.add(cuttable{o, s})
 	return true
 }
 

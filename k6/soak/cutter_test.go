@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // fakeStream is a stream that comes back at once, with the next noop, when it was cut.
@@ -18,29 +18,29 @@ type fakeStream struct {
 	mu   sync.Mutex
 	o    *observer
 	next uint64
-	made []sse.Cut
+	made []sseclient.Cut
 	dead bool
 }
 
 func (s *fakeStream) bring() {
 	s.next++
-	s.o.Event(time.Now(), event(strconv.FormatUint(s.next, 10), "0", ""))
+	s.o.event(time.Now(), event(strconv.FormatUint(s.next, 10), "0", ""))
 }
 
-func (s *fakeStream) Cut(how sse.Cut, pause time.Duration) bool {
+func (s *fakeStream) Cut(how sseclient.Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead {
 		return false
 	}
 	s.made = append(s.made, how)
-	s.o.Cut(time.Now(), how)
-	if how == sse.CutPause {
-		s.o.PauseOver(time.Now().Add(pause))
+	s.o.cut(time.Now(), how)
+	if how == sseclient.CutPause {
+		s.o.resumed(time.Now().Add(pause), how)
 	} else {
-		s.o.Closed(time.Now(), sse.Close{Reason: sse.ReasonCut})
-		s.o.Connecting(time.Now())
-		s.o.Opened(time.Now())
+		s.o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonCut})
+		s.o.connecting(time.Now())
+		opens(s.o, time.Now())
 	}
 	s.bring()
 	return true
@@ -57,9 +57,9 @@ func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan
 	var all []*fakeStream
 	for range streams {
 		s := &fakeStream{o: newObserver(t, r, "d-0")}
-		require.True(t, s.o.CutBy(s))
-		s.o.Connecting(time.Now())
-		s.o.Opened(time.Now())
+		r.cutter.add(cuttable{s.o, s})
+		s.o.connecting(time.Now())
+		opens(s.o, time.Now())
 		all = append(all, s)
 	}
 	return r, all, p
@@ -114,7 +114,7 @@ func TestACutterEnds(t *testing.T) {
 		require.Empty(t, s.made)
 	}
 	none := newObserver(t, planned(t), "d-1")
-	require.False(t, none.CutBy(streams[0]), "a run without cuts has no cutter")
+	require.False(t, none.recorder.cuts(), "a run without cuts has no cutter")
 }
 
 // How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the cuts.

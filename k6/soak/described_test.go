@@ -16,8 +16,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 const descriptionJS = `var described = service({
@@ -43,7 +43,7 @@ func ofService(t *testing.T, description string) (*modulestest.Runtime, *recorde
 }
 
 // feed has an observer see a part of a stream.
-func feed(t *testing.T, o sse.BlockObserver, at time.Time, text string) {
+func feed(t *testing.T, o *observer, at time.Time, text string) {
 	t.Helper()
 	p := eventstream.New(strings.NewReader(text))
 	for {
@@ -54,12 +54,12 @@ func feed(t *testing.T, o sse.BlockObserver, at time.Time, text string) {
 		}
 		require.NoError(t, err)
 		if part == eventstream.CommentLine {
-			o.Comment(at, b.Comment)
+			o.comment(at, b.Comment)
 			continue
 		}
-		o.Block(at, &b)
+		o.block(at, &b)
 		if b.HasData {
-			o.Event(at, &b.Event)
+			o.event(at, &b.Event)
 		}
 	}
 }
@@ -79,23 +79,22 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	require.True(t, ok)
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
-	o.Connecting(second(0))
-	o.Head(http.Header{})
-	o.Opened(second(1))
-	feed(t, o, second(2), ": hello\n\n")                                                                   // a heartbeat
-	feed(t, o, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
-	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
-	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                     // of which the description says nothing
-	feed(t, o, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
-	feed(t, o, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
-	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
-	feed(t, o, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
-	feed(t, o, second(9), r.message(t, "run-1.1", 7, second(9)))
-	feed(t, o, second(10), r.message(t, "run-1.1", 7, second(9)))
-	feed(t, o, second(11), ":\n") // Mercure's heartbeat: no blank line
-	feed(t, o, second(12), r.message(t, "run-1.1", 9, second(12)))
+	o.connecting(second(0))
+	opens(o, second(1))
+	feed(t, &o.observer, second(2), ": hello\n\n")                                                                   // a heartbeat
+	feed(t, &o.observer, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
+	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
+	feed(t, &o.observer, second(5), "event: other\ndata: x\n\n")                                                     // of which the description says nothing
+	feed(t, &o.observer, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
+	feed(t, &o.observer, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
+	feed(t, &o.observer, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
+	feed(t, &o.observer, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
+	feed(t, &o.observer, second(9), r.message(t, "run-1.1", 7, second(9)))
+	feed(t, &o.observer, second(10), r.message(t, "run-1.1", 7, second(9)))
+	feed(t, &o.observer, second(11), ":\n") // Mercure's heartbeat: no blank line
+	feed(t, &o.observer, second(12), r.message(t, "run-1.1", 9, second(12)))
 	o.ledger.CloseRequested(r.instant(second(13)))
-	o.Closed(second(13), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	o.closed(second(13), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := filled(r).Connections[0]
 	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Strayed: 1, Gaps: 1}, got.Counts)
 	require.EqualValues(t, 4, got.First)
@@ -128,18 +127,14 @@ func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
 	} {
 		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, message: { seq: "json:$.n" }, resume: `+c.resume+`})`)
 		js(t, rt, `var l = new Ledger("d-0")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(interface {
-			sse.BlockObserver
-			sse.HeadObserver
-		})
+		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
-			o.Connecting(second(0))
-			o.Head(http.Header{})
-			o.Opened(second(1))
-			feed(t, o, second(2), c.seen)
-			o.Closed(second(3), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+			o.connecting(second(0))
+			opens(o, second(1))
+			feed(t, &o.observer, second(2), c.seen)
+			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
 		spans := filled(r).Connections[0].Spans
 		require.False(t, spans[0].Resumed)
@@ -164,13 +159,13 @@ func TestAResetIDNamesItsEvent(t *testing.T) {
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
-		o.Connecting(second(0))
-		o.Opened(second(1))
-		feed(t, o, second(2), message)
-		feed(t, o, second(3), reset)
-		o.Closed(second(4), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
-		o.Connecting(second(5))
-		o.Opened(second(6))
+		o.connecting(second(0))
+		opens(o, second(1))
+		feed(t, &o.observer, second(2), message)
+		feed(t, &o.observer, second(3), reset)
+		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
+		o.connecting(second(5))
+		opens(o, second(6))
 		got := filled(r).Connections[0]
 		require.True(t, got.Spans[1].Resumed, "the service promises to resume")
 		if want == "" {
@@ -188,7 +183,7 @@ func TestRequestsOfADescription(t *testing.T) {
 	service := serviceOf(t, rt)
 	own, err := service.ownRequest(1, "d-1")
 	require.NoError(t, err)
-	require.Equal(t, sse.Request{
+	require.Equal(t, sseclient.Request{
 		URL: "http://h/rooms/d-topic-1", Method: "POST", Body: `{"room":"d-topic-1"}`,
 		Header: http.Header{"Authorization": {"Bearer secret"}, "Content-Type": {"application/json"}},
 	}, requestBy(&service.Connect, own.values))
@@ -221,11 +216,11 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	js(t, rt, `var l = new Ledger("d-0")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.Connecting(r.start)
-	o.Opened(r.start.Add(time.Second))
-	feed(t, o, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
+	o.connecting(r.start)
+	opens(o, r.start.Add(time.Second))
+	feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
 	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
-	o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := filled(r).Connections[0]
 	require.Equal(t, ledger.Counts{Heartbeats: 1, Unchecked: 2}, got.Counts)
 	require.Empty(t, got.Findings)
@@ -245,12 +240,12 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 		js(t, rt, `var l = new Ledger("d-0")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
-		o.Connecting(r.start)
-		o.Opened(r.start.Add(time.Second))
-		feed(t, o, r.start.Add(2*time.Second), "data: x\n\n")
-		feed(t, o, r.start.Add(12*time.Second), "data: x\n\n")
+		o.connecting(r.start)
+		opens(o, r.start.Add(time.Second))
+		feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n")
+		feed(t, &o.observer, r.start.Add(12*time.Second), "data: x\n\n")
 		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
-		o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 		require.Equal(t, want, filled(r).Connections[0].MaxSilence, declared)
 	}
 }
@@ -262,10 +257,10 @@ func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.Connecting(r.start)
-	o.Opened(r.start.Add(time.Second))
+	o.connecting(r.start)
+	opens(o, r.start.Add(time.Second))
 	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
-	o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	sums := o.ledger.Sums()
 	require.True(t, o.faultless(&sums))
 }
@@ -280,23 +275,23 @@ func TestASecondRequest(t *testing.T) {
 	own, err := service.ownRequest(3, "d-3")
 	require.NoError(t, err)
 	requester := &secondRequest{service: service.Service, values: own.values}
-	got, err := requester.SecondRequest(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
+	got, err := requester.fill(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
 	require.NoError(t, err)
 	require.Nil(t, got)
-	got, err = requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"a b"}`)})
+	got, err = requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"a b"}`)})
 	require.NoError(t, err)
 	require.Equal(t, "http://h/join/a%20b", got.URL)
 	require.Equal(t, `{"topic":"d-topic-1"}`, got.Body)
 	require.True(t, got.OK(204))
 	require.False(t, got.OK(200))
-	_, err = requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)})
+	_, err = requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)})
 	require.ErrorContains(t, err, "connect.then.client")
 
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.Connecting(r.start)
-	o.Opened(r.start.Add(time.Second))
-	o.Answered(r.start.Add(2*time.Second), 204)
+	o.connecting(r.start)
+	opens(o, r.start.Add(time.Second))
+	o.answered(r.start.Add(2*time.Second), nil)
 	require.Equal(t, []ledger.Span{{From: 2 * time.Second}}, o.ledger.Record().Spans)
 }
 

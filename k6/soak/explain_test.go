@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 func testObserver() *observer {
@@ -25,22 +25,22 @@ func testObserver() *observer {
 func TestTheTextOfARefusalIsKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		end  sse.Close
+		end  sseclient.Close
 		note string
 	}{
-		{sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable: the backend is full")}, "status 503: the backend is full"},
-		{sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable")}, "status 503"},
-		{sse.Close{Reason: sse.ReasonTLS, Err: errors.New("TLS handshake: x509: certificate signed by unknown authority")}, "tls: TLS handshake: x509: certificate signed by unknown authority"},
-		{sse.Close{Reason: sse.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
-		{sse.Close{Reason: sse.ReasonIdle, Err: errors.New("no byte")}, "idle"},
+		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable: the backend is full")}, "status 503: the backend is full"},
+		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable")}, "status 503"},
+		{sseclient.Close{Reason: sseclient.ReasonTLS, Err: errors.New("TLS handshake: x509: certificate signed by unknown authority")}, "tls: TLS handshake: x509: certificate signed by unknown authority"},
+		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
+		{sseclient.Close{Reason: sseclient.ReasonIdle, Err: errors.New("no byte")}, "idle"},
 	} {
 		b := testObserver()
 		c.end.Retry = -1
-		b.Connecting(time.Now())
-		b.Closed(time.Now(), c.end)
+		b.connecting(time.Now())
+		b.closed(time.Now(), c.end)
 		require.Equal(t, c.note, b.ledger.Record().Findings[0].Note)
 	}
-	long := explanation(sse.Close{Reason: sse.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
+	long := explanation(sseclient.Close{Reason: sseclient.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
 	require.LessOrEqual(t, len(long), maxExplanation)
 	require.True(t, utf8.ValidString(long))
 }
@@ -50,11 +50,11 @@ func TestNoopRunsHideTokens(t *testing.T) {
 	t.Parallel()
 	b := testObserver()
 	b.recorder.known.Store(&credentials{secrets: []string{"", "s3cret-token"}})
-	b.Connecting(time.Now())
-	b.Opened(time.Now())
-	b.Event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
-	b.Event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
-	b.Closed(time.Now(), sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
+	b.connecting(time.Now())
+	opens(b, time.Now())
+	b.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
+	b.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
+	b.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
 	record, err := json.Marshal(b.ledger.Record())
 	require.NoError(t, err)
 	require.NotContains(t, string(record), "s3cret-token")
@@ -64,12 +64,12 @@ func TestNoopRunsHideTokens(t *testing.T) {
 func TestEventsWithANameAreCounted(t *testing.T) {
 	t.Parallel()
 	b := testObserver()
-	b.Connecting(time.Now())
-	b.Opened(time.Now())
+	b.connecting(time.Now())
+	opens(b, time.Now())
 	for range 3 {
-		b.Event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
+		b.event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
 	}
-	b.Event(time.Now(), &eventstream.Event{Name: []byte("message"), Data: []byte("0")})
+	b.event(time.Now(), &eventstream.Event{Name: []byte("message"), Data: []byte("0")})
 	require.Equal(t, []ledger.EventCount{{Name: "noop", Count: 3}}, b.ledger.Record().Others)
 	require.EqualValues(t, 1, b.ledger.Record().Received)
 

@@ -34,9 +34,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results/archive"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/internal/stream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // knownToken is the token of the environment. Its forms differ in JSON, URLs and base64.
@@ -259,26 +259,19 @@ func fetched(t *testing.T, url string) string {
 	return string(content)
 }
 
-// An observed ledger receives blocks and events, and knows the token of its stream.
-type observed interface {
-	sse.BlockObserver
-	sse.Observer
-	authorize(c *credentials)
-}
-
 // record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first request.
 func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	t.Helper()
 	token := &credentials{token: knownToken, secrets: []string{knownToken}}
-	var first, second sse.Observer
+	var first, second *observer
 	if isDescribed {
 		rt, r := ofService(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
 		js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-1")`)
-		for name, o := range map[string]*sse.Observer{"first": &first, "second": &second} {
-			d, ok := rt.VU.Runtime().Get(name).Export().(observed)
+		for name, o := range map[string]**observer{"first": &first, "second": &second} {
+			d, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
 			require.True(t, ok)
 			d.authorize(token)
-			*o = d
+			*o = &d.observer
 		}
 		*to = r
 	} else {
@@ -287,25 +280,21 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 		first, second = newObserver(t, *to, "d-0"), newObserver(t, *to, "d-1")
 	}
 	at := (*to).start.Add(time.Second)
-	first.Connecting(at)
-	if o, ok := first.(sse.HeadObserver); ok {
-		o.Head(http.Header{"X-A": {h.header}})
-	}
-	first.Opened(at)
+	first.connecting(at)
+	opens(first, at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
 	h.feed(at.Add(time.Second), first)
-	first.Closed(at.Add(2*time.Second), sse.Close{Reason: sse.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
-	first.Connecting(at.Add(3 * time.Second))
-	first.Closed(at.Add(4*time.Second), sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503: " + h.refusal), Retry: -1})
-	second.Connecting(at)
-	second.Closed(at.Add(time.Second), sse.Close{
-		Reason: sse.ReasonContentType, Status: 302, Retry: -1, Err: fmt.Errorf("redirect to %q, content coding %q: %s", h.location, h.coding, h.refusal),
+	first.closed(at.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
+	first.connecting(at.Add(3 * time.Second))
+	first.closed(at.Add(4*time.Second), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503: " + h.refusal), Retry: -1})
+	second.connecting(at)
+	second.closed(at.Add(time.Second), sseclient.Close{
+		Reason: sseclient.ReasonContentType, Status: 302, Retry: -1, Err: fmt.Errorf("redirect to %q, content coding %q: %s", h.location, h.coding, h.refusal),
 	})
 }
 
 // feed passes the blocks of the body to an observer, up to the first that the parser refuses.
-func (h *hostileService) feed(at time.Time, o sse.Observer) {
+func (h *hostileService) feed(at time.Time, o *observer) {
 	p := eventstream.New(strings.NewReader(h.body))
-	blocks, ok := o.(sse.BlockObserver)
 	for {
 		var b eventstream.Block
 		part, err := p.NextPart(&b)
@@ -313,16 +302,12 @@ func (h *hostileService) feed(at time.Time, o sse.Observer) {
 		case err != nil:
 			return
 		case part == eventstream.CommentLine:
-			if ok {
-				blocks.Comment(at, b.Comment)
-			}
+			o.comment(at, b.Comment)
 			continue
 		}
-		if ok {
-			blocks.Block(at, &b)
-		}
+		o.block(at, &b)
 		if b.HasData {
-			o.Event(at, &b.Event)
+			o.event(at, &b.Event)
 		}
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"go.k6.io/k6/v2/js/modulestest"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
-
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 const planJS = `plan({testid: "t", connections: 2, seconds: 3600, noopInterval: 15, runners: 1, connectionsPerVU: 1,
@@ -92,15 +90,15 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	require.Equal(t, "d-0 planned 0", js(t, rt, `var l = new Ledger("d-0"); [l.id, l.state, l.received].join(" ")`))
 
 	exported := rt.VU.Runtime().Get("l").Export()
-	observer, ok := exported.(sse.Observer)
+	observer, ok := exported.(*jsLedger)
 	require.True(t, ok, "an EventSource takes it as its observer: %T", exported)
 	at := r.start.Add(time.Second)
-	observer.Connecting(at)
-	observer.Opened(at.Add(7 * time.Millisecond))
+	observer.connecting(at)
+	opens(observer, at.Add(7*time.Millisecond))
 	at = at.Add(7 * time.Millisecond)
-	observer.Event(at.Add(15*time.Second), event("1", "0", ""))
-	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
-	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
+	observer.event(at.Add(15*time.Second), event("1", "0", ""))
+	observer.event(at.Add(45*time.Second), event("3", "0", ""))
+	observer.event(at.Add(45*time.Second), event("3", "0", ""))
 	require.Equal(t, "open 3 2 1 1 0 0", js(t, rt, `[l.state, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted].join(" ")`))
 	require.Equal(t, "d-0 open: expected 3, received 2, missed 1, duplicated 1, reordered 0, corrupted 0", js(t, rt, "`${l}`"))
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 func TestNewsAreToldOnce(t *testing.T) {
@@ -17,16 +17,16 @@ func TestNewsAreToldOnce(t *testing.T) {
 	var n news
 	require.Empty(t, n.since(r).Found)
 	b := newObserver(t, r, "d-0")
-	b.Connecting(r.start)
-	b.Opened(r.start)
-	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
-	b.Event(r.start.Add(30*time.Second), event("2", "0", ""))
-	b.Event(r.start.Add(75*time.Second), event("5", "0", ""))
+	b.connecting(r.start)
+	opens(b, r.start)
+	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
+	b.event(r.start.Add(30*time.Second), event("2", "0", ""))
+	b.event(r.start.Add(75*time.Second), event("5", "0", ""))
 	p := n.since(r)
 	require.Len(t, p.Found, 1)
 	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
 	require.Empty(t, n.since(r).Found, "it was told")
-	b.Closed(r.start.Add(76*time.Second), sse.Close{Reason: sse.ReasonReset, Retry: -1})
+	b.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	p = n.since(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].What, "dropped: reset")
@@ -38,12 +38,12 @@ func TestALossAfterOneThatWasTakenBackIsTold(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
-	b.Connecting(r.start)
-	b.Opened(r.start)
+	b.connecting(r.start)
+	opens(b, r.start)
 	slot, id := 0, 0
 	noop := func(skip int) {
 		slot, id = slot+1, id+skip
-		b.Event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
+		b.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
 	}
 	var n news
 	told := func() (what []string) {
@@ -75,10 +75,10 @@ func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
 	for id, aside := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
 		l, err := r.newLedger(id)
 		require.NoError(t, err)
-		seen := watch(jsLedger{observer: r.observer(l, aside)})
-		seen.Connecting(r.start)
-		seen.Opened(r.start)
-		seen.Closed(r.start.Add(time.Second), sse.Close{Reason: sse.ReasonCut, Retry: -1})
+		seen := &jsLedger{observer: r.observer(l, aside)}
+		seen.connecting(r.start)
+		opens(seen, r.start)
+		seen.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
 	}
 	var n news
 	p := n.since(r)
@@ -97,9 +97,9 @@ func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	r := planned(t)
 	for i := range mostFound + 5 {
 		b := newObserver(t, r, string(rune('a'+i)))
-		b.Connecting(r.start)
-		b.Opened(r.start)
-		b.Closed(r.start.Add(time.Second), sse.Close{Reason: sse.ReasonReset, Retry: -1})
+		b.connecting(r.start)
+		opens(b, r.start)
+		b.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	}
 	var n news
 	p := n.since(r)
@@ -111,13 +111,13 @@ func TestTheSeriesIsToldOnceAndThePresentBucketAgain(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
-	b.Connecting(r.start)
-	b.Opened(r.start)
+	b.connecting(r.start)
+	opens(b, r.start)
 	var n news
 	first := n.since(r).Buckets
 	require.Len(t, first, 1, "the present one")
 	require.Equal(t, 1, first[0].Open)
-	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
+	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	again := n.since(r).Buckets
 	require.Len(t, again, 1)
 	require.Equal(t, 1, again[0].Noops)
@@ -135,9 +135,9 @@ func TestWhatASilentStreamIsOwedIsUndecided(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
-	b.Connecting(r.start)
-	b.Opened(r.start)
-	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
+	b.connecting(r.start)
+	opens(b, r.start)
+	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	l := r.ledgers[0].Sums()
 	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {
 		require.Equal(t, want, dueBy(r.instant(r.start.Add(after)), &r.config)(l.LastAt), after)

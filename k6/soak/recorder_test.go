@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"runtime"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 func thePlan() plan.Plan {
@@ -62,8 +63,8 @@ func TestObserverCallsBecomeARecord(t *testing.T) {
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
-	b.Connecting(at)
-	b.Opened(at.Add(3 * time.Millisecond))
+	b.connecting(at)
+	opens(b, at.Add(3*time.Millisecond))
 	at = at.Add(3 * time.Millisecond)
 	for _, e := range []*eventstream.Event{
 		event("1", "0", ""), event("2", "0", ""), event("2", "0", ""), event("4", "0", ""), event("3", "0", ""), event("5", "zero", ""), event("6", "00", ""),
@@ -71,16 +72,16 @@ func TestObserverCallsBecomeARecord(t *testing.T) {
 		if len(e.ID) > 0 && string(e.ID) != "3" {
 			at = at.Add(15 * time.Second)
 		}
-		b.Event(at, e)
+		b.event(at, e)
 	}
 	message := event("7", "hello", "")
 	message.Name = []byte("chat")
-	b.Event(at, message)
+	b.event(at, message)
 	named := event("8", "0", "")
 	named.Name = []byte("message")
-	b.Event(at.Add(15*time.Second), named)
+	b.event(at.Add(15*time.Second), named)
 	b.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
-	b.Closed(at.Add(16*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	b.closed(at.Add(16*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 	s := filled(r)
 	require.Len(t, s.Connections, 1)
 	rec := s.Connections[0]
@@ -98,7 +99,7 @@ func TestObserverCallsBecomeARecord(t *testing.T) {
 func TestHowAStreamEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		reason sse.Reason
+		reason sseclient.Reason
 		status int
 		retry  time.Duration
 		opened bool
@@ -106,30 +107,30 @@ func TestHowAStreamEnds(t *testing.T) {
 		want   ledger.State
 		word   string
 	}{
-		{sse.ReasonServer, 200, -1, true, true, ledger.Completed, "server"},
-		{sse.ReasonTruncated, 200, -1, true, true, ledger.Completed, "truncated"},
-		{sse.ReasonReset, 200, -1, true, true, ledger.Completed, "reset"},
-		{sse.ReasonIdle, 200, -1, true, true, ledger.Dropped, "idle"},
-		{sse.ReasonClient, 200, -1, true, true, ledger.Unfinished, "client"},
-		{sse.ReasonInterrupted, 200, -1, true, false, ledger.Unfinished, "interrupted"},
-		{sse.ReasonServer, 200, -1, true, false, ledger.Dropped, "server"},
-		{sse.ReasonServer, 200, time.Second, true, false, ledger.Waiting, "server"},
-		{sse.ReasonStatus, 503, -1, false, false, ledger.Refused, "status 503"},
-		{sse.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
+		{sseclient.ReasonServer, 200, -1, true, true, ledger.Completed, "server"},
+		{sseclient.ReasonTruncated, 200, -1, true, true, ledger.Completed, "truncated"},
+		{sseclient.ReasonReset, 200, -1, true, true, ledger.Completed, "reset"},
+		{sseclient.ReasonIdle, 200, -1, true, true, ledger.Dropped, "idle"},
+		{sseclient.ReasonClient, 200, -1, true, true, ledger.Unfinished, "client"},
+		{sseclient.ReasonInterrupted, 200, -1, true, false, ledger.Unfinished, "interrupted"},
+		{sseclient.ReasonServer, 200, -1, true, false, ledger.Dropped, "server"},
+		{sseclient.ReasonServer, 200, time.Second, true, false, ledger.Waiting, "server"},
+		{sseclient.ReasonStatus, 503, -1, false, false, ledger.Refused, "status 503"},
+		{sseclient.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
 	} {
 		r := planned(t)
 		b := newObserver(t, r, "d-0")
 		at := r.start.Add(time.Second)
-		b.Connecting(at)
+		b.connecting(at)
 		if c.opened {
-			b.Opened(at)
+			opens(b, at)
 		}
 		if c.asked {
 			b.ledger.CloseRequested(r.instant(at.Add(time.Second)))
 		}
-		b.Closed(at.Add(2*time.Second), sse.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
+		b.closed(at.Add(2*time.Second), sseclient.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
 		rec := filled(r).Connections[0]
-		if c.reason == sse.ReasonIdle {
+		if c.reason == sseclient.ReasonIdle {
 			require.NotEqual(t, ledger.Completed, rec.State)
 			continue
 		}
@@ -144,16 +145,16 @@ func TestBuckets(t *testing.T) {
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	at := r.start
-	b.Connecting(at)
-	b.Opened(at)
-	b.Event(at.Add(15*time.Second), event("1", "0", ""))
+	b.connecting(at)
+	opens(b, at)
+	b.event(at.Add(15*time.Second), event("1", "0", ""))
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.bucketOver(at))
 	require.True(t, r.bucketOver(at.Add(5*time.Second)))
 	r.roll(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000})
-	b.Event(at.Add(32*time.Second), event("2", "0", ""))
-	b.Event(at.Add(32*time.Second), event("2", "x", ""))
-	b.Closed(at.Add(33*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	b.event(at.Add(32*time.Second), event("2", "0", ""))
+	b.event(at.Add(32*time.Second), event("2", "x", ""))
+	b.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 	r.roll(at.Add(34*time.Second), shard.Process{})
 	s := filled(r)
 	require.Len(t, s.Series, 2)
@@ -168,9 +169,9 @@ func TestBuckets(t *testing.T) {
 	require.Equal(t, 2*time.Second, h.Max())
 	require.EqualValues(t, 2, s.Lateness.Count(), "over all buckets, the open one too")
 	b2 := newObserver(t, r, "d-1")
-	b2.Connecting(at)
-	b2.Opened(at)
-	b2.Event(at.Add(35*time.Second), event("1", "0", ""))
+	b2.connecting(at)
+	opens(b2, at)
+	b2.event(at.Add(35*time.Second), event("1", "0", ""))
 	require.EqualValues(t, 3, filled(r).Lateness.Count())
 	p, _ := r.progress()
 	require.Equal(t, []int{1, 2, 1}, []int{p.Open, p.Opened, p.Dropped})
@@ -194,10 +195,10 @@ func TestLateMessagesOfHeldStreams(t *testing.T) {
 		for i, aside := range c.aside {
 			l, err := r.newLedger(fmt.Sprintf("d-%d", i))
 			require.NoError(t, err)
-			seen := watch(jsLedger{observer: r.observer(l, aside)})
-			seen.Connecting(r.start)
-			seen.Opened(r.start)
-			seen.Event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
+			seen := &jsLedger{observer: r.observer(l, aside)}
+			seen.connecting(r.start)
+			opens(seen, r.start)
+			seen.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
 		r.roll(r.start.Add(46*time.Second), shard.Process{})
 		r.roll(r.start.Add(51*time.Second), shard.Process{})
@@ -322,4 +323,16 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 	grown := inUse() - before
 	require.GreaterOrEqual(t, len(r.series), hour/5)
 	require.Less(t, grown, int64(512<<10), "bytes")
+}
+
+// opens reports an open stream to its observer.
+func opens(o interface {
+	opened(started time.Time, r *sseclient.Response)
+}, at time.Time, with ...func(*sseclient.Response),
+) {
+	r := &sseclient.Response{At: at, Header: http.Header{}}
+	for _, change := range with {
+		change(r)
+	}
+	o.opened(at, r)
 }

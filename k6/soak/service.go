@@ -213,17 +213,26 @@ type secondRequest struct {
 	values  *service.Values
 }
 
-// FollowUp makes the request from the event that it waits for.
+// FollowUp sends the request after the event that it waits for.
 func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
+	request, err := r.fill(e)
+	if request == nil && err == nil {
+		return false
+	}
+	f.Send(request, err)
+	return true
+}
+
+// fill returns the request for an event; nil and nil if it is not the one.
+func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, error) {
 	then := r.service.Then
 	block := blockOf(e, true, len(e.Comment) > 0)
 	client, ok := r.service.Client(&block)
 	if !ok {
 		if string(e.Name) != then.Event {
-			return false
+			return nil, nil //nolint:nilnil // the stream waits
 		}
-		f.Send(nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token)))))
-		return true
+		return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
 	}
 	v := *r.values
 	v.Client = client
@@ -233,8 +242,7 @@ func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bo
 	for name, value := range then.FilledHeaders(&v) {
 		out.Header.Set(name, value)
 	}
-	f.Send(out, nil)
-	return true
+	return out, nil
 }
 
 // MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.

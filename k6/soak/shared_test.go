@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 func TestStreamsOverHTTP2AreCounted(t *testing.T) {
@@ -13,7 +14,7 @@ func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	r := planned(t)
 	require.Nil(t, filled(r).Shared)
 	for n, first := range []bool{true, false, false, true} {
-		newObserver(t, r, string(rune('a'+n))).Shared(first)
+		opens(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
 	}
 	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, filled(r).Shared)
 }

@@ -14,7 +14,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // watchedVU is a virtual user whose samples the test reads, as an output would.
@@ -27,12 +27,12 @@ func watchedVU(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan 
 	return rt, samples
 }
 
-func newStream(t *testing.T, rt *modulestest.Runtime, id string) sse.Observer {
+func newStream(t *testing.T, rt *modulestest.Runtime, id string) *observer {
 	t.Helper()
 	js(t, rt, `var l = new Ledger("`+id+`"); ""`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(sse.Observer)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	return o
+	return &o.observer
 }
 
 // told reads all samples until none is left: counters as sums, gauges as they were last.
@@ -63,7 +63,7 @@ func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64
 	}
 }
 
-var gone = sse.Close{Reason: sse.ReasonServer, Retry: -1}
+var gone = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
 
 func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	t.Parallel()
@@ -72,18 +72,18 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	rt, samples := watchedVU(t, r, 100)
 	good, bad := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
-	for _, o := range []sse.Observer{good, bad} {
-		o.Connecting(at)
-		o.Opened(at)
-		o.Event(at.Add(15*time.Second), event("1", "0", ""))
+	for _, o := range []*observer{good, bad} {
+		o.connecting(at)
+		opens(o, at)
+		o.event(at.Add(15*time.Second), event("1", "0", ""))
 	}
-	good.Event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
-	bad.Event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
-	bad.Event(at.Add(45*time.Second), event("3", "0", ""))
-	bad.Event(at.Add(60*time.Second), event("4", "?", ""))
-	bad.Closed(at.Add(61*time.Second), gone) // nobody asked for it
-	good.(*jsLedger).ledger.CloseRequested(33 * time.Second)
-	good.Closed(at.Add(33*time.Second), gone)
+	good.event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
+	bad.event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
+	bad.event(at.Add(45*time.Second), event("3", "0", ""))
+	bad.event(at.Add(60*time.Second), event("4", "?", ""))
+	bad.closed(at.Add(61*time.Second), gone) // nobody asked for it
+	good.ledger.CloseRequested(33 * time.Second)
+	good.closed(at.Add(33*time.Second), gone)
 
 	got := told(t, samples)
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
@@ -113,12 +113,12 @@ func TestAnInterruptedRunSaysThatItsStreamsAreOver(t *testing.T) {
 	r.telemetry.every = time.Hour
 	rt, samples := watchedVU(t, r, 100)
 	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
-	a.Connecting(r.start)
-	b.Connecting(r.start)
+	a.connecting(r.start)
+	b.connecting(r.start)
 	require.InDelta(t, 1, told(t, samples)["soak_streams_open"], 0, "told when the first stream began")
 	rt.CancelContext()
-	a.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
-	b.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
+	a.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
+	b.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	got := told(t, samples)
 	require.Contains(t, got, "soak_streams_open")
 	require.Zero(t, got["soak_streams_open"])
@@ -134,15 +134,15 @@ func TestADescribedServiceTellsOfMessages(t *testing.T) {
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.Connecting(r.start)
-	o.Opened(r.start)
-	feed(t, o, r.start.Add(time.Second), ": hello\n\n")
+	o.connecting(r.start)
+	opens(o, r.start)
+	feed(t, &o.observer, r.start.Add(time.Second), ": hello\n\n")
 	for _, n := range []int64{1, 2, 4, 4} {
 		at := r.start.Add(time.Duration(1+n) * time.Second)
-		feed(t, o, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
+		feed(t, &o.observer, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
 	}
 	o.ledger.CloseRequested(6 * time.Second)
-	o.Closed(r.start.Add(6*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	o.closed(r.start.Add(6*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := told(t, samples)
 	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "from sending to receiving")
 	for name := range got {
@@ -177,8 +177,8 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	rt, samples := watchedVU(t, r, 0) // whoever pushes waits for ever
 	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
-	o.Connecting(r.start)
-	o.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
+	o.connecting(r.start)
+	o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	require.Nil(t, r.telemetry.stop, "its goroutine has ended")
 	require.Empty(t, r.telemetry.live)
 	require.Empty(t, told(t, samples))
@@ -192,7 +192,7 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 		r := newRecorder()
 		r.telemetry.every = time.Microsecond
 		rt, samples := watchedVU(t, r, 1)
-		var all []sse.Observer
+		var all []*observer
 		for _, id := range []string{"d-0", "d-1"} {
 			all = append(all, newStream(t, rt, id))
 		}
@@ -208,8 +208,8 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 		for _, o := range all {
 			streams.Go(func() {
 				for range 50 {
-					o.Connecting(r.start)
-					o.Closed(r.start, sse.Close{Reason: sse.ReasonRefused, Retry: time.Second})
+					o.connecting(r.start)
+					o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonRefused, Retry: time.Second})
 				}
 			})
 		}
@@ -226,16 +226,16 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	first, _ := watchedVU(t, r, 100)
 	second, samples := watchedVU(t, r, 100)
 	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
-	a.Connecting(r.start)
-	b.Connecting(r.start)
-	a.Closed(r.start, gone)
+	a.connecting(r.start)
+	b.connecting(r.start)
+	a.closed(r.start, gone)
 	first.CancelContext()
 	told(t, samples)
 	r.telemetry.mu.Lock()
 	r.telemetry.publish(r.telemetry.look())
 	r.telemetry.mu.Unlock()
 	require.Contains(t, told(t, samples), "soak_noops")
-	b.Closed(r.start, gone)
+	b.closed(r.start, gone)
 }
 
 // A hundred thousand ledgers take a while to add up. Meanwhile no stream was read, once one began or ended.
@@ -245,14 +245,14 @@ func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 	rt, _ := watchedVU(t, r, 1000)
 	r.telemetry.every = time.Millisecond
 	a := newStream(t, rt, "d-0")
-	a.Connecting(r.start)
+	a.connecting(r.start)
 	r.mu.Lock() // as if it took long
 	for range 50 {
 		require.Eventually(t, r.telemetry.mu.TryLock, 5*time.Second, time.Millisecond)
 		r.telemetry.mu.Unlock()
 	}
 	r.mu.Unlock()
-	a.Closed(r.start, gone)
+	a.closed(r.start, gone)
 }
 
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 const renewedJS = `var n = 0, asked = [], described = service({
@@ -36,7 +36,7 @@ func TestEachAttemptAsksForItsToken(t *testing.T) {
 	require.Equal(t, "http://h/d-topic-1?t=a-secret-2", renewed.URL)
 	require.Equal(t, "Bearer a-secret-2", renewed.Header.Get("Authorization"))
 	requester := &secondRequest{service: service.Service, values: own.values}
-	second, err := requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
+	second, err := requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
 	require.NoError(t, err)
 	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
 	require.Equal(t, "30,30", js(t, rt, `asked.join()`))
@@ -57,14 +57,14 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		renew bool // before the reconnect
-		end   sse.Close
+		end   sseclient.Close
 		want  string
 	}{
-		{false, sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
+		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
 			"status 401: the service refused the token at a reconnect: token() gave the same one again, 12.0 s old; {token} is over"},
-		{true, sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
+		{true, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
 			"status 403: the service refused the token at a reconnect: token() gave a new one, 12.0 s old; {token} for {token}"},
-		{false, sse.Close{Reason: sse.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
+		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
 		rt, r := ofService(t, renewedJS)
 		js(t, rt, `var l = new Ledger("d-1")`)
@@ -74,18 +74,17 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 		own, err := service.ownRequest(1, "d-1")
 		require.NoError(t, err)
 		o.authorize(own.credentials)
-		o.Connecting(r.start)
-		o.Head(nil)
-		o.Opened(r.start.Add(time.Second))
-		o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+		o.connecting(r.start)
+		opens(o, r.start.Add(time.Second))
+		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		if c.renew {
 			require.NoError(t, service.renew(1, own))
 		} else { // as a module does that keeps its token
 			o.credentials().learn("a-secret-1", time.Now())
 		}
 		c.end.Retry = -1
-		o.Connecting(o.credentials().since.Add(11 * time.Second))
-		o.Closed(o.credentials().since.Add(12*time.Second), c.end)
+		o.connecting(o.credentials().since.Add(11 * time.Second))
+		o.closed(o.credentials().since.Add(12*time.Second), c.end)
 		found := filled(r).Connections[0].Findings
 		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
 		require.Equal(t, c.want, found[len(found)-1].Note)
@@ -96,13 +95,13 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 // Of a stream that never opened, or of a service without a token, a 401 is any refusal.
 func TestAnyOtherRefusalIsToldAsItIs(t *testing.T) {
 	t.Parallel()
-	refusal := sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
+	refusal := sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
 	for _, c := range []*credentials{{}, {token: "a-secret"}} {
 		require.Equal(t, refusal.Err.Error(), c.told(time.Now(), refusal, 0).Err.Error())
 	}
 	require.Equal(t, refusal.Err.Error(), (&credentials{}).told(time.Now(), refusal, 3).Err.Error())
 	then := refusal
-	then.Reason = sse.ReasonThen
+	then.Reason = sseclient.ReasonThen
 	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).told(time.Now(), then, 1).Err.Error())
 	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).told(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
 }
@@ -121,9 +120,9 @@ func TestAStreamMayEndWithItsToken(t *testing.T) {
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.Connecting(r.start)
-	o.Opened(r.start.Add(time.Second))
-	o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+	o.connecting(r.start)
+	opens(o, r.start.Add(time.Second))
+	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
 	got := filled(r).Connections[0]
 	require.Zero(t, got.Cut)

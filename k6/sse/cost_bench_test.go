@@ -168,7 +168,6 @@ func (v *vu) background(b *testing.B, script string) func() {
 }
 
 type countingLedger struct {
-	nopObserver
 	opened, event func()
 }
 
@@ -260,7 +259,7 @@ func runBenchServer() {
 	}
 	fmt.Println("http://" + l.Addr().String())
 	certified := serverTLS().Clone()
-	certified.NextProtos = []string{alpn2, alpn1}
+	certified.NextProtos = []string{"h2", "http/1.1"}
 	var mu sync.Mutex
 	var framed []*benchFramed
 	conns := map[string][]net.Conn{} // by their coding

@@ -15,27 +15,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // cutter is a recorder that has its stream cut.
 type cutter struct {
 	recorder
-	source Cuttable
+	stream *sseclient.Stream
 }
 
-var _ CutObserver = (*cutter)(nil)
-
-func (c *cutter) CutBy(s Cuttable) bool {
-	c.source = s
+func (c *cutter) Cuttable(s *sseclient.Stream) bool {
+	c.stream = s
 	return true
 }
 
 var cutNames = map[Cut]string{CutFIN: "fin", CutRST: "rst", CutHalf: "half", CutPause: "pause"}
 
-func (c *cutter) Cut(at time.Time, how Cut) { c.note(at, "cut:%s", cutNames[how]) }
-func (c *cutter) PauseOver(at time.Time)    { c.note(at, "pause-over") }
+func (c *cutter) Cut(at time.Time, how Cut)   { c.note(at, "cut:%s", cutNames[how]) }
+func (c *cutter) Resumed(at time.Time, _ Cut) { c.note(at, "pause-over") }
 func (c *cutter) cut(how Cut, ms int) bool {
-	return c.source.Cut(how, time.Duration(ms)*time.Millisecond)
+	return c.stream.Cut(how, time.Duration(ms)*time.Millisecond)
 }
 
 // script gives a script cut(ms), which cuts the stream.
@@ -137,25 +137,6 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 	raw, err := conn.SyscallConn()
 	require.NoError(t, err)
 	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
-}
-
-// Who reads a parked connection is told of its close only where a read that finds nothing returns.
-func TestAHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	left, err := conn.(*net.TCPConn).File()
-	require.NoError(t, err)
-	graveyard.bury(left, CutHalf)
-	onDescriptor(t, conn.(*net.TCPConn), func(fd int) error {
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-		assert.NotZero(t, flags&unix.O_NONBLOCK)
-		return err
-	})
 }
 
 // A reader that pauses loses nothing, and is not taken for silent. That the server ended the stream meanwhile it finds

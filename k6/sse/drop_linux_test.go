@@ -65,12 +65,3 @@ func TestWhatCannotBeDropped(t *testing.T) {
 		s.onerror = (e) => log.push(e.reason, e.willReconnect, s.drop(true));
 	`))
 }
-
-// A source that was dropped does not wait for its turn to dial.
-func TestADroppedSourceTakesNoTurn(t *testing.T) {
-	t.Parallel()
-	var s source
-	require.True(t, s.takesTurn())
-	s.dropped.Store(spreadReturn)
-	require.False(t, s.takesTurn())
-}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // A connection that dies drops all its streams, each says so, and they come back on one.
@@ -33,9 +35,9 @@ func TestAConnectionThatDiesDropsAll(t *testing.T) {
 		_ = p.tcp.Close()
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*recorder
-		v.set("ledger", func() *recorder {
+		v.set("ledger", func() observed {
 			ledgers = append(ledgers, new(recorder))
-			return ledgers[len(ledgers)-1]
+			return observed{ledgers[len(ledgers)-1]}
 		})
 		require.Equal(t, "10", v.log(`
 			let back = 0;
@@ -345,8 +347,8 @@ type sharer struct {
 	first, rest *atomic.Int32
 }
 
-func (s *sharer) Shared(first bool) {
-	if first {
+func (s *sharer) Response(r *sseclient.Response) {
+	if r.FirstOnConnection {
 		s.first.Add(1)
 	} else {
 		s.rest.Add(1)
@@ -365,13 +367,16 @@ func TestSharedStreamsInGo(t *testing.T) {
 		var first, rest atomic.Int32
 		url, opened := v.str("url"), make(chan struct{})
 		require.NoError(t, v.iterate("streams in Go", func() error {
-			g, err := v.opener.Streams(StreamsOptions{HTTP: v.str("http"), PerConnection: 4})
+			protocol, err := sseclient.ParseProtocol(v.str("http"))
 			require.NoError(t, err)
+			g := v.opener.Streams("", "", sseclient.Options{Sharing: sseclient.Sharing{Protocol: protocol, PerConnection: 4}})
 			var all []*keeper
-			var open []*Stream
+			var open []*sseclient.Stream
 			for range 10 {
-				k := newKeeper("", Request{URL: url})
-				all, open = append(all, k), append(open, g.Add(&sharer{first: &first, rest: &rest}, k, nil))
+				k := newKeeper("", sseclient.Request{URL: url})
+				on := k.callbacks()
+				on.Opened = observed{&sharer{first: &first, rest: &rest}}.Callbacks().Opened
+				all, open = append(all, k), append(open, g.Add(on))
 			}
 			go func() {
 				for _, s := range open {
@@ -382,7 +387,7 @@ func TestSharedStreamsInGo(t *testing.T) {
 				}
 				close(opened)
 				for i, s := range open {
-					s.Close()
+					s.Stop(sseclient.ReasonClient)
 					<-all[i].ended
 				}
 				g.Over(func() error { return nil })
@@ -393,6 +398,6 @@ func TestSharedStreamsInGo(t *testing.T) {
 		require.EqualValues(t, 3, conns.Load())
 		require.EqualValues(t, 3, first.Load())
 	})
-	_, err := newVU(t).opener.Streams(StreamsOptions{HTTP: "3"})
-	require.ErrorContains(t, err, "option http: \"3\" is no version of HTTP")
+	_, err := sseclient.ParseProtocol("3")
+	require.ErrorContains(t, err, "\"3\" is no version of HTTP")
 }

@@ -45,9 +45,9 @@ func TestAStreamThatOpensWhileItsConnectionDies(t *testing.T) {
 		}
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*slowWitness
-		v.set("ledger", func() *slowWitness {
+		v.set("ledger", func() observed {
 			ledgers = append(ledgers, new(slowWitness))
-			return ledgers[len(ledgers)-1]
+			return observed{ledgers[len(ledgers)-1]}
 		})
 		v.log(`for (let i = 0; i < 10; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });`)
 		for _, r := range ledgers {
@@ -76,9 +76,9 @@ func TestWhatCameBeforeAFailedWriteIsRead(t *testing.T) {
 		_ = p.tcp.SetLinger(0)
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*slowReader
-		v.set("ledger", func() *slowReader {
+		v.set("ledger", func() observed {
 			ledgers = append(ledgers, new(slowReader))
-			return ledgers[len(ledgers)-1]
+			return observed{ledgers[len(ledgers)-1]}
 		})
 		v.log(`
 			const open = () => new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });

@@ -41,9 +41,9 @@ func TestABusyReaderTakesNoStreamForSilent(t *testing.T) {
 		v := w.vu(t)
 		v.set("url", w.url(serveFrames(t, handle)))
 		var ledgers []*busyReader
-		v.set("ledger", func() *busyReader {
+		v.set("ledger", func() observed {
 			ledgers = append(ledgers, new(busyReader))
-			return ledgers[len(ledgers)-1]
+			return observed{ledgers[len(ledgers)-1]}
 		})
 		v.log(`for (let i = 0; i < 3; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false, idleTimeout: 200 });`)
 		for _, r := range ledgers {

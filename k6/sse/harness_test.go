@@ -25,6 +25,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
@@ -48,7 +49,7 @@ func newVU(t testing.TB) *vu {
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
 	m := New().NewModuleInstance(rt.VU).(*module)
-	m.h2.patience = patience // on a busy machine a handshake takes more than a second
+	m.patience = patience // on a busy machine a handshake takes more than a second
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
@@ -77,8 +78,98 @@ func newVU(t testing.TB) *vu {
 
 func (v *vu) set(name string, value any) {
 	v.t.Helper()
+	switch value.(type) {
+	case interface{ Opened(at time.Time) }, interface {
+		Event(at time.Time, e *eventstream.Event)
+	}, interface {
+		Block(at time.Time, b *eventstream.Block)
+	}:
+		value = observed{value}
+	}
 	require.NoError(v.t, v.VU.Runtime().Set(name, value))
 }
+
+// observed is an observer of a test as a Ledger, and as a secondRequester.
+type observed struct{ observer any }
+
+// Callbacks calls the methods that the observer has.
+func (o observed) Callbacks() (on sseclient.Callbacks) {
+	type (
+		connecting interface{ Connecting(at time.Time) }
+		response   interface{ Response(r *sseclient.Response) }
+		opened     interface{ Opened(at time.Time) }
+		event      interface {
+			Event(at time.Time, e *eventstream.Event)
+		}
+		blocks interface {
+			Comment(at time.Time, text []byte)
+			Block(at time.Time, b *eventstream.Block)
+		}
+		answered interface {
+			Answered(at time.Time, r *sseclient.Response)
+		}
+		closed   interface{ Closed(at time.Time, c Close) }
+		resuming interface{ LastEventID() string }
+		cuts     interface {
+			Cuttable(s *sseclient.Stream) bool
+			Cut(at time.Time, how Cut)
+			Resumed(at time.Time, how Cut)
+		}
+	)
+	if c, ok := o.observer.(connecting); ok {
+		on.Connecting = c.Connecting
+	}
+	on.Opened = func(_ time.Time, r *sseclient.Response) {
+		if c, ok := o.observer.(response); ok {
+			c.Response(r)
+		}
+		if c, ok := o.observer.(opened); ok {
+			c.Opened(r.At)
+		}
+	}
+	if c, ok := o.observer.(event); ok {
+		on.Event = c.Event
+	}
+	if c, ok := o.observer.(blocks); ok {
+		on.Comment, on.Block = c.Comment, c.Block
+	}
+	if c, ok := o.observer.(answered); ok {
+		on.Answered = c.Answered
+	}
+	if c, ok := o.observer.(closed); ok {
+		on.Closed = c.Closed
+	}
+	if c, ok := o.observer.(resuming); ok {
+		on.LastEventID = c.LastEventID
+	}
+	if c, ok := o.observer.(cuts); ok {
+		on.Cuttable, on.Cut, on.Resumed = c.Cuttable, c.Cut, c.Resumed
+	}
+	return on
+}
+
+func (o observed) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
+	r, err := o.observer.(interface {
+		SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, error)
+	}).SecondRequest(e)
+	if r == nil && err == nil {
+		return false
+	}
+	f.Send(r, err)
+	return true
+}
+
+type (
+	Close = sseclient.Close
+	Cut   = sseclient.Cut
+)
+
+const (
+	CutFIN, CutRST, CutHalf, CutPause = sseclient.CutFIN, sseclient.CutRST, sseclient.CutHalf, sseclient.CutPause
+
+	handshakesAtATime = 200 // as internal/sseclient allows
+	typeHandshake     = 22  // of a TLS record
+)
 
 // run runs a script on the event loop to the end of the iteration, as k6 does: on
 // an error the context is cancelled before the loop is wound down.
@@ -237,8 +328,6 @@ type recorder struct {
 	last  Close
 	at    time.Time
 }
-
-var _ Observer = (*recorder)(nil)
 
 func (r *recorder) note(at time.Time, format string, args ...any) {
 	r.mu.Lock()

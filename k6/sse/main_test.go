@@ -32,7 +32,7 @@ func leaked() string {
 		left = left[:0]
 		buf := make([]byte, 4<<20)
 		for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(stack, "/k6/sse.") && !strings.Contains(stack, "TestMain") {
+			if (strings.Contains(stack, "/k6/sse.") || strings.Contains(stack, "/sseclient.")) && !strings.Contains(stack, "TestMain") {
 				left = append(left, stack)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
@@ -37,6 +38,7 @@ type (
 
 		client   *sseclient.Client // of the state; on the event loop only
 		clientOf *lib.State
+		patience time.Duration // DialPatience of the client
 	}
 )
 
@@ -81,11 +83,12 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dial(ctx, state, network, address)
 		},
-		TLS:       func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
-		Proxies:   m.proxies,
-		UserAgent: state.Options.UserAgent.String,
-		Unshared:  state.Options.NoConnectionReuse.Bool,
-		Await:     func(ctx context.Context) bool { return awaitRate(ctx, state) },
+		TLS:          func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
+		Proxies:      m.proxies,
+		UserAgent:    state.Options.UserAgent.String,
+		Unshared:     state.Options.NoConnectionReuse.Bool,
+		DialPatience: m.patience,
+		Await:        func(ctx context.Context) bool { return awaitRate(ctx, state) },
 	}
 	return m.client
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // bucket stands in for PocketBase: its first event names the client, who subscribes by a second request.
@@ -90,13 +92,11 @@ func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/r
 // answers is a recorder that is told of second requests too.
 type answers struct{ recorder }
 
-var _ AnswerObserver = (*answers)(nil)
-
-func (r *answers) Answered(at time.Time, status int) {
+func (r *answers) Answered(at time.Time, response *sseclient.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at.IsZero() {
 		r.lines = append(r.lines, "NO-TIME")
 	}
-	r.lines = append(r.lines, fmt.Sprintf("answered:%d", status))
+	r.lines = append(r.lines, fmt.Sprintf("answered:%d", response.Status))
 }

@@ -2,12 +2,10 @@ package sse
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -47,12 +45,11 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 		name, scheme string
 		proxy        forward.Options
 		went         []string
-		noPoll       bool
 	}{
-		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}, false},
-		{"http by https", "http", forward.Options{TLS: serverTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}, false},
-		{"https by http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}, false},
-		{"https by https", "https", forward.Options{TLS: serverTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}, true},
+		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
+		{"http by https", "http", forward.Options{TLS: serverTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
+		{"https by http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
+		{"https by https", "https", forward.Options{TLS: serverTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,30 +87,8 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 			}
 			n, _ := v.sum(v.drainSamples(), "sse_event", "ip", "127.0.0.1")
 			require.Equal(t, 2.0, n)
-			if runtime.GOOS == "linux" {
-				require.Equal(t, !tt.noPoll, v.polls(t, tt.scheme+"://service.test/events"))
-			}
 		})
 	}
-}
-
-// polls says whether a stream from a URL is read by the poller.
-func (v *vu) polls(t *testing.T, rawURL string) bool {
-	t.Helper()
-	u, err := parseURL(rawURL)
-	require.NoError(t, err)
-	d := dialer{m: v.m, state: v.state, attach: func(net.Conn) bool { return true }}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	a, fail := d.open(ctx, &request{url: u, method: http.MethodGet})
-	require.Nil(t, fail)
-	p := poll(a.conn, nil)
-	if p == nil {
-		hangUp(a.conn)
-		return false
-	}
-	p.hangUp()
-	return true
 }
 
 // Where a proxy fails a script is told which, what it said, and no password.
@@ -223,40 +198,6 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	require.Len(t, proxy.Went(), 1)
 	require.Contains(t, said.String(), "GET /x HTTP/1.1")
 	require.NotContains(t, said.String(), "Authorization")
-}
-
-// A handshake with a proxy takes as much memory as one with a server: as many are made at a time.
-func TestHandshakesWithProxiesAreBounded(t *testing.T) {
-	t.Parallel()
-	for proxyURL, want := range map[string]string{"http://p.test": "https", "https://p.test": "http https"} {
-		v := newVU(t)
-		v.through(proxyURL)
-		var found []string
-		for _, scheme := range []string{"http", "https"} {
-			if handshakes(scheme+"://service.test", v.m.proxies) {
-				found = append(found, scheme)
-			}
-		}
-		require.Equal(t, want, strings.Join(found, " "))
-		require.False(t, handshakes("http://x.direct.test", v.m.proxies))
-	}
-}
-
-// The control group goes the same way.
-func TestABareStreamGoesThroughAProxy(t *testing.T) {
-	t.Parallel()
-	server := serve(t, func(p *peer) { p.say(streamHead + "id: 1\ndata: a\n\n"); p.hold() })
-	proxy := somewhere(t, forward.Options{User: proxyUser}, server)
-	proxies := (&httpproxy.Config{HTTPProxy: proxy.URL}).ProxyFunc()
-	for target, went := range map[string]int{"http://reference.test/": 1, server: 1} { // loopback is reached directly
-		log := &bareLog{ended: make(chan error, 1)}
-		b, err := openBare(t.Context(), proxies, target, 0, log)
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return log.all() == "1=a" }, patience, time.Millisecond)
-		b.Close()
-		require.LessOrEqual(t, len(proxy.Went()), went)
-	}
-	require.Equal(t, []string{"GET http://reference.test/"}, proxy.Went())
 }
 
 // Redirects decide at each host anew.

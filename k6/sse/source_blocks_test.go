@@ -15,8 +15,6 @@ import (
 // blockRecorder is a recorder that sees every block.
 type blockRecorder struct{ recorder }
 
-var _ BlockObserver = (*blockRecorder)(nil)
-
 func (r *blockRecorder) Comment(at time.Time, text []byte) { r.note(at, ":%s", text) }
 
 func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
@@ -92,8 +90,6 @@ func TestHeartbeatsThatAreNoEvents(t *testing.T) {
 // beats tells each block without data, and each comment line.
 type beats chan struct{}
 
-var _ BlockObserver = (beats)(nil)
-
 func (beats) Connecting(time.Time)                {}
 func (beats) Opened(time.Time)                    {}
 func (beats) Event(time.Time, *eventstream.Event) {}
@@ -110,85 +106,5 @@ func (b beats) tell() {
 	select {
 	case b <- struct{}{}:
 	default:
-	}
-}
-
-// nopBlocks sees every block and does nothing.
-type nopBlocks struct{ nopObserver }
-
-var _ BlockObserver = nopBlocks{}
-
-func (nopBlocks) Comment(time.Time, []byte)           {}
-func (nopBlocks) Block(time.Time, *eventstream.Block) {}
-
-// endlessStream is a wire on which one text comes over and over, all that fits at a time.
-type endlessStream struct {
-	wire
-	text string
-	left int // turns without errNotReady
-}
-
-func (w *endlessStream) Read(p []byte) (int, error) {
-	if w.left == 0 {
-		return 0, errNotReady
-	}
-	w.left--
-	n := 0
-	for n+len(w.text) <= len(p) {
-		n += copy(p[n:], w.text)
-	}
-	return n, nil
-}
-
-// quietSource is a source that is read and does nothing else, to measure what reading costs.
-func quietSource(observer Observer) *source {
-	s := &eventSource{}
-	s.hub, s.client, s.opts = &hub{}, s, &s.given
-	s.hub.armed.Store(true) // or each event would wake a timer
-	s.counter = &eventCounter{hub: s.hub}
-	s.start(observer)
-	s.parser.Reset(&s.body, eventstream.DefaultLimit)
-	return &s.source
-}
-
-const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
-
-// What comes on a stream is read without an allocation, with an observer of blocks too.
-func TestReadingAllocatesNothing(t *testing.T) {
-	for name, o := range map[string]Observer{"events": nopObserver{}, "blocks": nopBlocks{}} {
-		s, buf, block := quietSource(o), make([]byte, 4096), &eventstream.Block{}
-		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
-		s.body = body{idleMark: idleMark{wire: w}}
-		turn := func() { w.left = 1; s.turn(buf, block) }
-		for range 10 {
-			turn()
-		}
-		require.Zero(t, testing.AllocsPerRun(100, turn), name)
-		require.Positive(t, s.counter.n.Load(), name)
-	}
-}
-
-// BenchmarkTurn is what one event costs the poller without the kernel: read, parsed, observed, counted.
-func BenchmarkTurn(b *testing.B) {
-	for name, tt := range map[string]struct {
-		observer Observer
-		text     string
-	}{
-		"noop":             {nopObserver{}, noop},
-		"noop, blocks":     {nopBlocks{}, noop},
-		"heartbeat, event": {nopObserver{}, "event: ping\n\n" + noop},
-		"heartbeat, block": {nopBlocks{}, "event: ping\n\n" + noop},
-	} {
-		b.Run(name, func(b *testing.B) {
-			s, buf, block := quietSource(tt.observer), make([]byte, 4096), &eventstream.Block{}
-			w := &endlessStream{text: tt.text}
-			s.body = body{idleMark: idleMark{wire: w}}
-			b.ReportAllocs()
-			for b.Loop() {
-				w.left = 1
-				s.turn(buf, block)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(s.counter.n.Load()), "ns/event")
-		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 func TestEventSourceCloses(t *testing.T) {
@@ -35,7 +37,7 @@ func TestEventSourceCloses(t *testing.T) {
 					require.Equal(t, tt.observed, rec.String())
 				}
 				if rec.String() != "" { // closed before its goroutine began
-					require.Equal(t, ReasonClient, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonClient, rec.last.Reason)
 					require.Less(t, rec.last.Retry, time.Duration(0))
 				}
 			})
@@ -75,9 +77,9 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 				}, 5);
 			`))
 				if name == "waiting" {
-					require.Equal(t, ReasonServer, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonServer, rec.last.Reason)
 				} else {
-					require.Equal(t, ReasonInterrupted, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
 				}
 				all := v.drainSamples()
 				closed, _ := v.sum(all, "sse_connection_closed")
@@ -108,8 +110,8 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 	`)
 	require.ErrorContains(t, err, "no more")
 	require.Equal(t, "1", v.str("n"))
-	require.Equal(t, ReasonInterrupted, rec.last.Reason)
-	require.Equal(t, ReasonInterrupted, other.last.Reason)
+	require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
+	require.Equal(t, sseclient.ReasonInterrupted, other.last.Reason)
 }
 
 func TestEventSourceHubSurvivesIterations(t *testing.T) {

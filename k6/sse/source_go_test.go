@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
@@ -21,17 +22,10 @@ type goSide struct {
 	fail bool
 }
 
-var (
-	_ HeadObserver    = (*goSide)(nil)
-	_ ResumeObserver  = (*goSide)(nil)
-	_ AnswerObserver  = (*goSide)(nil)
-	_ SecondRequester = (*goSide)(nil)
-)
+func (g *goSide) Response(r *sseclient.Response) { g.note(g.at, "head:%s", r.Header.Get("Resumed")) }
+func (g *goSide) LastEventID() string            { return g.last }
 
-func (g *goSide) Head(h http.Header)  { g.note(g.at, "head:%s", h.Get("Resumed")) }
-func (g *goSide) LastEventID() string { return g.last }
-
-func (g *goSide) Answered(_ time.Time, status int) { g.note(g.at, "answered:%d", status) }
+func (g *goSide) Answered(_ time.Time, r *sseclient.Response) { g.note(g.at, "answered:%d", r.Status) }
 
 func (g *goSide) Event(at time.Time, e *eventstream.Event) {
 	g.recorder.Event(at, e)
@@ -40,14 +34,14 @@ func (g *goSide) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-func (g *goSide) SecondRequest(e *eventstream.Event) (*SecondRequest, error) {
+func (g *goSide) SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, error) {
 	switch {
 	case g.fail:
 		return nil, errors.New("no client in it")
 	case string(e.Name) != "hello":
 		return nil, nil
 	}
-	return &SecondRequest{
+	return &sseclient.SecondRequest{
 		URL: "/sub?for=" + string(e.Data), Header: http.Header{"A": {"{first.id}", "b"}}, Body: "{first.id}",
 		OK: func(status int) bool { return status == http.StatusTeapot },
 	}, nil

@@ -2,9 +2,7 @@ package sse
 
 import (
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,37 +54,6 @@ func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 		s.onerror = (e) => log.push(e.reason, e.retryMs >= 1000 && e.retryMs < 1500);
 		s.onmessage = (e) => { log.push(Date.now() - begun >= 1000, e.data); s.close(); };
 	`))
-}
-
-// Section 9.2.3, reestablish the connection: wait for a delay equal to the reconnection time, and optionally some more.
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	const s = time.Second
-	for _, tt := range []struct {
-		base       time.Duration
-		failures   int
-		retryAfter time.Duration
-		least      time.Duration
-		most       time.Duration
-	}{
-		{s, 0, 0, s, 2 * s},
-		{s, 1, 0, s, 2 * s},
-		{s, 3, 0, 4 * s, 8 * s},
-		{s, 60, 0, 30 * s, 60 * s},
-		{time.Hour, 60, 0, time.Hour, 2 * time.Hour},
-		{0, 0, 0, 0, 0},
-		{0, 1, 0, 50 * time.Millisecond, 100 * time.Millisecond},
-		{s, 1, 20 * s, 20 * s, 30 * s},
-	} {
-		lowest, highest := time.Duration(1<<62), time.Duration(0)
-		for range 1000 {
-			d := delay(tt.base, tt.failures, tt.retryAfter)
-			lowest, highest = min(lowest, d), max(highest, d)
-		}
-		assert.GreaterOrEqual(t, lowest, tt.least, tt)
-		assert.LessOrEqual(t, highest, tt.most, tt)
-		assert.Greater(t, highest-lowest, (tt.most-tt.least)*9/10-1, "spread of %v", tt)
-	}
 }
 
 func TestEventSourceReconnectProperty(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
@@ -50,41 +52,41 @@ func TestEventSourceEnds(t *testing.T) {
 			handle   func(p *peer)
 			options  string // beside reconnect
 			opened   bool
-			reason   Reason
+			reason   sseclient.Reason
 			message  string // a part of it
 			standard bool   // connects again by the standard
 			stubborn bool   // with reconnect: true
 		}{
-			{"clean end", say(streamHead + "data: 0\n\n"), "", true, ReasonServer, "ended the stream", true, true},
-			{"clean end, no event", say(streamHead), "", true, ReasonServer, "", true, true},
-			{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, ReasonServer, "", true, true},
-			{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, ReasonServer, "", true, true},
-			{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, ReasonTruncated, "inside an event", true, true},
-			{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, ReasonTruncated, "inside an event", true, true},
-			{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, ReasonTruncated, "last chunk", true, true},
-			{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, ReasonTruncated, "last chunk", true, true},
-			{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, ReasonTruncated, "content-length", true, true},
-			{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, ReasonError, "malformed chunked", true, true},
-			{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, ReasonReset, "reset", true, true},
-			{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, ReasonIdle, "idleTimeout", true, true},
-			{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, ReasonIdle, "idleTimeout", true, true},
-			{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, ReasonTooLong, "1000 bytes", false, false},
-			{"204", status("204 No Content", ""), "", false, ReasonNoContent, "204", false, false},
-			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, ReasonStatus, "404 Not Found: no such device", false, false},
-			{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, ReasonStatus, "409 Conflict: this id has a stream", false, true},
-			{"429", status("429 Too Many Requests", ""), "", false, ReasonStatus, "429", false, true},
-			{"500", status("500 Internal Server Error", "<html>"), "", false, ReasonStatus, "500 Internal Server Error", false, true},
-			{"503", status("503 Service Unavailable", ""), "", false, ReasonStatus, "503", false, true},
-			{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `"text/plain"`, false, false},
-			{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `""`, false, false},
-			{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, ReasonContentType, `content-encoding "gzip"`, false, false},
-			{"no response", func(*peer) {}, "", false, ReasonTruncated, "read the response header", true, true},
-			{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, ReasonTruncated, "", true, true},
-			{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, ReasonError, "malformed HTTP", true, true},
-			{"reset before the header", func(p *peer) { p.reset() }, "", false, ReasonReset, "", true, true},
-			{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, ReasonTooLong, "65536", false, false},
-			{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, ReasonConnectTimeout, "connectTimeout", true, true},
-			{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, ReasonServer, "", true, true},
+			{"clean end", say(streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "ended the stream", true, true},
+			{"clean end, no event", say(streamHead), "", true, sseclient.ReasonServer, "", true, true},
+			{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, sseclient.ReasonServer, "", true, true},
+			{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, sseclient.ReasonServer, "", true, true},
+			{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
+			{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
+			{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
+			{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, sseclient.ReasonError, "malformed chunked", true, true},
+			{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, sseclient.ReasonReset, "reset", true, true},
+			{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "idleTimeout", true, true},
+			{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "idleTimeout", true, true},
+			{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, sseclient.ReasonTooLong, "1000 bytes", false, false},
+			{"204", status("204 No Content", ""), "", false, sseclient.ReasonNoContent, "204", false, false},
+			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, sseclient.ReasonStatus, "404 Not Found: no such device", false, false},
+			{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, sseclient.ReasonStatus, "409 Conflict: this id has a stream", false, true},
+			{"429", status("429 Too Many Requests", ""), "", false, sseclient.ReasonStatus, "429", false, true},
+			{"500", status("500 Internal Server Error", "<html>"), "", false, sseclient.ReasonStatus, "500 Internal Server Error", false, true},
+			{"503", status("503 Service Unavailable", ""), "", false, sseclient.ReasonStatus, "503", false, true},
+			{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `"text/plain"`, false, false},
+			{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `""`, false, false},
+			{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, sseclient.ReasonContentType, `content-encoding "gzip"`, false, false},
+			{"no response", func(*peer) {}, "", false, sseclient.ReasonTruncated, "read the response header", true, true},
+			{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
+			{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
+			{"reset before the header", func(p *peer) { p.reset() }, "", false, sseclient.ReasonReset, "", true, true},
+			{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
+			{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "connectTimeout", true, true},
+			{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 		}
 		for _, tt := range tests {
 			for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
@@ -134,11 +136,11 @@ func TestEventSourceCannotConnect(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, url, options string
-		reason             Reason
+		reason             sseclient.Reason
 	}{
-		{"refused", "http://127.0.0.1:1/", "", ReasonRefused},
-		{"no such name", "http://no-such-host.invalid/", "", ReasonDNS},
-		{"blocked address", "http://192.0.2.1/", "", ReasonRefused},
+		{"refused", "http://127.0.0.1:1/", "", sseclient.ReasonRefused},
+		{"no such name", "http://no-such-host.invalid/", "", sseclient.ReasonDNS},
+		{"blocked address", "http://192.0.2.1/", "", sseclient.ReasonRefused},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,7 +283,7 @@ func TestEventSourceLedgerWithoutListener(t *testing.T) {
 
 func TestReadFailureNamesUnknownErrors(t *testing.T) {
 	t.Parallel()
-	f := readFailure(errors.New("boom"))
-	require.Equal(t, ReasonError, f.reason)
-	require.Equal(t, "read the stream: boom", f.message())
+	end := sseclient.EndOf(errors.New("boom"))
+	require.Equal(t, sseclient.ReasonError, end.Reason)
+	require.Equal(t, "read the stream: boom", end.Message())
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 const (
@@ -112,7 +114,7 @@ func TestSecondRequestFails(t *testing.T) {
 					`)
 					require.Equal(t, fmt.Sprint("then ", tt.status, " ", again), got)
 					require.Contains(t, v.str("message"), tt.message)
-					require.Equal(t, ReasonThen, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonThen, rec.last.Reason)
 					require.Equal(t, tt.status, rec.last.Status)
 					require.NotContains(t, rec.String(), "answered")
 					n, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "then", "opened", "true")
@@ -284,7 +286,7 @@ func TestSecondRequestsAndStreamsThatEndAtAnyTime(t *testing.T) {
 	const sources = 60
 	v := newVU(t)
 	recs := make([]*answers, sources)
-	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return recs[i] })
+	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return observed{recs[i]} })
 	v.set("url", serve(t, handle))
 	v.mustRun(fmt.Sprintf(`
 		const all = [];
@@ -316,7 +318,7 @@ func TestSecondRequestFunctionThrows(t *testing.T) {
 		v.set("url", b.serve(v))
 		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)
 		require.ErrorContains(t, err, want, script)
-		require.Equal(t, ReasonInterrupted, rec.last.Reason)
+		require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
 		require.Empty(t, b.String())
 	}
 }

@@ -11,45 +11,52 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // keeper is the owner of a Stream in a test.
 type keeper struct {
 	recorder
-	requests []Request // the last for all attempts that follow
+	requests []sseclient.Request // the last for all attempts that follow
 	asked    int
 	ended    chan struct{}
-	stream   *Stream
+	stream   *sseclient.Stream
+	renew    func(proceed func(error))
 	until    string // the data of the event after which the stream is closed
 }
 
-func newKeeper(until string, requests ...Request) *keeper {
+func newKeeper(until string, requests ...sseclient.Request) *keeper {
 	return &keeper{requests: requests, ended: make(chan struct{}), until: until}
 }
 
-func (k *keeper) Request() Request {
+func (k *keeper) request() sseclient.Request {
 	k.asked++
 	return k.requests[min(k.asked, len(k.requests))-1]
 }
 
-func (k *keeper) Ended() { close(k.ended) }
+// callbacks are those of the recorder, with the request and the end.
+func (k *keeper) callbacks() sseclient.Callbacks {
+	on := observed{k}.Callbacks()
+	on.Request, on.Renew, on.Ended = k.request, k.renew, func() { close(k.ended) }
+	return on
+}
 
 func (k *keeper) Event(at time.Time, e *eventstream.Event) {
 	k.recorder.Event(at, e)
 	if string(e.Data) == k.until {
-		k.stream.Close()
+		k.stream.Stop(sseclient.ReasonClient)
 	}
 }
 
 // streams runs an iteration that opens the streams of some keepers, and ends when they have.
-func (v *vu) streams(options StreamsOptions, keepers ...*keeper) error {
+func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
-		g, err := v.opener.Streams(options)
-		require.NoError(v.t, err)
+		options.ConnectTimeout, options.ReconnectDelay = sseclient.DefaultConnectTimeout, sseclient.DefaultReconnectDelay
+		g := v.opener.Streams("many", "", options)
 		for _, k := range keepers {
-			k.stream = g.Add(k, k, nil)
+			k.stream = g.Add(k.callbacks())
 		}
 		go func() {
 			for _, k := range keepers {
@@ -76,9 +83,9 @@ func TestStreamsInGo(t *testing.T) {
 		})
 		var keepers []*keeper
 		for n := range 20 {
-			keepers = append(keepers, newKeeper("end", Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
+			keepers = append(keepers, newKeeper("end", sseclient.Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
 		}
-		require.NoError(t, v.streams(StreamsOptions{Name: "many", IdleTimeout: patience}, keepers...))
+		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: patience}, keepers...))
 		for n, k := range keepers {
 			require.Equal(t, fmt.Sprintf("connecting opened event:/%d b event:end closed:client", n), k.String())
 		}
@@ -94,23 +101,22 @@ func TestStreamsInGo(t *testing.T) {
 func TestAStreamInGoComesBack(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		options StreamsOptions
+		options sseclient.Options
 		want    string
 	}{
-		"header": {StreamsOptions{Name: "x", Reconnect: true}, "GET / 0 |GET / 1 0"},
-		"query":  {StreamsOptions{Name: "x", Reconnect: true, ResumeQuery: "since"}, "GET / 0 |GET / 1 "},
-		"none":   {StreamsOptions{Name: "x", Reconnect: true, NoResume: true}, "GET / 0 |GET / 1 "},
+		"header": {sseclient.Options{Reconnect: sseclient.ReconnectAlways}, "GET / 0 |GET / 1 0"},
+		"query":  {sseclient.Options{Reconnect: sseclient.ReconnectAlways, Resume: sseclient.Resume{Query: "since"}}, "GET / 0 |GET / 1 "},
+		"none":   {sseclient.Options{Reconnect: sseclient.ReconnectAlways, Resume: sseclient.Resume{Off: true}}, "GET / 0 |GET / 1 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v, renewed := newVU(t), 0
 			url := tellRequests(t)
 			lines := strings.Split(tt.want, "|")
-			k := newKeeper(lines[1], Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
-			tt.options.Renew = func(of Keeper) error {
-				require.Same(t, k, of)
+			k := newKeeper(lines[1], sseclient.Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, sseclient.Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
+			k.renew = func(proceed func(error)) {
 				renewed++
-				return nil
+				proceed(nil)
 			}
 			require.NoError(t, v.streams(tt.options, k))
 			require.Equal(t, 1, renewed)
@@ -121,8 +127,9 @@ func TestAStreamInGoComesBack(t *testing.T) {
 
 func TestARenewalInGoThatFailsEndsTheStream(t *testing.T) {
 	t.Parallel()
-	v, k := newVU(t), newKeeper("", Request{URL: tellRequests(t)})
-	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true, Renew: func(Keeper) error { return errors.New("no login") }}, k))
+	v, k := newVU(t), newKeeper("", sseclient.Request{URL: tellRequests(t)})
+	k.renew = func(proceed func(error)) { proceed(errors.New("no login")) }
+	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, k))
 	require.Contains(t, k.String(), "closed:server+retry connecting closed:renew")
 	require.EqualError(t, k.last.Err, "no login")
 }
@@ -141,17 +148,17 @@ func TestAStreamInGoThatItsServerEnds(t *testing.T) {
 		}
 	})
 	v := newVU(t)
-	long := newKeeper("", Request{URL: url + "/long"})
-	lost := newKeeper("", Request{URL: url + "/lost"})
+	long := newKeeper("", sseclient.Request{URL: url + "/long"})
+	lost := newKeeper("", sseclient.Request{URL: url + "/lost"})
 	go func() {
 		require.Eventually(t, func() bool {
 			return strings.Contains(long.String(), "event:x") && strings.Contains(lost.String(), "+retry")
 		}, patience, time.Millisecond)
-		long.stream.EndsByServer()
-		lost.stream.EndsByServer()
+		long.stream.EndByServer()
+		lost.stream.EndByServer()
 		time.AfterFunc(500*time.Millisecond, func() { close(silence) }) // longer than its idleTimeout
 	}()
-	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true, IdleTimeout: 250 * time.Millisecond}, long, lost))
+	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 250 * time.Millisecond}, long, lost))
 	require.Equal(t, "connecting opened event:x closed:server", long.String())
 	require.NotContains(t, lost.String(), "connecting opened event:x closed:server+retry connecting")
 	require.EqualValues(t, 2, served.Load())
@@ -165,12 +172,12 @@ func TestStreamsInGoAreInterrupted(t *testing.T) {
 		p.say(streamHead + "data: x\n\n")
 		p.hold()
 	})
-	keepers := []*keeper{newKeeper("", Request{URL: url}), newKeeper("", Request{URL: "http://" + stuckServer(t)})}
+	keepers := []*keeper{newKeeper("", sseclient.Request{URL: url}), newKeeper("", sseclient.Request{URL: "http://" + stuckServer(t)})}
 	go func() {
 		require.Eventually(t, func() bool { return strings.Contains(keepers[0].String(), "event:x") }, patience, time.Millisecond)
 		v.CancelContext()
 	}()
-	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true}, keepers...))
+	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, keepers...))
 	require.Equal(t, "connecting opened event:x closed:interrupted", keepers[0].String())
 	require.Contains(t, []string{"connecting closed:interrupted", ""}, keepers[1].String())
 }

@@ -203,7 +203,7 @@ func TestClientCertificate(t *testing.T) {
 
 // So many handshakes are under way at a time, and no more: one that is through makes room.
 func TestHandshakesAreBounded(t *testing.T) {
-	for through, want := range map[bool]int{false: cap(processHandshakes), true: cap(processHandshakes) + 50} {
+	for through, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		var begun atomic.Int32
@@ -226,7 +226,7 @@ func TestHandshakesAreBounded(t *testing.T) {
 		})
 		v := ways[1].vu(t)
 		v.set("url", "https://"+listener.Addr().String())
-		v.set("most", cap(processHandshakes)+50)
+		v.set("most", handshakesAtATime+50)
 		v.set("begun", begun.Load)
 		v.set("want", want)
 		require.Equal(t, fmt.Sprint(want), v.log(`

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
@@ -229,50 +230,14 @@ func TestOpenReadsWhatIsPacked(t *testing.T) {
 	require.ErrorContains(t, err, `option acceptEncoding: "true", which is neither none, gzip nor browser`)
 }
 
-// FuzzUnpacking: whatever comes in whatever pieces, a stream ends, and its coroutine with it.
-func FuzzUnpacking(f *testing.F) {
-	for coding := range packers {
-		f.Add(coding, []byte(pack(coding, twoEvents)), uint8(3))
-	}
-	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
-		if packers[coding] == nil {
-			t.Skip()
-		}
-		left, rest := data, false
-		u := unpack(coding, readFunc(func(p []byte) (int, error) {
-			if rest = !rest; rest {
-				return 0, errNotReady
-			}
-			if len(left) == 0 {
-				return 0, io.EOF
-			}
-			n := copy(p[:min(len(p), int(step)+1)], left)
-			left = left[n:]
-			return n, nil
-		}))
-		defer u.stop()
-		buf := make([]byte, int(step)+1)
-		for sum, waits := 0, 0; sum < 4<<20; {
-			n, err := u.Read(buf)
-			sum += n
-			if err == errNotReady {
-				if waits++; waits > 2*len(data)+10 {
-					t.Fatal("it waits for ever")
-				}
-			} else if err != nil {
-				if _, again := u.Read(buf); again != err {
-					t.Fatalf("it ended with %v, and then with %v", err, again)
-				}
-				return
-			}
-		}
-	})
-}
-
 // codings is an Observer that is told which streams are packed.
 type codings struct{ recorder }
 
-func (c *codings) Coded(coding string) { c.note(c.at, "coded:%s", coding) }
+func (c *codings) Response(r *sseclient.Response) {
+	if coding := r.Coding(); coding != "" {
+		c.note(c.at, "coded:%s", coding)
+	}
+}
 
 // An observer is told of a coding right before Opened, with a second request, too.
 func TestAnObserverIsToldOfTheCoding(t *testing.T) {

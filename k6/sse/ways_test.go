@@ -43,7 +43,7 @@ func (w way) vu(t testing.TB) *vu {
 	v.way = w
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	if w.parked {
-		v.state.Dialer = &net.Dialer{Timeout: patience} // the poller takes k6's own connections only
+		v.state.Dialer = &net.Dialer{Timeout: patience} // the poller reads connections of k6 only
 	}
 	return v
 }

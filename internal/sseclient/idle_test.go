@@ -1,4 +1,4 @@
-package sse
+package sseclient
 
 import (
 	"io"
@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.k6.io/k6/v2/lib/netext"
 )
 
-// pair is both ends of a connection, ours as k6's dialer makes it.
+// pair is both ends of a connection, ours as a Client dials it.
 func pair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,14 +20,14 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 	theirs, err = l.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	return &netext.Conn{Conn: ours, BytesRead: new(int64), BytesWritten: new(int64)}, theirs
+	return &Conn{Conn: ours, Received: new(int64), Sent: new(int64)}, theirs
 }
 
 // silentBody is a body as a process finds it that did not run for longer than its
 // idleTimeout: the sweep has come first and interrupted the read.
 func silentBody(ours net.Conn) *body {
 	b := new(body)
-	b.wire = parked{ours}
+	b.transport = blocking{ours}
 	b.timeout.Store(int64(time.Second))
 	b.heard(time.Now().Add(-time.Minute))
 	b.asked.Store(true)
@@ -154,7 +153,7 @@ func TestAStallIsNoSilence(t *testing.T) {
 
 // markOf is that of a stream which may be silent for so long.
 func markOf(conn net.Conn, timeout time.Duration) *idleMark {
-	m := &idleMark{wire: parked{conn}}
+	m := &idleMark{transport: blocking{conn}}
 	m.timeout.Store(int64(timeout))
 	return m
 }

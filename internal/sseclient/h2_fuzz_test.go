@@ -1,4 +1,4 @@
-package sse
+package sseclient
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (r *collector) turn(buf []byte, _ *eventstream.Block) {
 // heard has a connection with two streams take what a server said, in pieces, and then its end: what each stream read, and
 // how it ended.
 func heard(t *testing.T, said, pieces []byte) (all []string) {
-	c := newH2Conn(&answer{conn: nowhere{}}, new(h2Pool), 0)
+	c := newH2Conn(&Response{conn: nowhere{}}, new(h2Pool), 0)
 	var readers []*collector
 	for range 2 {
 		st := &h2Stream{conn: c, id: c.next}

@@ -1,4 +1,4 @@
-package sse
+package sseclient
 
 import (
 	"context"
@@ -12,19 +12,20 @@ import (
 func TestARequestWaitsForTheDialOfAnotherForAWhile(t *testing.T) {
 	t.Parallel()
 	key := h2Key{scheme: "https", host: "h"}
-	pool := h2Pool{patience: 20 * time.Millisecond}
+	pool := h2Pool{}
+	patience := 20 * time.Millisecond
 	place := func(ctx context.Context) error {
-		c, err := pool.place(ctx, key)
+		c, err := pool.place(ctx, key, patience)
 		require.Nil(t, c)
 		return err
 	}
 	require.NoError(t, place(t.Context()), "it dials")
 	begun := time.Now()
 	require.NoError(t, place(t.Context()), "it dials, too")
-	require.GreaterOrEqual(t, time.Since(begun), pool.patience)
+	require.GreaterOrEqual(t, time.Since(begun), patience)
 	require.Equal(t, 2, pool.site(key).dials)
 
-	pool.patience = time.Hour
+	patience = time.Hour
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, place(short), context.DeadlineExceeded)

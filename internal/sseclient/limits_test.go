@@ -1,0 +1,48 @@
+package sseclient
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http/httpproxy"
+)
+
+func TestTheGateLetsSoManyInAtATime(t *testing.T) {
+	t.Parallel()
+	g := make(dialGate, 2)
+	require.True(t, g.enter(t.Context()))
+	require.True(t, g.enter(t.Context()))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, g.enter(over), "a third one")
+	third := make(chan bool)
+	go func() { third <- g.enter(t.Context()) }()
+	g.leave()
+	require.True(t, <-third, "its turn came")
+}
+
+// A handshake with a proxy takes as much memory as one with a server.
+func TestHandshakesWithProxiesNeedAPermit(t *testing.T) {
+	t.Parallel()
+	for proxyURL, want := range map[string]string{"http://p.test": "https", "https://p.test": "http https"} {
+		proxies := (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
+		var found []string
+		for _, scheme := range []string{"http", "https"} {
+			if handshakes(scheme+"://service.test", proxies) {
+				found = append(found, scheme)
+			}
+		}
+		require.Equal(t, want, strings.Join(found, " "))
+		require.False(t, handshakes("http://x.direct.test", proxies))
+	}
+}
+
+func TestDroppedStreamNeedsNoPermit(t *testing.T) {
+	t.Parallel()
+	var s Stream
+	require.True(t, s.needsPermit())
+	s.dropped.Store(spreadReturn)
+	require.False(t, s.needsPermit())
+}

@@ -1,0 +1,31 @@
+package sseclient
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzWithParameter(f *testing.F) {
+	f.Add("topic=a%20b&since=all&x=1", "since", "ü 1&x=2")
+	f.Add("", "a b", "")
+	f.Add("%zz=1&&since&=5&SINCE=2", "since", "+%")
+	f.Fuzz(func(t *testing.T, query, name, value string) {
+		got := withParameter(query, name, value)
+		after, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
+		require.NoError(t, err)
+		require.Equal(t, url.Values{name: {value}}, after, "one parameter, the last")
+		var others []string
+		for _, pair := range strings.Split(query, "&") {
+			key, _, _ := strings.Cut(pair, "=")
+			if plain, err := url.QueryUnescape(key); pair != "" && (err != nil || plain != name) {
+				others = append(others, pair)
+			}
+		}
+		rest, _ := strings.CutSuffix(got, url.QueryEscape(name)+"="+url.QueryEscape(value))
+		require.Equal(t, strings.Join(others, "&"), strings.TrimSuffix(rest, "&"), "the others as they were")
+		require.Equal(t, got, withParameter(got, name, value), "once is enough")
+	})
+}
