@@ -115,7 +115,7 @@ func openSources(b *testing.B, url string, n int, opened, event func()) func() {
 func openWith(b *testing.B, url string, n int, opened, event func(), option string) func() {
 	v := newVU(b)
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	v.set("newLedger", func() any { return &countingLedger{opened: opened, event: event} })
+	v.set("newLedger", func() any { return observed{&countingLedger{opened: opened, event: event}} })
 	return v.background(b, fmt.Sprintf(`
 		for (let i = 0; i < %d; i++) {
 			new EventSource(%q + "/event/connect?id=bench-" + i, { reconnect: false, ledger: newLedger(), %s });
