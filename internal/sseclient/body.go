@@ -135,8 +135,6 @@ const lastChance = 50 * time.Millisecond
 // goOn judges an error of the connection: nil where it was the sweep that interrupted the
 // read of a server that is not silent. A process that did not run for a while, as after
 // SIGSTOP, finds everything silent, and has to read first what waits in the socket.
-//
-//go:noinline // rare, and its frame would be part of every parked stream's stack
 func (b *body) goOn(p []byte, err error) (int, error) {
 	if !b.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err

@@ -127,7 +127,6 @@ type Group struct {
 
 // Group returns a group whose streams are interrupted when ctx ends.
 func (c *Client) Group(ctx context.Context) *Group {
-	limitGarbage()
 	g := &Group{client: c, ctx: ctx, streams: make(map[*Stream]struct{})}
 	g.unwatch = context.AfterFunc(ctx, g.Interrupt)
 	return g

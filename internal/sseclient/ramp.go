@@ -24,8 +24,9 @@ var processRamp = &ramp{least: 500, quiet: 3 * time.Second, free: releaseMemory}
 // gcPercent is GOGC, unless the user has set it: open streams allocate little, so more frequent collections cost little CPU.
 const gcPercent = 30
 
-// limitGarbage sets gcPercent and releases what k6 needed only to load the script, once per process.
-var limitGarbage = sync.OnceFunc(func() {
+// LimitMemory sets gcPercent and returns memory that only the start of the process needed, once. A process with many streams calls it
+// before the first one.
+var LimitMemory = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -10,21 +10,21 @@ import (
 // A transport is the connection of an open stream as its body reads it. A blocking one has a goroutine that waits in Read. A polled
 // one has none: the poller reads it when bytes arrive. A stream of HTTP/2 is read with its connection.
 type transport interface {
-	// Read is net.Conn's, or errNotReady at once where a polled wire has nothing.
+	// Read is that of net.Conn; a polled transport returns errNotReady if it has nothing to read.
 	Read(p []byte) (int, error)
-	// interrupt has the stream look whether it is silent. From any goroutine.
+	// interrupt makes the reader check whether the server is silent. Any goroutine may call it.
 	interrupt()
-	// resume ends an interruption: reads go on, until a time unless it is zero. For the reader.
+	// resume ends an interruption: reads continue, until a time unless it is zero. The reader calls it.
 	resume(until time.Time)
-	// hangUp closes the connection. For the reader.
+	// hangUp closes the connection. The reader calls it.
 	hangUp()
 }
 
-// errNotReady is what a polled wire says where a parked one would wait.
+// errNotReady is the error of a polled transport that has nothing to read.
 var errNotReady error = notReady{}
 
-// notReady is no end for crypto/tls: after an error that says it is temporary it reads on where it stopped
-// (readRecordOrCCS), even inside a record. Any other error it keeps for good.
+// notReady does not end a tls.Conn: crypto/tls continues after a temporary error (readRecordOrCCS), even inside a record. It keeps
+// any other error for good.
 type notReady struct{}
 
 var _ net.Error = notReady{}
@@ -33,7 +33,7 @@ func (notReady) Error() string   { return "nothing to read yet" }
 func (notReady) Timeout() bool   { return false }
 func (notReady) Temporary() bool { return true }
 
-// parked is a connection whose reader waits in Read.
+// blocking is a connection whose reader waits in Read.
 type blocking struct{ net.Conn }
 
 var _ transport = blocking{}
@@ -45,12 +45,10 @@ func (c blocking) resume(until time.Time) { _ = c.SetReadDeadline(until) } // an
 
 func (c blocking) hangUp() { hangUp(c.Conn) }
 
-// A turner is a stream that the poller reads: its turn is to take what has come, into a buffer and a block that are the
-// poller's.
+// A turner is a stream, or a connection of streams, that the poller reads: its turn reads what has arrived, into a buffer and a
+// block of the poller.
 type turner interface {
 	turn(buf []byte, b *eventstream.Block)
 }
 
-var (
-	_ turner = (*Stream)(nil)
-)
+var _ turner = (*Stream)(nil)

@@ -34,6 +34,7 @@ type session struct {
 // currentSession returns the session of the running iteration. On the event loop.
 func (m *module) currentSession() *session {
 	if m.session == nil {
+		sseclient.LimitMemory()
 		state := m.vu.State()
 		m.session = &session{
 			Group: m.clientFor(state).Group(m.vu.Context()), m: m, state: state,

@@ -18,9 +18,9 @@ import (
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, given := tm.Tags.Get(metrics.TagName.String())
 	if !given {
-		bare := *u
-		bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
-		name = bare.String()
+		plain := *u
+		plain.User, plain.RawQuery, plain.ForceQuery, plain.Fragment, plain.RawFragment = nil, "", false, "", ""
+		name = plain.String()
 		tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagName, name)
 	}
 	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagURL, name)

@@ -134,7 +134,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 	n, err := r.read(p)
 	if err != nil {
-		r.err = r.judge(err)
+		r.err = r.cause(err)
 		if n == 0 {
 			return 0, r.err
 		}
@@ -151,8 +151,8 @@ func (r *Reader) read(p []byte) (n int, err error) {
 	return r.out.Read(p)
 }
 
-// judge finds the reason of a decoder's error: the source's comes before what the decoder made of it.
-func (r *Reader) judge(err error) error {
+// cause returns the reason of a decoder's error: that of the source comes first.
+func (r *Reader) cause(err error) error {
 	if err == io.EOF && r.src.err == nil { // its end mark, behind which the source has to end
 		if _, err = io.ReadFull(r.from, make([]byte, 1)); err == nil {
 			return fmt.Errorf("%s: %w", r.coding, errBehind)
