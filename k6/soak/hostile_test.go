@@ -197,7 +197,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	require.NoError(t, results.WriteHistory(filepath.Dir(string(d))))
 
 	var text, annotations bytes.Buffer
-	require.NoError(t, report.Text(format.Escaping(&text), v)) // as main.go does with standard output
+	require.NoError(t, report.Text(format.Escaping(&text), report.Brief(v))) // as main.go does with standard output
 	out[of+"text"] = text.String()
 	summary := filepath.Join(t.TempDir(), "summary.md")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
