@@ -236,12 +236,10 @@ e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a r
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
 # AWS (docs/aws.md); bin/soak-aws has more commands. What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
-bin/soak-aws: FORCE
+.PHONY: bin/soak-aws
+bin/soak-aws:
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak-aws
-
-.PHONY: FORCE
-FORCE:
 
 # MAX_USD refuses to make what costs more. NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
 SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)') $(if $(MAX_USD),--max-usd '$(MAX_USD)')

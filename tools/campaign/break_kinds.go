@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	suites "github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
@@ -61,12 +62,13 @@ func resumed(seam string) prepare {
 
 // noopsResume is a service of noops whose streams are cut, which replays what they missed or not, and that so many noops
 // too far on. It has one stream of a device, and would refuse one that is left half-open.
-func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, reason string) prepare {
+func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
 		numbered(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
-		sc.Service.Resume, sc.Service.Seam, sc.want.Reason = replays, seam, reason
+		sc.Service.Resume, sc.Service.Seam = replays, seam
+		sc.want.Counts = counts{"cuts lost": lost, "cuts doubled": doubled}
 		sc.Args = []string{
 			"--connections", "40", "--seconds", "20", "--cuts-per-second", oneOf(r, "2", "3"), "--pause", "0.5", "--cuts", "fin:2,rst:2,pause:1",
 			"--seed", strconv.Itoa(r.IntN(1000)), "--max-late", "-1",
@@ -113,14 +115,14 @@ var stormKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing("reconnects spread: [0-9]+ of [0-9]+ streams were not back within"))},
+	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing(suites.CheckReturned))},
 }
 
 // A storm that some come through later than others is none that fails.
 var cleanStorms = []kind{
 	{"clean", "clean", stormed("")},
-	{"clean", "clean", then(stormed(""), turned(1, "503", "429", "reset"), says("refused: [0-9]+ × "))},
-	{"clean", "clean", then(stormed(""), turned(1, "slow"), says("of [0-9]+ connects took over"))},
+	{"clean", "clean", then(stormed(""), turned(1, "503", "429", "reset"), breaks(suites.CheckUnrefused))},
+	{"clean", "clean", then(stormed(""), turned(1, "slow"), breaks(suites.CheckQuick))},
 }
 
 // stormed is a service that does so to what streams missed that were dropped.
@@ -149,14 +151,14 @@ func turned(times int, how ...string) prepare {
 	}
 }
 
-// says is what a reason or a warning has to say.
-func says(text string) prepare {
-	return func(_ *rand.Rand, sc *scenario) { sc.Reason = text }
+// breaks returns a step that expects one of these checks not to be met.
+func breaks(broken ...verdict.CheckID) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Broken = broken }
 }
 
-// failing is a run that fails, whatever became of messages, and says why.
-func failing(reason string) prepare {
-	return func(_ *rand.Rand, sc *scenario) { sc.Fails, sc.Reason = true, reason }
+// failing returns a step that expects a failed run, whatever became of messages, because of one of these checks.
+func failing(broken ...verdict.CheckID) prepare {
+	return then(breaks(broken...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
 // forSome is a fault of some streams, which says nothing of messages.
@@ -168,16 +170,13 @@ func forSome(f hubFault) prepare {
 	}
 }
 
-// What verdicts say of such faults.
-const (
-	tooEarly     = "before the lifetime that the service gives a stream"
-	refusedToken = "status 401: the service refused the token at a reconnect"
-)
+// disconnected are the checks of clients that do not reconnect.
+var disconnected = []verdict.CheckID{verdict.CheckHeld, verdict.CheckOutage, verdict.CheckOpenTime}
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", then(rotated(""), forSome(hubFault{Early: true}), failing(tooEarly))},
-	{"lifetime", "stream ends late", then(rotated(""), forSome(hubFault{Overdue: true}), failing("lifetime"))},
+	{"lifetime", "stream ends early", then(rotated(""), forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))},
+	{"lifetime", "stream ends late", then(rotated(""), forSome(hubFault{Overdue: true}), failing(verdict.CheckOverdue))},
 	{"lifetime", "message lost at the rotation", rotated(seamFirst)},
 	{"lifetime", "silent gap at the rotation", rotated(seamNothing)},
 	{"lifetime", "announced gap at the rotation", then(rotated(seamTold), announces)},
@@ -211,9 +210,9 @@ func rotated(seam string) prepare {
 
 // tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", then(tokened("anew", ""), forSome(hubFault{Stale: true}), failing(refusedToken))},
-	{"token", "first token kept", then(tokened("once", ""), failing(refusedToken+": .*gave the same one again"))},
-	{"token", "no token at a reconnect", then(tokened("fails", ""), failing(`renew: token\(\) of the service campaign: Error: no login`))},
+	{"token", "good token refused at a reconnect", then(tokened("anew", ""), forSome(hubFault{Stale: true}), failing(disconnected...))},
+	{"token", "first token kept", then(tokened("once", ""), failing(disconnected...))},
+	{"token", "no token at a reconnect", then(tokened("fails", ""), failing(disconnected...))},
 	{"token", "message lost at the next token", tokened("anew", seamFirst)},
 	{"token", "silent gap at the next token", tokened("anew", seamNothing)},
 }
@@ -235,14 +234,14 @@ var actionKinds = []kind{
 	{"action", "messages lost by the restart", acted(seamNothing, "")},
 	{"action", "message lost at the seam", acted(seamFirst, "")},
 	{"action", "message doubled at the seam", acted(seamTwice, "")},
-	{"action", "not back in time", then(acted("", ""), failing(`99\.9 % have to be back within 1 ?s \(BACK_WITHIN\)`), func(_ *rand.Rand, sc *scenario) {
+	{"action", "not back in time", then(acted("", ""), failing(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restarted(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some not back at all", then(acted("", ""), turned(0, "503"), failing(""))},
+	{"action", "some not back at all", then(acted("", ""), turned(0, "503"), failing())},
 	{"action", "the action fails", then(acted("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
-		sc.want = invalid("the action restart .* did not do what the run was to test: exit code 3; it said last: I could not")
+		sc.want = invalid(verdict.CheckActions)
 	})},
 	{"action", "ids reset before the restart", then(acted("", ""), resetsIDs)},
 	{"action", "no ids at the restart", then(acted("", ""), sendsNoIDs)},

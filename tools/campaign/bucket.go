@@ -21,7 +21,7 @@ type bucketFault func(bucket http.Handler, hold time.Duration) http.Handler
 
 // inBucket makes runners leave their shards in a bucket with a fault.
 func inBucket(fault bucketFault) prepare {
-	return func(_ *rand.Rand, sc *scenario) { sc.bucket, sc.want = fault, invalid("") }
+	return func(_ *rand.Rand, sc *scenario) { sc.bucket, sc.want = fault, invalid() }
 }
 
 // startBucket is an S3 server in this process.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,10 +42,10 @@ func (c counts) add(name string, s span) {
 type expected struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
-	ConnectionsOnly bool            // the pass must be one of connections only
-	Any             bool            // counts are not compared
-	Devices         map[string]bool // ids that must be named (true) or may be (false)
-	Reason          string          // a regular expression that the reasons must match
+	ConnectionsOnly bool              // the pass must be one of connections only
+	Any             bool              // counts that are not listed may have any value
+	Devices         map[string]bool   // ids that must be named (true) or may be (false)
+	Broken          []verdict.CheckID // one of these must not be met; none: any may be
 	// Hidden is how many losses nobody could have noticed: a pass that says so is allowed.
 	Hidden int
 }
@@ -62,8 +61,9 @@ func passing() *expected {
 
 func (e *expected) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
-func invalid(reason string) *expected {
-	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: reason}
+// invalid is a run that proves nothing because one of these checks is not met.
+func invalid(broken ...verdict.CheckID) *expected {
+	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Broken: broken}
 }
 
 func countsOf(j *verdict.Verdict) map[string]int {
@@ -113,17 +113,17 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
-	if said := append(slices.Clone(j.Reasons), j.Warnings...); e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(said, "\n")) {
-		differences = append(differences, fmt.Sprintf("no reason or warning matches %q", e.Reason))
+	if broken := brokenChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(broken, id) }) {
+		differences = append(differences, fmt.Sprintf("the checks %q are met; not met are %q", e.Broken, broken))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
 		differences = append(differences, "the verdict is "+j.Word())
 	}
-	if e.Any {
-		return differences, false
-	}
 	found := countsOf(j)
-	names := slices.Clone(countNames)
+	var names []string
+	if !e.Any {
+		names = slices.Clone(countNames)
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.Counts)) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -134,7 +134,20 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 			differences = append(differences, fmt.Sprintf("%s is %d instead of %s", name, found[name], want))
 		}
 	}
+	if e.Any {
+		return differences, false
+	}
 	return append(differences, e.compareDevices(j)...), false
+}
+
+// brokenChecks returns the checks of a verdict that are not met, whatever that means for it. A run without a verdict is incomplete.
+func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
+	for _, c := range j.Checks {
+		if !c.Pass && !c.Unjudged {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 func (e *expected) compareDevices(j *verdict.Verdict) (differences []string) {

@@ -20,7 +20,7 @@ const hubSlack = 300 * time.Millisecond
 func (sc *scenario) expectHub(h *hub) *expected {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	e := &expected{Counts: counts{"late": anything}, Devices: map[string]bool{}, Reason: sc.Reason}
+	e := &expected{Counts: counts{"late": anything}, Devices: map[string]bool{}, Broken: sc.Broken}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
@@ -73,9 +73,9 @@ func (sc *scenario) expectHub(h *hub) *expected {
 	}
 	switch { // a restart may come before the first message
 	case e.Counts["id resets"].Min > 0:
-		e.Reason = "with an empty id field in the heartbeat|because the service had reset it"
+		e.Broken = []verdict.CheckID{verdict.CheckIDReset}
 	case e.Counts["no ids"].Min > 0:
-		e.Reason = "resume: { by: 'none' }"
+		e.Broken = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
 	if !h.Marked { // a message of anybody else could stand in for each
@@ -117,13 +117,13 @@ func answerTo(l *letter, ok int) string {
 func (sc *scenario) expectListener(h *hub, d *listener) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
+		name := "refused"
 		if h.fault.Join != 0 && d.unjoin {
-			c.add("dropped", exactly(1))
-			for _, l := range d.topic.letters {
-				c.add("not owed", exactly(btoi(l.status == h.Status)))
-			}
-		} else {
-			c.add("refused", exactly(1))
+			name = "dropped"
+		}
+		c.add(name, exactly(1))
+		for _, l := range d.topic.letters {
+			c.add("not owed", exactly(btoi(l.status == h.Status)))
 		}
 		return c
 	}
@@ -177,14 +177,22 @@ func (sc *scenario) expectDropped(d *listener) span {
 	before := d.arrived.Add(sc.Plan.hold()).Sub(last.To)
 	switch {
 	case last.How == fakeservice.EndInOrder || last.How == fakeservice.EndReset:
-		if sc.Plan.Reconnect {
-			return sc.tooLong(before)
+		switch {
+		case !sc.Plan.Reconnect:
+			return exactly(1)
+		case sc.givesUp(d.ID):
+			return span{btoi(before > time.Duration(sc.Hub.Retry)*time.Millisecond+2*hubSlack), 1}
 		}
-		return exactly(1)
+		return sc.tooLong(before)
 	case last.How == fakeservice.EndAsked:
 		return span{}
 	}
 	return span{btoi(before > 2*hubSlack), btoi(before > hubSlack/3)}
+}
+
+// givesUp reports whether a client reconnects only once: it gets no new token, or the service refuses its token.
+func (sc *scenario) givesUp(id string) bool {
+	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.Stale && sc.HubFault.Meant(id))
 }
 
 // madeUp says that a client can tell at once that no message has that number, so that it takes the message for the next one.

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -140,11 +141,11 @@ var publishedKinds = []kind{
 		sc.Plan.Seconds = lead + 9
 		sc.Hub.Heartbeat, sc.Hub.Beat, sc.Hub.Every = "comment", 500*time.Millisecond, 1
 		steady(sc)
-		sc.HubFault, sc.Fails, sc.Reason = hubFault{Beats: true}, true, "was silent for .* a heartbeat is due every 1 s"
+		sc.HubFault, sc.Fails, sc.Broken = hubFault{Beats: true}, true, []verdict.CheckID{verdict.CheckSilence}
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		then(forSome(hubFault{Early: true}), failing(tooEarly))(r, sc)
+		then(forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))(r, sc)
 	}},
 	{publishedGroup, "heartbeats reset the id", then(rotated(""), resetsIDs)},
 	{publishedGroup, "no ids to resume from", then(rotated(""), sendsNoIDs)},
@@ -156,14 +157,14 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)
-		sc.want = invalid("killed")
+		sc.want = invalid(verdict.CheckComplete)
 	}},
 	{publishedGroup, "publisher stopped for a while", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGSTOP)(r, sc)
-		sc.want = invalid("behind the schedule")
+		sc.want = invalid(verdict.CheckOnTime)
 	}},
-	{publishedGroup, "shard of a publisher missing", tampered("left no shard|not observed|no readable shard", os.Remove)},
-	{publishedGroup, "shard of a publisher with a flipped bit", tampered("", changed(flip))},
+	{publishedGroup, "shard of a publisher missing", tampered(os.Remove, verdict.CheckComplete)},
+	{publishedGroup, "shard of a publisher with a flipped bit", tampered(changed(flip))},
 	{publishedGroup, "shard of a publisher, of another run", staleShard},
 }
 
@@ -194,7 +195,7 @@ func shortLived(f hubFault) prepare {
 		h, f := sc.Hub, f
 		h.Rate, sc.Plan.Interval = float64(h.Topics)/.8, .8
 		h.End, h.Lifetime, h.Retry, h.Resume, h.Gap = "server", 1.2+.4*r.Float64(), 50, "none", ""
-		sc.Plan.Reconnect, sc.HubFault, sc.Reason = true, f, "could have missed most messages unnoticed"
+		sc.Plan.Reconnect, sc.HubFault, sc.Broken = true, f, []verdict.CheckID{verdict.CheckCoverage}
 	}
 }
 

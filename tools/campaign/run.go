@@ -261,6 +261,7 @@ func judgedBy(err error, dir, text string) (*verdict.Verdict, error) {
 		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, lines[len(lines)-1])
 	}
 	j.Verdict, j.Reasons = verdict.Invalid, lines
+	j.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // what was not judged is not complete
 	return j, nil
 }
 

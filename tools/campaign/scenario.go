@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -23,14 +24,14 @@ type scenario struct {
 	HubFault hubFault
 	Strike   fakeservice.Strike
 	Wire     fakeservice.WireSpec
-	Fault    string   `json:",omitempty"` // BACKEND_FAULT
-	Suite    string   `json:",omitempty"` // instead of a soak
-	Args     []string `json:",omitempty"` // further ones of soak
-	Fails    bool     `json:",omitempty"` // the run fails though no noop was lost
-	Reason   string   `json:",omitempty"` // a regular expression for one of its reasons
-	Laptops  bool     `json:",omitempty"` // k6 alone on two machines, instead of soak
-	Alike    bool     `json:",omitempty"` // both laptops have one prefix
-	Earlier  bool     `json:",omitempty"` // the same run was made once before
+	Fault    string            `json:",omitempty"` // BACKEND_FAULT
+	Suite    string            `json:",omitempty"` // instead of a soak
+	Args     []string          `json:",omitempty"` // further ones of soak
+	Fails    bool              `json:",omitempty"` // the run fails though no noop was lost
+	Broken   []verdict.CheckID `json:",omitempty"` // one of these checks is not met
+	Laptops  bool              `json:",omitempty"` // k6 alone on two machines, instead of soak
+	Alike    bool              `json:",omitempty"` // both laptops have one prefix
+	Earlier  bool              `json:",omitempty"` // the same run was made once before
 
 	// Each of these is nil where it is not meant.
 	disturb func(ctx context.Context, r *run, program int) // what happens to a program beside its run, by its process id

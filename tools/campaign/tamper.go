@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // tampered is a run whose files are changed before they are merged again.
-func tampered(reason string, change func(shard string) error) prepare {
+func tampered(change func(shard string) error, broken ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
-		sc.want = invalid(reason)
+		sc.want = invalid(broken...)
 		sc.tamper = func(dir, _ string) error {
 			shard, err := firstShard(dir)
 			if err != nil {
@@ -25,7 +26,7 @@ func tampered(reason string, change func(shard string) error) prepare {
 
 // staleShard puts a shard of the same run, made once before, in place of one.
 func staleShard(_ *rand.Rand, sc *scenario) {
-	sc.Earlier, sc.Plan.Runners, sc.want = true, 2, invalid("")
+	sc.Earlier, sc.Plan.Runners, sc.want = true, 2, invalid()
 	if sc.Service != nil {
 		sc.Service.Nginx = false
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // uncheckedGroup is the group of services whose messages cannot be checked.
@@ -18,11 +20,11 @@ var cleanUnchecked = []kind{
 var uncheckedKinds = []kind{
 	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
 		unpublished(sc, "unchecked")
-		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid("REQUIRE_MESSAGES")
+		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid(verdict.CheckChecked)
 	}},
-	{uncheckedGroup, "quiet service", nothingChecked("message.seq: .* no message was received", false)},
-	{uncheckedGroup, "named events without the marker", nothingChecked("message.seq: .* although .* other events? arrived", true, "text", "large")},
-	{uncheckedGroup, "named events without a number", nothingChecked("message.seq: .* none of .* has a number there", false, "text", "large")},
+	{uncheckedGroup, "quiet service", nothingChecked(false)},
+	{uncheckedGroup, "named events without the marker", nothingChecked(true, "text", "large")},
+	{uncheckedGroup, "named events without a number", nothingChecked(false, "text", "large")},
 	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
 		unpublished(sc, "unchecked")
 		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
@@ -47,14 +49,14 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// nothingChecked returns a run that must be invalid for that reason: its description defines a check, and no message can be checked.
-func nothingChecked(reason string, marked bool, strangers ...string) prepare {
+// nothingChecked returns a run that must be invalid: its description defines a check, and no message can be checked.
+func nothingChecked(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
 		if marked {
 			message["run"] = "json:$.run"
 		}
 		unpublished(sc, message, strangers...)
-		sc.want = invalid(reason)
+		sc.want = invalid(verdict.CheckChecked)
 	}
 }

@@ -11,11 +11,11 @@ import (
 
 // noticing is a service that gives a client up which acknowledges nothing for so long, and shows that on its gauge. Within
 // so many seconds it has to: the rest of the run are 6 until clients vanish, and 5 at its end.
-func noticing(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, reason string) prepare {
+func noticing(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, broken ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", fakeservice.Strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Notices, sc.Service.Gauge = false, after, gauge
 		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
-		sc.want.Reason = reason
+		sc.want.Broken = broken
 	}
 }
