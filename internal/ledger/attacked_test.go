@@ -92,7 +92,7 @@ func TestASlotThatIsNeverServedIsMissed(t *testing.T) {
 	}
 }
 
-func TestIdsThatAreNoSequence(t *testing.T) {
+func TestIDsWithoutASequence(t *testing.T) {
 	t.Parallel()
 	decimal := func(n int) Noop { return Noop{Number: uint64(n)} }
 	hex := func(n int) Noop {
@@ -143,7 +143,7 @@ func TestIdsThatAreNoSequence(t *testing.T) {
 	}
 }
 
-func TestASequenceWithFaultsStaysOne(t *testing.T) {
+func TestFaultsDoNotEndASequence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -241,7 +241,7 @@ func TestUndecided(t *testing.T) {
 }
 
 // Random ids look like a sequence on some stream of many: what the others say decides.
-func TestTheServiceDecidesWhatIdsAre(t *testing.T) {
+func TestMostStreamsDecideWhetherIDsAreASequence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name               string
@@ -334,7 +334,7 @@ func TestFaultsThatLookAlike(t *testing.T) {
 }
 
 // A stall right before the end makes noops late, and the end waits for them.
-func TestTheEndWaitsForWhatWasHeldUp(t *testing.T) {
+func TestUndecidedWaitsForDelayedNoops(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		number := uint64(0)

@@ -125,7 +125,7 @@ func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
 }
 
 // A stream that opened when the end had been requested is ended by the client: the service knew of none.
-func TestAStreamThatOpensAfterTheRequestIsNoFault(t *testing.T) {
+func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	t.Parallel()
 	byBoth(t, "opened", func(t *testing.T, numbered bool) {
 		l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)

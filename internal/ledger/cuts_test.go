@@ -25,7 +25,7 @@ func bring(l *Ledger, at Instant, numbers ...uint64) {
 	}
 }
 
-func TestACutIsRememberedWithWhatCameOfIt(t *testing.T) {
+func TestCutRecordsItsEffects(t *testing.T) {
 	t.Parallel()
 	for _, counting := range []Counting{Numbered, Noops} {
 		l := cutLedger(counting)
@@ -55,7 +55,7 @@ func TestACutIsRememberedWithWhatCameOfIt(t *testing.T) {
 	}
 }
 
-func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
+func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
 	bring(l, 2*sec, 1)
@@ -84,7 +84,7 @@ func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
 }
 
 // The service was not silent while nobody read.
-func TestAPauseIsNoSilenceOfTheService(t *testing.T) {
+func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
 	bring(l, 2*sec, 1)
@@ -96,7 +96,7 @@ func TestAPauseIsNoSilenceOfTheService(t *testing.T) {
 }
 
 // A client that pauses sees only afterwards that the service ended its stream in time.
-func TestAPauseIsNotOfTheLifeOfAStream(t *testing.T) {
+func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pause, over, end Instant
@@ -127,7 +127,7 @@ func TestAPauseIsNotOfTheLifeOfAStream(t *testing.T) {
 }
 
 // A service with a lifetime did not end the streams that the client cut.
-func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
+func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
 	l := New("s-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec})
 	l.Connecting(sec / 2)
@@ -144,7 +144,7 @@ func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
 
 // A gap may be announced by the headers, which come before the stream is noted, or by a block behind them; one that is
 // announced long after is of no cut.
-func TestAnAnnouncedGapIsOfTheCutBeforeIt(t *testing.T) {
+func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		before, after Instant
@@ -166,7 +166,7 @@ func TestAnAnnouncedGapIsOfTheCutBeforeIt(t *testing.T) {
 	}
 }
 
-func TestALedgerRemembersSoManyCuts(t *testing.T) {
+func TestCutsAreLimited(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
 	for range maxCuts + 3 {

@@ -21,7 +21,7 @@ func opened(cfg *Config) *Ledger {
 	return l
 }
 
-func TestDeliveriesAreCountedByTheirNumbersFromAnyOneOn(t *testing.T) {
+func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 	for _, c := range []*struct {
 		name    string
 		cfg     Config
@@ -52,7 +52,7 @@ func TestDeliveriesAreCountedByTheirNumbersFromAnyOneOn(t *testing.T) {
 	}
 }
 
-func TestACorruptedMessageTakesThePlaceOfTheNextOne(t *testing.T) {
+func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
 	l.Delivered(&Delivery{At: 9, Broken: "no JSON"}) // nothing says which one
 	delivered(l, 10, 5)
@@ -64,7 +64,7 @@ func TestACorruptedMessageTakesThePlaceOfTheNextOne(t *testing.T) {
 }
 
 // Without a publisher a hole is a loss, and a finding.
-func TestAHoleIsALossWhereNobodyKnowsWhatWasPublished(t *testing.T) {
+func TestHoleIsALossWithoutAPublisher(t *testing.T) {
 	l := opened(&Config{Counting: Numbered})
 	delivered(l, 10, 3, 6)
 	r := l.Record()
@@ -74,7 +74,7 @@ func TestAHoleIsALossWhereNobodyKnowsWhatWasPublished(t *testing.T) {
 }
 
 // A service that is to end its streams has to do so in time: what happens then does not happen on one that stays open.
-func TestAStreamThatOutlivesItsLifetimeIsFound(t *testing.T) {
+func TestOverdueStreamIsFound(t *testing.T) {
 	for lived, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
 			l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, Longest: time.Minute, Late: time.Second})
@@ -92,7 +92,7 @@ func TestAStreamThatOutlivesItsLifetimeIsFound(t *testing.T) {
 }
 
 // A busy client notes the headers late. The service may have begun the stream when it was asked for, and not before.
-func TestAStreamLivesFromItsRequestOn(t *testing.T) {
+func TestLifetimeStartsAtTheRequest(t *testing.T) {
 	for opened, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
 		l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
 		l.Connecting(time.Second) // which is refused, so no stream began
@@ -106,7 +106,7 @@ func TestAStreamLivesFromItsRequestOn(t *testing.T) {
 	}
 }
 
-func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
+func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
 	l.Connecting(1)
 	l.Opened(2 * time.Second)
@@ -171,7 +171,7 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 }
 
 // The first message after streams of which nobody knows the numbers between is anywhere.
-func TestACorruptedMessageOfAStreamThatBeginsAnewHasNoNumber(t *testing.T) {
+func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
 	delivered(l, 10, 1)
 	l.Closed(20, "server", true, true)
@@ -186,7 +186,7 @@ func TestACorruptedMessageOfAStreamThatBeginsAnewHasNoNumber(t *testing.T) {
 
 // A service that ends each stream after its lifetime leaves some connections without one at the end of a run: those that
 // are about to come back were held to the end.
-func TestAConnectionThatIsAboutToComeBackAtTheEnd(t *testing.T) {
+func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ends func(l *Ledger)
@@ -266,7 +266,7 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 }
 
 // A hole between two streams that was filled later excuses none that is on one stream.
-func TestAHoleBetweenStreamsHidesNoOther(t *testing.T) {
+func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 	const s = time.Second
 	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true})
 	delivered(l, 3*s, 1, 2)
@@ -283,7 +283,7 @@ func TestAHoleBetweenStreamsHidesNoOther(t *testing.T) {
 }
 
 // A number that nobody can have published is that of no message, and makes no sum meaningless.
-func TestANumberThatCannotBeIsCorrupted(t *testing.T) {
+func TestImpossibleNumberIsCorrupted(t *testing.T) {
 	for _, number := range []uint64{0, 11, 9e18} {
 		l := opened(&Config{Counting: Numbered, Published: true, Most: 10})
 		d := Delivery{At: 9, Number: number}
@@ -303,7 +303,7 @@ func TestANumberThatCannotBeIsCorrupted(t *testing.T) {
 }
 
 // What was corrupted may have been one too many: the message whose place it took did not come twice then.
-func TestTheMessageWhosePlaceACorruptedOneTookIsNoDuplicate(t *testing.T) {
+func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
 		l := opened(&Config{Counting: Numbered, Published: true, Repeats: repeats})
 		delivered(l, 10, 1)
@@ -360,7 +360,7 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 }
 
 // In any order a message may have been on its way when its stream ended, behind others that came: what was owed is decided later.
-func TestAHoleIsNoLossYetWhereAnyOrderWillDo(t *testing.T) {
+func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		l := opened(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})
 		delivered(l, 3*time.Second, 1, 2, 4)

@@ -161,7 +161,7 @@ func TestFoundByFuzzing(t *testing.T) {
 
 // What nobody can tell from the wire, so that nobody takes it for a promise: without numbers,
 // a noop that comes twice right after a lost one is a late noop. It is counted as late.
-func TestWithoutNumbersADuplicateCanStandInForTheLossBeforeIt(t *testing.T) {
+func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
 	require.True(t, r.Faultless())

@@ -178,7 +178,7 @@ func TestGapClockStartsAtTheHeaders(t *testing.T) {
 	require.Zero(t, a.Lateness[0])
 }
 
-func TestIdsOfAnotherKindAreJudgedByTheClock(t *testing.T) {
+func TestOtherIDsAreCountedByInterval(t *testing.T) {
 	p := newTape(t)
 	for i := range uint64(9) {
 		p.noop(interval, 58213+i*1200)
@@ -276,7 +276,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-func TestAMessageTakesANumberButNoSlot(t *testing.T) {
+func TestMessageUsesANumberButNoSlot(t *testing.T) {
 	p := newTape(t)
 	p.regular(1, 3, true)
 	p.Message(p.at+sec, 4)

@@ -18,7 +18,7 @@ func TestOtherEventsAreCountedByName(t *testing.T) {
 	require.Equal(t, []EventCount{{"noop", 3}, {"a", 1}, {"b", 1}, {"c", 1}, {"…", 3}}, kept.Others, "a record does not change any more")
 }
 
-func TestAnEndIsExplained(t *testing.T) {
+func TestExplainAddsTheCause(t *testing.T) {
 	t.Parallel()
 	refused := New("d", &Config{Interval: time.Second, Late: time.Second})
 	refused.Connecting(1)

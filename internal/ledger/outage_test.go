@@ -128,7 +128,7 @@ func TestAllOutagesCount(t *testing.T) {
 	require.Equal(t, (outages+1)*sec, r.Open)
 }
 
-func TestAnOutageThatNoStreamEnds(t *testing.T) {
+func TestOutageWithoutANextStream(t *testing.T) {
 	t.Parallel()
 	p := unopened().open()
 	p.regular(1, 3, true).Closed(p.at, "reset", false, true)
@@ -153,7 +153,7 @@ func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
 	require.Equal(t, 3*interval+10*sec, r.Held)
 }
 
-func TestReasonsAreFew(t *testing.T) {
+func TestReasonsAreLimited(t *testing.T) {
 	t.Parallel()
 	p := unopened()
 	for n := range 100 {
@@ -170,7 +170,7 @@ func TestReasonsAreFew(t *testing.T) {
 
 // Whatever happens, a connection has a stream or has none: both together are the time from the first dial
 // to the request for the end.
-func TestOpenAndAwayAreAllTheTime(t *testing.T) {
+func TestOpenAndAwayAddUpToTheRun(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -39,7 +39,7 @@ func TestTheIntervalIsMeasured(t *testing.T) {
 }
 
 // A hold-up, at any moment and of any length, does not change the interval that is measured.
-func TestAHoldUpDoesNotChangeTheInterval(t *testing.T) {
+func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		for from := range 14 {
@@ -67,7 +67,7 @@ func TestAHoldUpDoesNotChangeTheInterval(t *testing.T) {
 
 // At a whole multiple of the planned interval nobody can tell a slower service from one that loses noops,
 // unless they are numbered: then none is lost, and the interval is another one.
-func TestATwiceAsLongIntervalIsLossesWithoutNumbers(t *testing.T) {
+func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []int{2, 4} {
 		for _, numbered := range []bool{false, true} {

@@ -103,7 +103,7 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 }
 
 // Without numbers, faults that stand apart are known exactly too.
-func TestUnnumberedStreamsAreExactWhereFaultsStandApart(t *testing.T) {
+func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 	t.Parallel()
 	stories(t, storyCount, func(r *rand.Rand) spice {
 		return spice{faults: .2 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.05, apart: true}
@@ -158,7 +158,7 @@ func TestCleanStreamsPass(t *testing.T) {
 }
 
 // Steady leaves nothing out: what it says of a connection is all that Sums has to say, after every noop of any story.
-func TestSteadyIsAllThatSumsSay(t *testing.T) {
+func TestSteadyEqualsSums(t *testing.T) {
 	t.Parallel()
 	var steady, others atomic.Int64
 	for _, numbered := range []bool{true, false} {

@@ -93,7 +93,7 @@ func TestARedirectIsRefused(t *testing.T) {
 	require.Zero(t, elsewhere.Load())
 }
 
-func TestASlowTopicFallsBehindAndNothingIsLeftOut(t *testing.T) {
+func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(topic string, _ int) int {
 		if topic == "a" {
@@ -163,7 +163,7 @@ func without(s shard.PublishSums) shard.PublishSums {
 	return s
 }
 
-func TestAServiceThatIsGoneTakesNothing(t *testing.T) {
+func TestUnreachableServiceRefusesMessages(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
 	h.Close()
@@ -249,7 +249,7 @@ func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
 }
 
 // Two thousand are due at once: all are sent, from the first on.
-func TestALateStartIsMadeUp(t *testing.T) {
+func TestLateStartCatchesUp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
 	c := configured(t, h.URL)
@@ -261,7 +261,7 @@ func TestALateStartIsMadeUp(t *testing.T) {
 	require.GreaterOrEqual(t, p.Sums().Late, uint64(1))
 }
 
-func TestWhatCannotBePublishedIsSaidInASentence(t *testing.T) {
+func TestStartRefusesInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(*Config)

@@ -163,7 +163,7 @@ func TestAnswersThatEndTheirConnection(t *testing.T) {
 	}
 }
 
-func TestTheRequestIsWhatTheDescriptionSays(t *testing.T) {
+func TestRequestFollowsTheDescription(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		publish, token, path string

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestASecretIsHiddenHoweverItStandsThere(t *testing.T) {
+func TestHideReplacesASecretInEveryEncoding(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`Bearer a"b c/d!`:             "Bearer {token}",

@@ -8,7 +8,7 @@ import (
 )
 
 // A service says by a header that it could not go on behind the id that a client asked for.
-func TestAGapThatAHeaderTells(t *testing.T) {
+func TestGapInAHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		gap, said, asked string

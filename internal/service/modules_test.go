@@ -97,7 +97,7 @@ func sends(r *Request, v Values) string {
 	return out + string(r.Body.Append(nil, &v))
 }
 
-func TestWhatTheModulesSend(t *testing.T) {
+func TestRequestsOfModules(t *testing.T) {
 	s := load(t, "noop")
 	require.Equal(t, "GET http://localhost:8080/event/connect?id=a-7\nAuthorization: Bearer secret\n", sends(&s.Connect, values))
 	require.Equal(t, ByRequest, s.End.By)
@@ -155,7 +155,7 @@ func block(event, id, data string) *Block {
 }
 
 // What each service sends (from its source, as the module says), and what that is.
-func TestWhatTheServicesSay(t *testing.T) {
+func TestBlocksOfServices(t *testing.T) {
 	const at = 1732250000000000
 	noop := block("", "17", "0")
 	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true

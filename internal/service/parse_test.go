@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, 4_000_000, s.MaxEventSize)
 }
 
-func TestWhatIsLeftOutIsTheUsual(t *testing.T) {
+func TestDefaultsOfADescription(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"mine","connect":{"url":"{base}"},"message":"unchecked"}`))
 	require.NoError(t, err)
 	require.True(t, s.Resume.Header)
@@ -133,7 +133,7 @@ func TestEachFieldIsChecked(t *testing.T) {
 	}
 }
 
-func TestHashIsOfWhatIsSaid(t *testing.T) {
+func TestHashIgnoresOrderAndSpace(t *testing.T) {
 	hash := func(text string) string {
 		s, err := Parse([]byte(text))
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // docs/services.md shows a description and what is said of wrong ones: both are true.
-func TestThePageIsRight(t *testing.T) {
+func TestDescriptionsOfThePageCompile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "services.md"))
 	require.NoError(t, err)
 	code := regexp.MustCompile(`(?m)(?:^    .*\n)+`).FindAllString(string(page), -1)

@@ -29,7 +29,7 @@ func published(s *Service, run string, seq, sentAt int64) []byte {
 }
 
 // Whichever byte of a message is changed to whatever: it is never of others, and never counted with another number.
-func TestAChangedMessageIsSeen(t *testing.T) {
+func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
 	reader := s.Reader(run)
@@ -54,7 +54,7 @@ func TestAChangedMessageIsSeen(t *testing.T) {
 	require.Less(t, seen[nil], 2*len(whole))
 }
 
-func TestWhatAChecksumSays(t *testing.T) {
+func TestChecksumDecidesTheKind(t *testing.T) {
 	s := summedService(t)
 	good := Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}
 	bad := good

@@ -101,7 +101,7 @@ func kinds(n int) (out []ledger.Finding) {
 
 // A hostile shard, some of which are bombs of gzip, costs a sentence and bounded memory. Not
 // parallel: it measures what is allocated.
-func TestAHostileShardCostsASentence(t *testing.T) {
+func TestHostileShardsAreRefusedInASentence(t *testing.T) {
 	for name, c := range hostile(t) {
 		t.Run(name, func(t *testing.T) {
 			file := pack(t, []byte(c.text))

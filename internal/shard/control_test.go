@@ -59,7 +59,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 }
 
 // A group of which few streams are open tells nothing, as a delay would fall between their events.
-func TestAFewStreamsOfAGroupTellNothing(t *testing.T) {
+func TestFewControlStreamsAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Owed: 300, Received: 300}}
 	all := ControlCounts{Owed: 100, Received: 100}

@@ -50,7 +50,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 }
 
 // A server may call itself anew in each answer: a shard keeps what can be shown, and every request is counted.
-func TestServersWithoutEndAreOne(t *testing.T) {
+func TestServersBeyondTheLimitAreOne(t *testing.T) {
 	t.Parallel()
 	var e Ends
 	for n := range 2 * MostServers {

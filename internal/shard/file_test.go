@@ -112,7 +112,7 @@ func onlyFile(t *testing.T, dir string) string {
 	return entries[0].Name()
 }
 
-func TestAFailingWriteLeavesWhatWasThere(t *testing.T) {
+func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName(Runner{Index: 1}))
@@ -158,7 +158,7 @@ func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 	})
 }
 
-func TestReadRefusesWhatWasCutShort(t *testing.T) {
+func TestReadRefusesATruncatedFile(t *testing.T) {
 	t.Parallel()
 	b := encoded(t, small())
 	for n := range len(b) {
@@ -169,7 +169,7 @@ func TestReadRefusesWhatWasCutShort(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestReadRefusesABitThatFlipped(t *testing.T) {
+func TestReadRefusesAFlippedBit(t *testing.T) {
 	t.Parallel()
 	b := encoded(t, small())
 	want := bytes.Clone(b)

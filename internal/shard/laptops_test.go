@@ -47,7 +47,7 @@ func TestLaptopsAreOneSoak(t *testing.T) {
 	require.Equal(t, "laptop-b-", alone(b).Plan.Prefix)
 }
 
-func TestLaptopsThatDoNotFitTogether(t *testing.T) {
+func TestAloneReportsIncompatibleLaptops(t *testing.T) {
 	t.Parallel()
 	change := func(parts []*Shard, do func(s *Shard)) []*Shard {
 		for _, s := range parts {
@@ -101,7 +101,7 @@ func TestLaptopsThatDoNotFitTogether(t *testing.T) {
 
 // Of 15 s that two laptops were to hold, 13 s apart left 7 s. A runner that ended early, because the service
 // cut its streams off, ran with the other one all the same.
-func TestLaptopsHaveToRunAtTheSameTime(t *testing.T) {
+func TestLaptopsMustRunAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
@@ -151,7 +151,7 @@ func TestLaptopsHaveToRunAtTheSameTime(t *testing.T) {
 }
 
 // A shard of an earlier run with the same name, or with none, does not complete a set.
-func TestAStaleShardCompletesNothing(t *testing.T) {
+func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	t.Parallel()
 	stale := func(p plan.Plan) []*Shard {
 		parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)

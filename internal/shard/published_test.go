@@ -175,7 +175,7 @@ func statesOf(messages []Message) (out []MessageState) {
 	return out
 }
 
-func TestSnapshotsAreTakenWhileItPublishes(t *testing.T) {
+func TestSnapshotsDuringPublishing(t *testing.T) {
 	t.Parallel()
 	l := NewPublishLog(topics(4), 1000, started, 4000)
 	var writers sync.WaitGroup

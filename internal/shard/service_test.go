@@ -29,7 +29,7 @@ func describedShard() *Shard {
 }
 
 // What is owed is found out from numbers, spans and the publisher's account: those that contradict each other are refused.
-func TestWhatContradictsItselfIsRefused(t *testing.T) {
+func TestReadRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *Shard, r *ledger.Record)
@@ -60,7 +60,7 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitThePlanIsAProblem(t *testing.T) {
+func TestDifferencesFromThePlanAreProblems(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, Merge(describedShard().Plan, []*Shard{describedShard()}).Problems)
 	for name, c := range map[string]struct {

@@ -114,7 +114,7 @@ func TestARoleForTheServiceAccount(t *testing.T) {
 }
 
 // A token lasts for a day and credentials for an hour: a soak outlives both.
-func TestARoleIsTakenAnewWhenItsCredentialsEnd(t *testing.T) {
+func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 	sts := &stsServer{lasts: time.Second}
 	file, _, b := podInRole(t, sts, "first")
 	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
@@ -126,7 +126,7 @@ func TestARoleIsTakenAnewWhenItsCredentialsEnd(t *testing.T) {
 }
 
 // The shard of an hour must not be lost because STS did not answer for some seconds at its end.
-func TestARoleIsAskedForAgain(t *testing.T) {
+func TestRoleRequestsAreRetried(t *testing.T) {
 	sts := &stsServer{lasts: time.Hour}
 	_, _, b := podInRole(t, sts, "token")
 	sts.absent.Store(4) // of which the SDK tries three by itself

@@ -224,7 +224,7 @@ func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 	}
 }
 
-func TestABucketThatNeverAnswersEndsWithTheTime(t *testing.T) {
+func TestUnresponsiveBucketEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
@@ -260,7 +260,7 @@ func TestASlowBucketGetsTheWholeFile(t *testing.T) {
 	require.Equal(t, "whole", get(t, b, "x"))
 }
 
-func TestAReadThatBreaksOffIsTriedAgain(t *testing.T) {
+func TestInterruptedReadIsRetried(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")

@@ -45,7 +45,7 @@ func TestAFolderHoldsFiles(t *testing.T) {
 	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "a folder that went away is not made again")
 }
 
-func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+func TestPutFailsAfterTheEndOfTheContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -89,7 +89,7 @@ func TestJoinAddsAFolderToALocation(t *testing.T) {
 	}
 }
 
-func TestWithoutCredentialsOrRegionItSaysSo(t *testing.T) {
+func TestMissingCredentialsAndRegionAreNamed(t *testing.T) {
 
 	server := startS3(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
