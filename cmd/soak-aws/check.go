@@ -151,7 +151,7 @@ func (c *cloud) checkQuota(ctx context.Context, s settings) finding {
 	return ok(what, "%d needed, %d of %d in use", needed, used, quota)
 }
 
-// checkDryRuns has EC2 say whether these credentials may start such hosts. It starts none, and says nothing of capacity.
+// checkDryRuns asks EC2 whether these credentials may start such hosts. It starts none and does not check capacity.
 func (c *cloud) checkDryRuns(ctx context.Context, s settings) (findings []finding) {
 	for _, kind := range s.types() {
 		what := "start " + kind

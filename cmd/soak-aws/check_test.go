@@ -15,7 +15,7 @@ import (
 
 const ubuntuParameter = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
 
-// checked runs `soak-aws check` with settings, and a Docker whose registry says that of each image.
+// checked runs `soak-aws check` with settings and a Docker whose registry gives the same answer for each image.
 func checked(t *testing.T, f *fakeAWS, settings, registry string) (string, error) {
 	t.Helper()
 	f.parameters[ubuntuParameter], f.parameters["/sse-soak/end"] = "ami-1", pending
@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, err, said)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
-		`ok +price +\$0.19 an hour: 2 × c5.large with addresses and disks in us-east-1, on demand, by prices of \d{4}-\d\d-\d\d; \$0.56 if nobody takes it down`,
+		`ok +price +\$0.19 an hour: 2 × c5.large with addresses and disks in us-east-1, on demand, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
 		`ok +zones +c5.large offered in us-east-1a, us-east-1b`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
 		`ok +start c5.large +these credentials may`,

@@ -50,7 +50,7 @@ func (r *recorded) created(resource string) string {
 	return r.bodies["POST "+resource]
 }
 
-// startStack is nginx at the public address of the stack: it says that it is ready, and no more.
+// startStack starts a server in place of the stack: it only answers that it is ready.
 func startStack(t *testing.T) *recorded {
 	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -86,7 +86,7 @@ func kubeconfigOf(address string) string {
 		`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
 }
 
-// soakProgram builds soak as make does, beside the folder that it takes the overlay from.
+// soakProgram builds soak as make does, next to the folder with the overlays.
 func soakProgram(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

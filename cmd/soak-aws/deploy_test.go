@@ -82,7 +82,7 @@ func TestDeployment(t *testing.T) {
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 
-	// Another one beside it, with a state of its own: taking it down leaves the first.
+	// A second deployment with a state of its own: destroying it leaves the first.
 	other := newUp(t, dir, image)
 	other.name = "second"
 	other.set("name", other.name)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// kubeconfig is kept beside the state while there is a cluster, so that a soak that was cut off can
-// be attached to.
+// kubeconfig returns the path of the kubeconfig, next to the state. It stays while there is a cluster, for `attach`.
 func (d *deployment) kubeconfig() string {
 	if d.name != "" {
 		return filepath.Join(d.dir, ".kubeconfig-"+d.name)
@@ -37,7 +36,7 @@ func (d *deployment) down(ctx context.Context, lag time.Duration, k keep) error 
 		return err
 	}
 	if err := d.destroy(ctx, len(archives) > 0); err != nil {
-		return fmt.Errorf("%w; what is left goes on costing money.\n  continue:  make aws-down", err)
+		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  make aws-down", err)
 	}
 	if err := os.Remove(d.kubeconfig()); err != nil && !os.IsNotExist(err) {
 		return err

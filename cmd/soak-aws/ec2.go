@@ -14,7 +14,7 @@ func (t tag) String() string { return t.key + "=" + t.value }
 // hostsThatCost are the states of hosts that are not terminated.
 var hostsThatCost = []string{"pending", "running", "shutting-down", "stopping", "stopped"}
 
-// An instance is a host, as far as it matters here.
+// An instance is a host.
 type instance struct {
 	ID      string    `xml:"instanceId"`
 	Type    string    `xml:"instanceType"`
@@ -92,7 +92,7 @@ func (c *cloud) vcpus(ctx context.Context, kind string) (int, error) {
 	return answer.Types[0].VCPUs, nil
 }
 
-// isStandard tells whether a type counts for the quota "Running On-Demand Standard instances" (L-1216C47A).
+// isStandard reports whether a type counts for the quota "Running On-Demand Standard instances" (L-1216C47A).
 func isStandard(kind string) bool {
 	letters := kind[:strings.IndexAny(kind+"0", "0123456789")]
 	switch letters {

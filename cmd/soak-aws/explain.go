@@ -8,8 +8,8 @@ import (
 // remedies are what to do about errors of AWS that a first run meets, by the code that AWS gives them.
 var remedies = []struct{ code, remedy string }{
 	{"InsufficientInstanceCapacity", "the zone has no host of that type left to give at the moment: `make aws-down`, then set zone (or another instance type) in terraform.tfvars, and `make aws-up`"},
-	{"VcpuLimitExceeded", "the account may not run so many vCPU: ask for more under Service Quotas (EC2, L-1216C47A), which takes hours to days, or take fewer or smaller hosts"},
-	{"InstanceLimitExceeded", "the account may not run so many hosts: ask for more under Service Quotas (EC2), or take fewer"},
+	{"VcpuLimitExceeded", "the vCPU quota of the account is too small; request more under Service Quotas (EC2, L-1216C47A), which takes hours to days, or use fewer or smaller hosts"},
+	{"InstanceLimitExceeded", "the host quota of the account is too small; request more under Service Quotas (EC2), or use fewer"},
 	{"Unsupported:", "the zone does not offer that: set zone (or another instance type) in terraform.tfvars"},
 	{"OptInRequired", "the account is not signed up for EC2 in this region: complete its sign-up, or enable the region under Account in the AWS console"},
 	{"PendingVerification", "AWS still verifies the account for this region, which takes minutes to hours: it writes an e-mail when it is done"},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failing is a deployment whose terraform says that, and fails.
+// failing returns a deployment whose terraform prints a text and fails.
 func failing(t *testing.T, said string) *deployment {
 	t.Helper()
 	bin := t.TempDir()

@@ -28,7 +28,7 @@ type fakeAWS struct {
 	objects    []string                  // of buckets: BUCKET/KEY
 	denied     bool
 	sessions   []string     // what StartSession was asked
-	account    *fakeAccount // nil: nobody asks for it
+	account    *fakeAccount // nil: no test reads it
 }
 
 func startAWS(t *testing.T) *fakeAWS {

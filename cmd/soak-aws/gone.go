@@ -30,7 +30,7 @@ func (c *cloud) verifyGone(ctx context.Context, name, region, kept string, lag, 
 		return fmt.Errorf("%d things in %s still carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
 			len(left), region, name, strings.Join(left, "\n  "))
 	case err != nil:
-		return fmt.Errorf("all is destroyed as far as terraform knows, but that could not be verified: %w", err)
+		return fmt.Errorf("terraform destroyed all that it knows, but the result could not be verified: %w", err)
 	}
 	for _, arn := range listed {
 		fmt.Printf("gone, still listed by its tag: %s\n", arn)
@@ -108,7 +108,7 @@ var describers = map[string][2]string{
 	"vpc-endpoint":        {"DescribeVpcEndpoints", "VpcEndpointId.1"},
 }
 
-// isGone asks the service of a thing whether it knows it. A kind that nobody here knows counts as there.
+// isGone reports whether the service of a resource no longer knows it. A resource of an unknown kind counts as there.
 func (c *cloud) isGone(ctx context.Context, arn string) (bool, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
@@ -147,7 +147,7 @@ func (c *cloud) isGone(ctx context.Context, arn string) (bool, error) {
 	return false, nil
 }
 
-// misses tells whether a service answers that it does not know what was asked for.
+// misses reports whether an error of AWS means that a resource does not exist.
 func (c *cloud) misses(ctx context.Context, r request) (bool, error) {
 	_, err := c.api.send(ctx, r)
 	if isNotFound(err) {

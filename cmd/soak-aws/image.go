@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// An imageArchive is what `docker save` has written, as far as it matters where hosts are to run it.
+// An imageArchive is the part of an archive of `docker save` that decides which hosts can run it.
 type imageArchive struct {
 	platforms map[string]string // of each image, by its name: linux/amd64
 	programs  map[string]string // of each program of ours, by its path in the image
@@ -77,7 +77,7 @@ func (a imageArchive) addProgram(name string, content *bufio.Reader) error {
 	return nil
 }
 
-// builtFor reads the header of a program: an image says what it is for, but holds whatever was copied into it.
+// builtFor returns the architecture in the header of a program. That of the image may differ, since programs are copied into it.
 func builtFor(content *bufio.Reader) string {
 	const machineAt = 18
 	header, err := content.Peek(machineAt + 2)
@@ -120,7 +120,7 @@ func eachFile(r io.Reader, visit func(name string, content *bufio.Reader) error)
 	}
 }
 
-// fits tells whether hosts of that architecture can run all of it.
+// fits returns an error if hosts of an architecture cannot run all of it.
 func (a imageArchive) fits(architecture string) error {
 	want := "linux/" + architecture
 	for name, is := range a.platforms {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The headers of programs, as far as anybody looks.
+// Headers of programs.
 const (
 	elfAMD64 = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"
 	elfARM64 = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
@@ -59,7 +59,7 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// An image says what it is for. What was copied into it may be something else: a laptop's own programs.
+// The architecture of an image may differ from that of the programs that were copied into it.
 func TestImagesThatHostsCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ architecture, program, content, wrong string }{

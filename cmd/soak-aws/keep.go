@@ -36,7 +36,7 @@ func (d *deployment) runsFile() string {
 	return filepath.Join(d.dir, ".runs")
 }
 
-// runs are these folders, as far as they are there.
+// runs returns those of the folders that exist.
 func (d *deployment) runs() (folders []string, err error) {
 	text, err := os.ReadFile(d.runsFile())
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,7 @@ func latestRun(args []string) string {
 func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket string, archives []string, err error) {
 	out, err := d.outputs(ctx)
 	if err != nil || out.Bucket == "" || k.all {
-		return "", nil, nil //nolint:nilerr // nothing is there, as far as terraform knows
+		return "", nil, nil //nolint:nilerr // terraform knows no resource
 	}
 	runs, err := d.runs()
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket
 	return out.Bucket, archives, nil
 }
 
-// agreed asks the person at the terminal, if there is one. Silence is a yes: evidence that is destroyed does not come back.
+// agreed asks the user if there is a terminal. The default is yes: destroyed evidence cannot be restored.
 func (d *deployment) agreed(runs []string, bucket string) bool {
 	if d.yes || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return true
@@ -136,7 +136,7 @@ func (d *deployment) makeArchives(ctx context.Context, c *cloud, out outputs, pr
 	return os.Remove(d.runsFile())
 }
 
-// wayToPrometheus is what soak has to know to reach it, or why nobody can: a host that has ended itself cannot be asked.
+// wayToPrometheus returns the variables with which soak reaches Prometheus, or why it cannot: a terminated host does not answer.
 func (c *cloud) wayToPrometheus(ctx context.Context, out outputs) (env, args []string, done func()) {
 	env, done = []string{"AWS_REGION=" + out.Region, "PROMETHEUS_URL="}, func() {}
 	without := func(err error) ([]string, []string, func()) {

@@ -16,7 +16,7 @@ const (
 	outsideLater = 15 * time.Minute
 	// longestLife is how far ahead an end may be moved. Hosts refuse more.
 	longestLife = 24 * time.Hour
-	// aroundASoak is what a soak takes beside its seconds: starting runners, and reading what they leave.
+	// aroundASoak is the time of a soak in addition to its seconds: starting runners and reading shards.
 	aroundASoak = 10 * time.Minute
 )
 
@@ -67,7 +67,7 @@ func outlives(end, now time.Time, seconds time.Duration) error {
 		end.UTC().Format(time.TimeOnly+" MST"), left.Round(time.Second), seconds, aroundASoak, int(missing.Minutes()))
 }
 
-// defaultLength is how long `soak run` takes if nobody says.
+// defaultLength is the default of `soak run --seconds`.
 const defaultLength = time.Hour
 
 // secondsOf is how long a soak with these arguments takes.

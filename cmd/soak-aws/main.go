@@ -59,9 +59,9 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
-	root.PersistentFlags().StringVar(&d.name, "name", "", "name of a deployment beside others, with a state of its own; default: the one that the settings name")
+	root.PersistentFlags().StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
 	root.PersistentFlags().StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/sizing/prices.json [PRICES]")
-	root.PersistentFlags().Float64Var(&d.maxUSD, "max-usd", 0, "make nothing that costs more than so many US dollars until the hosts end themselves; 0: no limit")
+	root.PersistentFlags().Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
 	root.PersistentPreRun = func(*cobra.Command, []string) {
 		if d.name != "" {
 			d.set("name", d.name)
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "soak-aws: stopped. What was made so far goes on costing money: `make aws-up` continues, `make aws-down` cleans up.")
+		fmt.Fprintln(os.Stderr, "soak-aws: stopped; resources that exist continue to cost money: `make aws-up` continues, `make aws-down` cleans up")
 		return 2
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// stackFiles are what the stack's host needs of this repository, beside its images. An override of compose.yaml goes along.
+// stackFiles are the files of this repository that the stack's host needs in addition to images, an override of compose.yaml included.
 var stackFiles = []string{
 	"compose.yaml", "compose.override.yaml", ".env.example", "infra/compose/env", "infra/compose/docker-reader.conf",
 	"infra/prometheus/prometheus.yml", "infra/prometheus/runners-aws.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
-// machines are the hosts, as far as they cost something.
+// machines returns the hosts that have a price.
 func (s settings) machines() sizing.Machines {
 	return sizing.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + s.RunnerNodes*s.RunnerDisk}
 }
@@ -31,7 +31,7 @@ func (d *deployment) quote(s settings) (quote, error) {
 	return quote{rate, time.Duration(s.TTLMinutes) * time.Minute}, err
 }
 
-// most is what it costs if nobody takes it down before the hosts end themselves.
+// most is the cost until the hosts terminate themselves.
 func (q quote) most() float64 { return q.For(q.life) }
 
 func (q quote) String() string {
@@ -39,11 +39,11 @@ func (q quote) String() string {
 	for _, kind := range slices.Sorted(maps.Keys(q.Hosts)) {
 		hosts = append(hosts, fmt.Sprintf("%d × %s", q.Hosts[kind], kind))
 	}
-	return fmt.Sprintf("%s an hour: %s with addresses and disks in %s, on demand, by prices of %s; %s if nobody takes it down before the hosts end themselves after %v",
+	return fmt.Sprintf("%s an hour: %s with addresses and disks in %s, on demand, by prices of %s; %s until the hosts terminate themselves after %v",
 		sizing.USD(q.PerHour), strings.Join(hosts, ", "), q.Region, q.AsOf, sizing.USD(q.most()), q.life)
 }
 
-// affordable says what the deployment costs, and refuses what is over --max-usd, or not known to be under it.
+// affordable returns the price of the deployment. It fails if the price is over --max-usd or unknown.
 func (d *deployment) affordable(s settings) finding {
 	const what = "price"
 	q, err := d.quote(s)

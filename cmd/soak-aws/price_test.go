@@ -28,10 +28,10 @@ func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		edit         func(s *settings)
 		state, wants string
 	}{
-		{0, func(*settings) {}, "ok", "$0.56 if nobody takes it down"},
+		{0, func(*settings) {}, "ok", "$0.56 until the hosts terminate themselves"},
 		{.6, func(*settings) {}, "ok", "$0.19 an hour"},
 		{.5, func(*settings) {}, "FAIL", "until the hosts end themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
-		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 if nobody takes it down"},
+		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 until the hosts terminate themselves"},
 		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price known for eu-central-1: give --prices FILE"},
 		{9, func(s *settings) { s.RunnerType = "c9x.large" }, "FAIL", "--max-usd is $9.00, and no price known for c9x.large in us-east-1"},
 	} {

@@ -90,7 +90,7 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 		fmt.Fprintf(os.Stderr, "make aws-down will make no archive of this run: %v\n", err)
 	}
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
-		"A soak that was cut off goes on there: bin/soak-aws attach %s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
+		"An interrupted soak continues there: bin/soak-aws attach %s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// sweep finds what carries the tag where terraform's state, which knew it, is lost: that of one deployment, or of all. It
-// ends hosts if it is told to, since they are what costs; how the rest is deleted it says.
+// sweep lists the resources of one deployment, or of all, by their tags, for a lost state of terraform. With endHosts it terminates
+// hosts, which cost the most; for the rest it prints the commands that delete them.
 func sweep(ctx context.Context, region, name string, endHosts bool) error {
 	c, err := connect(ctx, region)
 	if err != nil {
@@ -59,13 +59,13 @@ func sweep(ctx context.Context, region, name string, endHosts bool) error {
 		parameters = append(parameters, fmt.Sprintf("InstanceId.%d", i+1), h.ID)
 	}
 	if err := c.ec2(ctx, "TerminateInstances", &struct{}{}, parameters...); err != nil {
-		return fmt.Errorf("the hosts go on costing money: %w", err)
+		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
 	}
 	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))
 	return nil
 }
 
-// sweep takes the region from the settings, if nobody names one.
+// sweep uses the region of the settings by default.
 func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) error {
 	if region == "" {
 		if err := d.init(ctx); err != nil {
@@ -94,7 +94,7 @@ var removals = []struct{ has, how string }{
 	{"arn:aws:iam:", "delete it in the IAM console; it costs nothing"},
 }
 
-// remove says how something is deleted.
+// remove returns the command that deletes a resource.
 func remove(region, thing string) string {
 	arn, _, _ := strings.Cut(thing, " ")
 	parts := append(strings.SplitN(arn, ":", 6), "", "", "", "", "", "")
@@ -168,7 +168,7 @@ func (c *cloud) roles(ctx context.Context) (all []role, err error) {
 		case !page.Truncated:
 			return all, nil
 		case page.Marker == "":
-			return nil, errors.New("IAM lists more roles, but does not say where they go on")
+			return nil, errors.New("list roles: IAM lists more, but gave no marker for the next page")
 		}
 		marker = []string{"Marker", page.Marker}
 	}

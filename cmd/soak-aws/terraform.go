@@ -62,7 +62,7 @@ func (d *deployment) check() error {
 	}
 	file := filepath.Join(d.dir, settingsFile)
 	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("%s is missing: cp %s.example %s, and say in it who may come in and who is told of the costs", file, file, file)
+		return fmt.Errorf("%s is missing; run cp %s.example %s and set operator_cidrs and alert_emails in it", file, file, file)
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func (t *tunnel) keep(ctx context.Context, s *session) {
 	}
 }
 
-// answers tells whether the stack does, through the tunnel.
+// answers reports whether the stack answers through the tunnel.
 func (t *tunnel) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -160,7 +160,7 @@ type session struct {
 // opensWithin is how long a session may take until the stack answers through it.
 const opensWithin = time.Minute
 
-// together is a shell that runs its arguments. Descriptor 3 is a pipe from soak-aws, which nobody writes to: it ends with
+// together is a shell that runs its arguments. Descriptor 3 is a pipe from soak-aws, which has no writer: it ends with
 // soak-aws, also with one that is killed, and then so do the command line and its plugin. SIGINT is for the plugin.
 const together = `trap '' INT; { read -r _; kill -KILL 0; } <&3 & r=$!; "$@" & wait $!; exec 2>/dev/null; kill -KILL $r; wait`
 
@@ -208,7 +208,7 @@ func (t *tunnel) session(ctx context.Context) (*session, error) {
 		}
 	})
 	if errors.Is(err, errTooLong) {
-		err = fmt.Errorf("the stack does not answer through the tunnel to its host %s after %v: `bin/soak-aws logs` says how far the host is", t.host, opensWithin)
+		err = fmt.Errorf("the stack does not answer through the tunnel to its host %s after %v; `bin/soak-aws logs` shows the state of the host", t.host, opensWithin)
 	}
 	if err != nil {
 		s.end()

@@ -285,7 +285,7 @@ func TestATunnelOutlivesCtrlC(t *testing.T) {
 	assert.True(t, tn.answers(t.Context()))
 }
 
-// A session that nobody uses is asked through, so that AWS does not end it.
+// An idle session gets requests, so that AWS does not end it.
 func TestATunnelIsKeptFromBeingIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())

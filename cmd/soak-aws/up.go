@@ -90,7 +90,7 @@ func (d *deployment) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const remedy = "what was made so far goes on costing money until its time is over.\n  continue:  make aws-up\n  clean up:  make aws-down"
+	const remedy = "hosts that exist cost money until they terminate themselves.\n  continue:  make aws-up\n  clean up:  make aws-down"
 	replace, err := d.failedHosts(ctx, aws)
 	if err != nil {
 		return err

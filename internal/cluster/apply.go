@@ -91,8 +91,7 @@ func (c *Client) whyUnready(ctx context.Context, namespace string, selector *met
 	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
 }
 
-// Create makes the TestRun, and beside it the secret with the tokens, by variable, which goes with it: the cluster deletes
-// both together.
+// Create creates the TestRun, and a secret with the tokens by variable, which the TestRun owns: the cluster deletes both together.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id string, tokens map[string]string) error {
 	made, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
 	switch {

@@ -44,7 +44,7 @@ func Connect(context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no cluster to run on: %w; set KUBECONFIG, or choose a --kube-context", err)
 	}
-	// client-go's own words are for operators of clusters; what fails comes back as an error too.
+	// client-go's log is for operators of clusters; failures are returned as errors too.
 	klog.SetLogger(logr.Discard())
 	config.UserAgent = "sse-soak"
 	config.QPS, config.Burst = 50, 100

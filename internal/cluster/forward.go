@@ -63,7 +63,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 			}
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, err)
 		case <-ctx.Done():
-			go halt() // a dial that hangs has to come back first
+			go halt() // a dial that hangs must end first
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, ctx.Err())
 		}
 		ports, err := forwarder.GetPorts()
@@ -119,7 +119,7 @@ func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	return nil, NotReadyError{s}
 }
 
-// NotReadyError says that a service has no pod that is ready, by what the cluster shows.
+// A NotReadyError reports that a service has no ready pod.
 type NotReadyError struct{ Service }
 
 func (e NotReadyError) Error() string {

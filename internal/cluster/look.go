@@ -42,7 +42,7 @@ type Part struct {
 	Log    string      // the last error that it printed; only looked up when it failed
 }
 
-// Look takes a snapshot of the run with so many runners.
+// Look returns a snapshot of a run.
 func (c *Client) Look(ctx context.Context, namespace, name string, runners int) (s Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -47,7 +47,7 @@ type Machine struct {
 	runners []runner
 	// Problems are why the run is incomplete.
 	Problems []string
-	// GivenUp says that the run cannot come to its end.
+	// GivenUp reports whether the run cannot finish.
 	GivenUp bool
 }
 
@@ -66,10 +66,10 @@ func NewMachine(runners int, l Limits, now time.Time) *Machine {
 // Phase is where the run is.
 func (m *Machine) Phase() Phase { return m.phase }
 
-// Done says that there is nothing more to wait for.
+// Done reports whether the run has finished.
 func (m *Machine) Done() bool { return m.phase == Over || m.GivenUp }
 
-// Advance takes in a snapshot and says what is new in it.
+// Advance applies a snapshot and returns the news in it.
 func (m *Machine) Advance(s Snapshot) (news []string) {
 	before := len(m.Problems)
 	for i := range m.runners {
@@ -162,7 +162,7 @@ func (m *Machine) checkStart(s Snapshot) {
 	}
 }
 
-// wereStarted says that the starter did its work.
+// wereStarted reports whether the starter finished.
 func (m *Machine) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job) }
 
 // next is the phase that the snapshot shows.

@@ -57,7 +57,7 @@ func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
 	assert.Empty(t, m.Problems)
 }
 
-// What can befall a runner while it runs: the rest of the run goes on, and the loss is named.
+// Failures of a runner during the run: the others continue, and the loss is reported.
 func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
 	t.Parallel()
 	const who = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "

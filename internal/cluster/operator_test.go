@@ -15,7 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// install puts an operator into the cluster, beside a sidecar.
+// install adds an operator with a sidecar to the cluster.
 func (w *world) install(t *testing.T, image string) {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: operatorNamespace}}

@@ -55,7 +55,7 @@ type Job struct {
 	Shards string            // URL that runners write to, as they reach it
 	Secret bool              // there is a secret for the runners, which Create makes
 	Write  bool              // the runners write metrics to a Prometheus, which the secret names
-	Env    map[string]string // what the script finds beside the plan
+	Env    map[string]string // additional environment of the script
 	Script []string          // path from the repository's root; nil: the overlay's
 	Memory uint64            // that a runner may take, in bytes; 0: what the plan takes
 	Length time.Duration     // that the runners are at work

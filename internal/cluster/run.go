@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// ErrLost says that the API server was silent for too long. The run goes on without us.
+// ErrLost is the error if the API server did not answer for too long. The run continues in the cluster.
 var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
@@ -81,7 +81,7 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
 		case err != nil:
 			if !silent {
-				say(fmt.Sprintf("the cluster does not answer (%v); the run goes on there, trying again", err))
+				say(fmt.Sprintf("the cluster does not answer (%v); the run continues there; retrying", err))
 			}
 			silent = true
 		default:
@@ -231,7 +231,7 @@ func (r *Run) Stop(ctx context.Context) error {
 	})
 }
 
-// Problems are why the run is incomplete, as far as the cluster shows it.
+// Problems returns the reasons why the run is incomplete that the cluster shows.
 func (r *Run) Problems() []string { return r.machine.Problems }
 
 // logPatience is how long the last lines of a log may take to come.

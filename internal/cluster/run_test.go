@@ -49,7 +49,7 @@ func (s *said) contains(t *testing.T, text string) {
 	}, patience, time.Millisecond, "%s", text)
 }
 
-// waiting begins to wait for a run, and is told its end.
+// begin waits for a run in the background.
 func begin(ctx context.Context, r *Run) (*said, <-chan error) {
 	news, done := &said{}, make(chan error, 1)
 	go func() { done <- r.Wait(ctx, news.say) }()
@@ -144,7 +144,7 @@ func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 	r.Close()
 }
 
-// The watch may tell of a pod that was made after the pods were listed: it is not gone, and the run goes on.
+// The watch may report a pod that was made after the pods were listed: it is not gone, and the run continues.
 func TestAPodThatIsMadeWhileTheRunLooksIsNotGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Suspects are the parts of which the next Advance will complain, as far as one can tell: worth
-// asking cluster and container what they say, at most a few.
+// Suspects returns at most five parts that the next Advance may report as stuck. The caller asks the cluster and the container
+// about them.
 func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 	const most = 5
 	late := s.At.Sub(m.since) > m.limit()
@@ -30,7 +30,7 @@ func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut says who did not come to the end of a phase, and what they wait for.
+// timeOut returns the parts that did not finish a phase, and what they wait for.
 func (m *Machine) timeOut(s Snapshot) {
 	limit := m.limit()
 	stuck := func(name string, p *Part, otherwise string) {

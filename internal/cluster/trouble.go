@@ -21,7 +21,7 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waiting says what keeps a pod from running, "" if nothing does.
+// waiting returns what keeps a pod from running, "" if it runs.
 func waiting(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
@@ -57,7 +57,7 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
-// failed says that a Job has failed for good, and why.
+// failed reports whether a Job failed for good, and why.
 func failed(job *batchv1.Job) (why string, ok bool) {
 	if job == nil {
 		return "", false
@@ -70,7 +70,7 @@ func failed(job *batchv1.Job) (why string, ok bool) {
 	return "", false
 }
 
-// succeeded says that a Job did what it was to do.
+// succeeded reports whether a Job succeeded.
 func succeeded(job *batchv1.Job) bool {
 	if job == nil {
 		return false
@@ -86,8 +86,7 @@ func succeeded(job *batchv1.Job) bool {
 // graceSlack is how long a deleted pod may outlive its grace before its node is taken for dead.
 const graceSlack = 30 * time.Second
 
-// ended says that a part runs no more, and in a sentence why that is a trouble, "" if it ended
-// in order. seen is its pod as it was last seen, for one that is gone.
+// ended reports whether a part has ended, and returns a sentence if it failed. seen is the last known state of a pod that is gone.
 func (p *Part) ended(seen *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
@@ -113,7 +112,7 @@ func (p *Part) ended(seen *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	return "", false
 }
 
-// fate says why a pod did not end in order, "" if it did.
+// fate returns why a pod failed, "" if it did not.
 func fate(pod *corev1.Pod) string {
 	end := terminated(pod)
 	how := ""

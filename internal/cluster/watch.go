@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A podWatch remembers how each pod of a run was last seen. A pod that is deleted may be gone
-// between two looks, and with it who took it away and how it ended; the watch is told.
+// A podWatch keeps the last state of each pod of a run. A deleted pod may be gone between two snapshots, and with it the cause of
+// its end, which the watch receives.
 type podWatch struct {
 	client         *Client
 	namespace, run string

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// selfSigned is a certificate for names, and itself in PEM for whoever is to trust it.
+// selfSigned returns a certificate for names, and its PEM for clients.
 func selfSigned(t *testing.T, names ...string) (tls.Certificate, []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

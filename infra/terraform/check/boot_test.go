@@ -107,7 +107,7 @@ func (m *machine) isSetUp(c *cloud) {
 }
 
 // shippedImage is the id of the backend's image in the archive. Its tag may be another image's by now: the stack's tests
-// run beside this one, and build one of their own.
+// run next to this one, and build one of their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/image-backend.tar.gz", "manifest.json")
@@ -150,7 +150,7 @@ func (m *machine) answers(token string) {
 	}
 }
 
-// outlivesAReboot: the stack comes back, the setup does not run again, the end is not put off.
+// outlivesAReboot checks that after a reboot the stack answers, the setup does not run again, and the end is unchanged.
 func (m *machine) outlivesAReboot(begun time.Time) {
 	t := m.t
 	timer := "grep OnCalendar /etc/systemd/system/soak-end.timer"

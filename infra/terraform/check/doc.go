@@ -1,3 +1,3 @@
-// Package check holds the tests of the Terraform code beside it: what can be said of it without an
+// Package check holds the tests of the Terraform code in this folder that need no
 // account, and a real boot of the stack's host. Most need the build tag aws: `make aws-test`.
 package check

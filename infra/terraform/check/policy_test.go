@@ -167,7 +167,7 @@ func made(t *testing.T) map[string]string {
 // readShards is what `soak` itself needs of the bucket.
 const readShards = "s3:GetObject s3:ListBucket"
 
-// TestDeployerPolicy: whoever has this policy can make, use and take down all of it, and it gives nothing beyond.
+// TestDeployerPolicy checks that the policy has exactly the rights to create, use and destroy the deployment.
 func TestDeployerPolicy(t *testing.T) {
 	t.Parallel()
 	p, text := deployerPolicy(t)

@@ -96,7 +96,7 @@ func isValid(t *testing.T, dir string) {
 	t.Log(passed[0])
 }
 
-// rendered is what userData found: the code is the same for each test, and none that asks runs beside another.
+// rendered caches the result of userData, which is the same for each test. Tests that use it do not run in parallel.
 var rendered map[string]string
 
 // userData is that of each host, by the name of its module, as `terraform test` renders it.
