@@ -30,7 +30,7 @@ func judged(outcome verdict.Outcome) *verdict.Verdict {
 	}
 	v.Layout.Title = "Soak"
 	if outcome == verdict.Fail {
-		v.Checks = append(v.Checks, verdict.Check{Name: "noops missed", Limit: "0", Actual: "2", Why: "a message that never came", Reasons: []string{
+		v.Checks = append(v.Checks, verdict.Check{Name: "noops missed", Limit: "0", Actual: "2", Why: "clients lose data", Reasons: []string{
 			"soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC", "soak-17 missed noop 9",
 		}})
 	}
@@ -263,7 +263,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 		switch outcome {
 		case verdict.Pass:
 		case verdict.Fail:
-			require.Equal(t, &problem{"2; the limit is 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\na message that never came"}, s.Cases[2].Failure)
+			require.Equal(t, &problem{"2; the limit is 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\nclients lose data"}, s.Cases[2].Failure)
 		case verdict.Invalid:
 			require.Equal(t, &problem{"1; the limit is 2", "invalid", "runner 2 left no shard"}, s.Cases[2].Error)
 		}

@@ -53,8 +53,8 @@ func TestPageOfASoakShowsItsCounts(t *testing.T) {
 		return dd.Text()
 	})[:3])
 
-	require.Equal(t, []string{"0", "1", "a message that never came"}, row(t, doc, "checks", "✗ noops missed"))
-	require.Equal(t, []string{"0", "0", "a message that came twice"}, row(t, doc, "checks", "✓ noops duplicated"))
+	require.Equal(t, []string{"0", "1", "clients lose data"}, row(t, doc, "checks", "✗ noops missed"))
+	require.Equal(t, []string{"0", "0", "clients receive a message twice"}, row(t, doc, "checks", "✓ noops duplicated"))
 	require.Equal(t, []string{"99", "1"}, row(t, doc, "checks", "Get status was 200"))
 
 	require.Equal(t, []string{"host-a", "finished", "50", "11,950", "11,950", "0", "0", "0", "0", "0", "11,950", "80.0 MiB", "72 s"}, row(t, doc, "account", "1"))

@@ -237,7 +237,7 @@ func keptUp(limit, unit string, tried []Tried) verdict.Check {
 	if len(at) > 0 {
 		actual = "not at " + strings.Join(at, ", ")
 	}
-	return advisory(check(verdict.CheckGenerator, "the generator kept up", limit, actual, len(at) == 0, reasons...))
+	return advisory(check(verdict.CheckGenerator, "load generator on time", limit, actual, len(at) == 0, reasons...))
 }
 
 // notTheGenerator warns of throughputs that the load generator limited.
@@ -331,7 +331,7 @@ func (r *Run) ownCount(stages []StageResult) []verdict.Check {
 		return nil
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
-	c := inconclusive(check(verdict.CheckOwnCount, "the server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
+	c := inconclusive(check(verdict.CheckOwnCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
 		sentence("%v requests came to the backends, the runners account for %v, %v of them failed: some were cut off, or someone else asked",
 			served, all.Total(), all.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Gone) > 0 { // they fail the run, and outrank a count that they disturbed

@@ -135,11 +135,11 @@ func TestSlowFindsFaults(t *testing.T) {
 		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not come to streams that were read"},
 		{"large messages come twice to others", func(r *Run) { r.counted("slow_again", "slow", 3) }, verdict.Fail, "3 large messages came to streams that were read once more, or behind a later one"},
 		{"a stream that is read is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
-		{"a stream that is read is cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
+		{"a stream that is read is cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"nothing was filled, and a stream that is read is cut", func(r *Run) {
 			sum("slow_filled", 0)(r)
 			r.cut(7, 30*time.Second, "reset")
-		}, verdict.Fail, "d-7 was dropped"},
+		}, verdict.Fail, "d-7 was disconnected"},
 		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
 		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
 		{"memory is a counter", func(r *Run) {

@@ -134,7 +134,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
 		}, verdict.Fail, "d-10 missed 1"},
-		{"a held stream was cut", func(r *Run) { r.cut(10, 21*second, "reset") }, verdict.Fail, "d-10 was dropped"},
+		{"a held stream was cut", func(r *Run) { r.cut(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
 		{"the service is too slow", func(r *Run) { r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200" }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"

@@ -86,7 +86,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			c := r.Rounds[0].Connections.Edit(40)
 			c.State = ledger.Dropped
 			c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, Note: "reset"}}
-		}, verdict.Fail, "d-40 was dropped"},
+		}, verdict.Fail, "d-40 was disconnected"},
 		{"a check that failed", func(r *Run) { r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 54 }, verdict.Fail, `the check "Get status was 200" failed 1 of 55 times`},
 		{"descriptors leak", func(r *Run) {
 			for i := range r.Samples {

@@ -177,11 +177,11 @@ func TestVanishFindsFaults(t *testing.T) {
 				return &v
 			})
 		}, verdict.Invalid, "the gauge clients was last seen 29 s before the end"},
-		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
+		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })
 			r.cut(7, 30*time.Second, "reset")
-		}, verdict.Fail, "d-7 was dropped"},
+		}, verdict.Fail, "d-7 was disconnected"},
 		{"a held stream is cut, and comes back at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
 		}, verdict.Fail, "d-7 was held, and lost its stream"},

@@ -85,7 +85,7 @@ func (e *Evidence) acted() []Check {
 	}
 	return []Check{Check{
 		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
-		Why: "an action that failed did not do to the service what the run was to test", Reasons: failed,
+		Why: "the run did not test the action", Reasons: failed,
 	}.InDoubt()}
 }
 

@@ -19,7 +19,7 @@ func (s *Streams) Agreement() (out []Check) {
 			actual = "differs on " + format.Plural(s.disagree.total(), "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
-			ID: CheckOwnCount, Name: "the server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
+			ID: CheckOwnCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
 			Reasons: unexplained,
 		}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
@@ -33,8 +33,8 @@ func (s *Streams) Agreement() (out []Check) {
 	}
 	failed = append(failed, missingChecks(s.m)...)
 	return append(out, Check{
-		ID: CheckScript, Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
-		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count", weight: byClock,
+		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
+		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
 		faults:  faults{unheld, unchecked(s.m)},
 		loaded:  true, // a script that looks for the breaking point makes no checks
 		Reasons: failed,
@@ -55,12 +55,12 @@ func unchecked(m *shard.Merged) (most uint64) {
 func missingChecks(m *shard.Merged) (out []string) {
 	for _, c := range m.Checks {
 		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
-			out = append(out, fmt.Sprintf("the check %q was made %s for %s", c.Name,
-				format.Plural(int(made), "time", "times"), format.Plural(m.Plan.Connections, "connection", "connections")))
+			out = append(out, fmt.Sprintf("the check %q ran %s for %s", c.Name,
+				format.Plural(int(made), "time", "times"), format.Count(m.Plan.Connections, "client")))
 		}
 	}
 	if len(m.Checks) == 0 {
-		out = append(out, "the script made no check at all")
+		out = append(out, "the script ran no check")
 	}
 	return out
 }
@@ -174,7 +174,7 @@ func (d *differences) sentences() (out []string) {
 		case n == 1:
 			out = append(out, d.first[kind])
 		case n > 1:
-			out = append(out, fmt.Sprintf("%s; %s in the same way", d.first[kind], format.Plural(n-1, "more connection differs", "more connections differ")))
+			out = append(out, fmt.Sprintf("%s; %s in the same way", d.first[kind], format.Plural(n-1, "more client differs", "more clients differ")))
 		}
 	}
 	return out

@@ -24,8 +24,8 @@ func (s *Streams) backWithin() Check {
 	}
 	slices.Sort(away)
 	c := Check{
-		ID: CheckBack, Name: fmt.Sprintf("%g %% of the streams back", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
-		Why: "after a deploy everybody is served again",
+		ID: CheckBack, Name: fmt.Sprintf("%g %% of clients reconnected", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
+		Why: "clients stay disconnected after a deploy",
 	}
 	if s.Connections.Opened == 0 {
 		return c.NotJudged(noneOpened)

@@ -165,7 +165,7 @@ func (s *Streams) Unnoticed() Check {
 	}
 	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
 	c := Check{
-		ID: CheckUndetectable, Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
+		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.InDoubt()

@@ -38,7 +38,7 @@ func TestEvidence(t *testing.T) {
 		m.Plan.MaxHidden = 5
 		v = judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
-		require.Equal(t, []string{"noops that could have gone missing unnoticed"}, failedChecks(v))
+		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
 		require.Contains(t, v.Reasons[0], "6 of 717 noops could have gone missing unnoticed, the limit is 5 (MAX_HIDDEN): on 3 streams the noops carry no ids that count")
 	})
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		require.Contains(t, v.Reasons[0], "messages were not checked")
 		require.Contains(t, v.NextStep(), "soak probe")
 		require.Equal(t, NotJudged, stateOf(t, v, "messages checked"), name)
-		require.Equal(t, NotJudged, stateOf(t, v, "messages that could have gone missing unnoticed"), name)
+		require.Equal(t, NotJudged, stateOf(t, v, "undetectable losses"), name)
 		content, err := json.Marshal(v)
 		require.NoError(t, err)
 		require.Contains(t, string(content), `"messages_checked":false`)
@@ -143,11 +143,11 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 		decided []string
 	}{
 		"all refused": {refused, server, Fail, []string{
-			"complete account", "connections opened", "connections held to the end", "checks of the script", "the generator kept up", "noops checked",
+			"data complete", "clients connected", "streams open to the end", "script checks", "load generator on time", "noops checked",
 		}},
 		"nothing sent": {silent, nil, Invalid, []string{
-			"complete account", "connections opened", "connections held to the end", "checks of the script", "the generator kept up", "noops checked",
-			"count against floor(held / interval)",
+			"data complete", "clients connected", "streams open to the end", "script checks", "load generator on time", "noops checked",
+			"received at least open time ÷ interval",
 		}},
 	} {
 		v := judgeSoak(c.m, c.ledger, Evidence{})
@@ -173,7 +173,7 @@ func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 		r := &m.Connections.Edit(i).Record
 		r.State, r.Reason, r.Held, r.Open = ledger.Dropped, "reset", 0, 0
 	}
-	c := check(t, judgeSoak(m, nil, Evidence{}), "time that streams were open")
+	c := check(t, judgeSoak(m, nil, Evidence{}), "connected time")
 	require.Equal(t, Met, c.State())
-	require.Equal(t, "1 of 3 connections, each at least 50 %; the others did not stay open to the end", c.Actual)
+	require.Equal(t, "1 of 3 clients, each at least 50 %; the others did not stay open to the end", c.Actual)
 }

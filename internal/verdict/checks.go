@@ -17,12 +17,12 @@ func (s *Streams) Faults() (out []Check) {
 		out = append(out, c)
 	}
 	add(Check{
-		ID: CheckOpened, Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
-		Why: "every client gets in", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
+		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
+		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
 	held := Check{
-		ID: CheckHeld, Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
-		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
+		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
+		Why: "clients are disconnected, or streams do not end when asked", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
 	}
 	if c.Unfinished == 0 {
@@ -46,10 +46,10 @@ func (s *Streams) Faults() (out []Check) {
 		kinds     []ledger.Kind
 		explained fault
 	}{
-		{CheckMissed, noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
-		{CheckDuplicated, noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
-		{CheckReordered, noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
-		{CheckCorrupted, noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
+		{CheckMissed, noops + "missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
+		{CheckDuplicated, noops + "duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
+		{CheckReordered, noops + "reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
+		{CheckCorrupted, noops + "corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
 	} {
 		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
 		if c.ID == CheckMissed {
@@ -97,7 +97,7 @@ func (s *Streams) late() Check {
 	}
 	c := Check{
 		ID: CheckLate, Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
-		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
+		Pass: pass, Why: "clients receive data too late", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
 	if !s.arrived() {
@@ -118,17 +118,16 @@ func (s *Streams) late() Check {
 func (s *Streams) unheld() []string {
 	out := append(s.Sentences(ledger.KindDropped), s.unfinished()...)
 	if n := s.Connections.Refused; len(out) == 0 && n > 0 {
-		out = append(out, fmt.Sprintf("%s refused, so %s not held",
-			format.Plural(n, "connection was", "connections were"), format.Form(n, "it was", "they were")))
+		out = append(out, format.Plural(n, "client was", "clients were")+" refused")
 	}
 	return out
 }
 
-// floor holds the counts against a product, a second opinion that needs no numbers.
+// floor holds the counts against a product, cross-check by time alone.
 func (s *Streams) floor() Check {
 	return Check{
-		ID: CheckFloor, Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
-		Pass: len(s.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
+		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: first(s.short, "yes"),
+		Pass: len(s.short) == 0, Why: "cross-check by time alone", weight: byClock,
 		Reasons: s.short,
 	}.notJudgedIf(s.floors == 0, "no stream stayed open until its end was requested")
 }

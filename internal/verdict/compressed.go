@@ -25,8 +25,8 @@ func (s *Streams) unpacked() (out []Check) {
 	for _, c := range s.Codings {
 		held := s.heldUp(&c)
 		check := Check{
-			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s come one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
-			Pass: held == "", Severity: SeverityWarning, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
+			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
+			Pass: held == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
 		if held != "" {
 			check.Actual, check.Reasons = inBursts(&c), []string{held}

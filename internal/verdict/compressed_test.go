@@ -12,7 +12,7 @@ import (
 
 const (
 	inBurstsOf40 = "noops come in bursts of 40: what compresses the streams (gzip), the service or a proxy before it, buffers compressed data; have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
-	oneByOne     = "noops in gzip come one by one"
+	oneByOne     = "noops in gzip delivered one by one"
 )
 
 // Messages that most come in bursts are told as held up by what compresses them. One burst, as after a stall, is not.

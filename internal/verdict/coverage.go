@@ -92,8 +92,8 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 func (s *Streams) covered() Check {
 	c := &s.coverage
 	out := Check{
-		ID: CheckCoverage, Name: "share of messages checked", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
-		Actual: "none", Pass: c.clients == 0, Why: "a message that is not checked can be lost unnoticed",
+		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
+		Actual: "none", Pass: c.clients == 0, Why: "losses of messages that were not checked are undetectable",
 	}
 	if c.lowestID != "" {
 		out.Actual = fmt.Sprintf("at least %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)

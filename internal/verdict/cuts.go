@@ -245,19 +245,19 @@ func (s *Streams) Cut() []Check {
 		short = append(short, "no cut was planned")
 	}
 	tried := Check{
-		ID: CheckResumed, Name: "streams that resumed after a cut", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
-		Pass: len(s.cuts.untried) == 0, Why: "a resume that never happened proves nothing", Reasons: s.cuts.untried,
+		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
+		Pass: len(s.cuts.untried) == 0, Why: "resume was not tested", Reasons: s.cuts.untried,
 	}
 	whole := Check{
-		ID: CheckWhole, Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
-		Pass: len(s.cuts.broken) == 0, Why: "a client that comes back gets what it missed, and that once",
+		ID: CheckWhole, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
+		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
 	if !whole.Pass {
 		whole.Reasons = append([]string{s.brokenCuts(made)}, s.cuts.broken...)
 	}
 	cut := Check{
-		ID: CheckCuts, Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
-		Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
+		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
+		Why: "resume was not tested", Reasons: short,
 	}
 	const none = "no stream was cut"
 	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(made == 0, none), whole.notJudgedIf(made == 0, none)}

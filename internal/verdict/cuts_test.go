@@ -65,7 +65,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	require.Zero(t, v.Messages.NotOwed)
 	require.Equal(t, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost or doubled", v.Reasons[0])
 	for name, counts := range map[string][2]string{
-		"streams cut as planned": {"1", "1"}, "streams that resumed after a cut": {"1", "1"}, "cuts that cost a client a message, or brought one twice": {"0", "0"},
+		"streams disconnected as planned": {"1", "1"}, "streams resumed after a disconnect": {"1", "1"}, "disconnects with lost or repeated messages": {"0", "0"},
 	} {
 		got := check(t, v, name)
 		require.Equal(t, counts, [2]string{got.Limit, got.Actual}, name)

@@ -118,7 +118,7 @@ func TestStreamsThatDoNotComeBack(t *testing.T) {
 	require.Nil(t, e.Back100)
 	require.InDelta(t, 3595-60, e.Slowest.Seconds, 2)
 	require.Equal(t, Fail, v.Verdict)
-	require.Contains(t, failedChecks(v), "99.9 % of the streams back")
+	require.Contains(t, failedChecks(v), "99.9 % of clients reconnected")
 }
 
 func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
@@ -276,7 +276,7 @@ func TestMostStreamsAreBackWithin(t *testing.T) {
 				require.Regexp(t, `^d-0 lost its stream and was without one for .*, and 99.9 % have to be back within .* \(BACK_WITHIN\)$`, v.Reasons[0])
 			}
 			for _, check := range v.Checks {
-				if check.Name == "99.9 % of the streams back" {
+				if check.Name == "99.9 % of clients reconnected" {
 					require.Equal(t, c.actual, check.Actual)
 					return
 				}

@@ -63,7 +63,7 @@ func (s *Streams) ownDelay() time.Duration {
 func (s *Streams) KeptUp() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.Late()/2)
 	c := Check{
-		ID: CheckGenerator, Name: "the generator kept up", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
+		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
 		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
 		Actual: fmt.Sprintf("stall %s, waited %.1f s, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
 	}

@@ -59,7 +59,7 @@ func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
 	m, server := clean()
 	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
 	v := judgeSoak(m, server, Evidence{})
-	c := check(t, v, "the generator kept up")
+	c := check(t, v, "load generator on time")
 	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
 	require.Contains(t, c.Actual, "the runners waited 1800.0 s for a CPU that others used (25 % of the time) and computed for ")
 	require.NotContains(t, c.Actual, "stalled")

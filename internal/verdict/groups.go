@@ -318,7 +318,7 @@ func (w Words) group(b *bundle, runner int) string {
 		}
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, when)
 	}
-	subject := format.Thousands(b.connections) + " connections"
+	subject := format.Thousands(b.connections) + " clients"
 	if b.connections == w.m.Plan.Connections {
 		subject = "all " + subject
 	}
@@ -359,7 +359,7 @@ func (w Words) phrase(b *bundle) string {
 	case ledger.KindLate:
 		return "received " + what + " late, by up to " + format.Duration(b.longest)
 	case ledger.KindDropped:
-		text := fmt.Sprintf("%s dropped (%s), %s", were, b.reason, w.after(b))
+		text := fmt.Sprintf("%s, %s", ending(b.reason, were), w.after(b))
 		if b.longest > 0 {
 			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
 		}
@@ -369,9 +369,9 @@ func (w Words) phrase(b *bundle) string {
 	case ledger.KindRestarted:
 		return "restarted their numbers at 1"
 	case ledger.KindCut:
-		return were + " closed before the lifetime of a stream (end.lifetime)"
+		return were + " closed by the service before the end of their lifetime (end.lifetime)"
 	case ledger.KindOverdue:
-		return were + " open for longer than the lifetime of a stream (end.lifetime)"
+		return were + " open for longer than their lifetime (end.lifetime)"
 	case ledger.KindStrayed:
 		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
 	case ledger.KindAnnounced:
@@ -474,7 +474,7 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 		}
 	}
 	if listed > 0 && total > listed {
-		out = append(out, fmt.Sprintf("%d more findings are counted but not listed, because each connection lists only its first findings", total-listed))
+		out = append(out, fmt.Sprintf("%d more findings are counted but not listed, because each client lists only its first findings", total-listed))
 	}
 	return out
 }

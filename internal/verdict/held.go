@@ -110,22 +110,22 @@ func (s *Streams) HeldThroughout() []Check {
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.judged(Check{
-		ID: CheckOpenTime, Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
-		Why: "nothing is known of the time without a stream",
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
+		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
 	case judged == 0 && s.nothingCame():
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
-		open = open.NotJudged("no connection stayed open to the end")
+		open = open.NotJudged("no stream stayed open to the end")
 	case open.Pass && s.Held.Share < leastOpen:
 		open.Actual = fmt.Sprintf("%s of %s, each at least %g %%; the others did not stay open to the end",
-			format.Thousands(judged), format.Count(s.Connections.Planned, "connection"), 100*leastOpen)
+			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*leastOpen)
 	}
 	if !s.m.Plan.Reconnect {
 		return []Check{open}
 	}
-	c := Check{ID: CheckOutage, Name: "longest outage of a stream", Limit: "any", Actual: "none", Why: "how long a client had to do without"}
+	c := Check{ID: CheckOutage, Name: "longest outage of a client", Limit: "any", Actual: "none", Why: "clients receive nothing during an outage"}
 	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}
@@ -165,7 +165,7 @@ func (s *Streams) Passed() (out []string) {
 		out = append(out, cut)
 	}
 	return append(out, fmt.Sprintf("%s held to the end, %s%s",
-		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), received))
+		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 }
 
 // interruptions is the part of a pass's sentence about streams that were not open all the time.

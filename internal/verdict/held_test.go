@@ -43,53 +43,53 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 		{"refused for a while, and then let in", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
-		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
 		{"refused for longer than a client may do without", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
-		}, Fail, []string{"longest outage of a stream"}, []string{
+		}, Fail, []string{"longest outage of a client"}, []string{
 			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
 		{"which may be long", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
 			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
-		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
 		{"which may be any", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			lateBy(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
-		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
 		{"but then most of it was not held", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			lateBy(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
-		}, Fail, []string{"time that streams were open"}, []string{
+		}, Fail, []string{"connected time"}, []string{
 			"d-0 was open for 26 min 35 s of the 59 min 55 s that were planned, and was refused 12 times (status 503)",
 		}},
 		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
-		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
+		}, Fail, []string{"connected time"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
-		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
+		}, Fail, []string{"connected time"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			away(&m.Connections.Edit(0).Record, 2*time.Second)
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"a run of before this was kept", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 		refused(m, reason)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
-		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedChecks(v), reason)
+		require.Equal(t, []string{"clients connected", "streams open to the end"}, failedChecks(v), reason)
 		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "what it sent to another client is not in the sum")
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])

@@ -55,7 +55,7 @@ func (s *Streams) keptInterval() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
 		ID: CheckInterval, Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
-		Why: "every count rests on the planned interval", loaded: true,
+		Why: "counts by interval assume the planned one", loaded: true,
 	}
 	if s.measured == 0 {
 		return c.NotJudged(c.Actual)

@@ -66,14 +66,14 @@ func (e *Evidence) causes() (out []Check) {
 			limit = "any: clients reconnect"
 		}
 		out = append(out, Check{
-			ID: CheckUp, Name: "the target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
+			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
 			Why: "a restart disconnects every client", Reasons: texts(e.Failures),
 		})
 	}
 	if len(e.Gone) > 0 {
 		out = append(out, Check{
-			ID: CheckAnswers, Name: "the target answers at the end", Limit: "an answer", Actual: e.Gone[0],
-			Why:     "a service that is gone when the streams have ended does not come through the next hour either",
+			ID: CheckAnswers, Name: "target answers at the end", Limit: "an answer", Actual: e.Gone[0],
+			Why:     "the service is down after the run",
 			Reasons: e.Gone,
 		})
 	}
@@ -83,13 +83,13 @@ func (e *Evidence) causes() (out []Check) {
 // complete asks that all was observed that was planned.
 func complete(e *Evidence, a Assessment) Check {
 	problems := slices.Concat(e.Rounds[0].Problems, e.Problems)
-	what := "every runner and connection"
+	what := "every runner and client"
 	if a.Declared {
 		what = "every runner"
 	}
 	return Check{
-		ID: CheckComplete, Name: "complete account", Limit: what, Actual: first(problems, "complete"),
-		Pass: len(problems) == 0, Severity: SeverityInconclusive, Why: "what was not observed proves nothing",
+		ID: CheckComplete, Name: "data complete", Limit: what, Actual: first(problems, "complete"),
+		Pass: len(problems) == 0, Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
 		Reasons: problems,
 	}
 }

@@ -68,7 +68,7 @@ func TestACleanRunPasses(t *testing.T) {
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict)
 		require.Equal(t, 0, v.Verdict.ExitCode())
-		require.Equal(t, []string{"3 connections held to the end, 717 of 717 noops received"}, v.Reasons)
+		require.Equal(t, []string{"3 streams held to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedChecks(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 		require.Equal(t, Messages{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Messages)
@@ -100,7 +100,7 @@ func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
 		v := judgeSoak(m, server, Evidence{})
 		for _, c := range v.Checks {
-			if c.Name == "count against floor(held / interval)" {
+			if c.Name == "received at least open time ÷ interval" {
 				require.Equal(t, want == Pass, c.Pass, open)
 			}
 		}
@@ -119,11 +119,11 @@ func TestEachCheckAlone(t *testing.T) {
 		{"a shard is missing", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Problems = []string{"runner 2 of 2 left no shard"}
 		}, Invalid,
-			[]string{"complete account"}, []string{"runner 2 of 2 left no shard"}},
+			[]string{"data complete"}, []string{"runner 2 of 2 left no shard"}},
 		{"a runner was killed", func(_ *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Problems = []string{"runner 1 was ended by a signal"}
 		}, Invalid,
-			[]string{"complete account"}, []string{"runner 1 was ended by a signal"}},
+			[]string{"data complete"}, []string{"runner 1 was ended by a signal"}},
 		{"one lost", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			r := &m.Connections.Edit(1).Record
 			r.Received, r.Lost = noopsEach-1, 1
@@ -134,7 +134,7 @@ func TestEachCheckAlone(t *testing.T) {
 			r.Received, r.Last, r.Unsent = noopsEach-1, noopsEach-1, 1
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 			find(r, ledger.KindUnsent, 1)
-		}, Fail, []string{"noops missed"}, []string{"d-0 missed 1: the stream was silent for that long before 22:14:50.000 UTC"}},
+		}, Fail, []string{"noops missed"}, []string{"d-0 missed 1 noop: nothing arrived when due, until 22:14:50.000 UTC"}},
 		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Duplicated = 1
 			find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
@@ -150,41 +150,41 @@ func TestEachCheckAlone(t *testing.T) {
 		{"one dropped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State = ledger.Dropped
 			find(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
-		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 22:14:50.000 UTC (reset) after 239 noops"}},
+		}, Fail, []string{"streams open to the end"}, []string{"d-0 was disconnected (reset) after 239 noops, at 22:14:50.000 UTC"}},
 		{"one waits for its reconnect when the run ends", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State = ledger.Waiting
-		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not reconnect) after 239 noops"}},
+		}, Fail, []string{"streams open to the end"}, []string{"d-0 was closed by the server after 239 noops, and it did not reconnect, at 23:13:16.000 UTC"}},
 		{"one was disconnected for longer than MAX_OUTAGE when the run ended", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			r := m.Connections.Edit(0)
 			r.State, r.LastOutage = ledger.Waiting, &ledger.Outage{
 				From: r.ClosedAt, To: r.ClosedAt + 31*time.Second, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 9}},
 			}
-		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server) after 239 noops, and was still disconnected when the run ended, 31 s later; it was refused 9 times (status 503)"}},
+		}, Fail, []string{"streams open to the end"}, []string{"d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 31 s later; it was refused 9 times (status 503)"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, ledger.ReasonClient
 			m.Connections.Edit(0).Held += 23 * time.Second
-		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5 s of the request to (END_TIMEOUT)"}},
+		}, Fail, []string{"streams open to the end"}, []string{"the server did not end 1 stream within 22.5 s of the request (END_TIMEOUT)"}},
 		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, "reset"
 			m.Connections.Edit(1).State, m.Connections.Edit(1).Reason = ledger.Unfinished, ledger.ReasonInterrupted
-		}, Fail, []string{"connections held to the end"}, []string{
-			"1 connection ended with an error after the request to end: reset (once)",
-			"1 connection was stopped before its end: the run was stopped, or the script closed the stream",
+		}, Fail, []string{"streams open to the end"}, []string{
+			"1 stream ended with an error after the request to end: reset (once)",
+			"1 stream was open when the run was stopped, or when the script closed it",
 		}},
 		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			delete(s, "d-0")
 			m.Connections.Edit(0).Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
 			find(&m.Connections.Edit(0).Record, ledger.KindRefused, 1)
-		}, Fail, []string{"connections opened", "connections held to the end"}, []string{
-			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 connection was refused, so it was not held",
+		}, Fail, []string{"clients connected", "streams open to the end"}, []string{
+			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 client was refused",
 		}},
 		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Received, m.Connections.Edit(0).Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
-		}, Fail, []string{"count against floor(held / interval)"}, []string{"d-0 was held for 59 min 55 s and accounts for 238 noops instead of at least 239"}},
+		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was held for 59 min 55 s and accounts for 238 noops instead of at least 239"}},
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Held += 20 * time.Second
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
 		}, Fail, []string{"noops missed"}, []string{
@@ -198,32 +198,32 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 239: nothing arrived after noop 238 before the stream closed at 22:14:49.000 UTC; the server's ledger lists it as sent"}},
 		{"the server knows less", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 200, Sent: 200}
-		}, Fail, []string{"the server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
+		}, Fail, []string{"server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
 		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
-		}, Fail, []string{"the server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
+		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
 		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
-		}, Fail, []string{"the server's own count"}, []string{"the server's ledger lists 243 noops and messages as sent to d-1, but 244 arrived"}},
+		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops and messages as sent to d-1, but 244 arrived"}},
 		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Evidence) { delete(s, "d-2") }, Fail,
-			[]string{"the server's own count"}, []string{"the server's ledger has no entry for d-2, which had a stream"}},
+			[]string{"server's own count"}, []string{"the server's ledger has no entry for d-2, which had a stream"}},
 		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections.Edit(1).Record
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
-		}, Pass, nil, []string{"3 connections held to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
 		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Hidden = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
@@ -239,7 +239,7 @@ func TestEachCheckAlone(t *testing.T) {
 				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
 				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
 			}
-		}, Pass, nil, []string{"3 connections held to the end, 714 of 714 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 714 of 714 noops received"}},
 		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval = 15 * time.Second
@@ -247,9 +247,9 @@ func TestEachCheckAlone(t *testing.T) {
 			m.Connections.Edit(1).Interval = 30 * time.Second
 		}, Fail, []string{"interval between two noops"}, []string{"d-1 was sent a noop every 30 s, not every 15 s"}},
 		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
-			[]string{"3 connections held to the end, 717 of 717 noops received"}},
+			[]string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
-			[]string{"3 connections held to the end, 717 of 717 noops received"}},
+			[]string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Plan.MaxLate, m.Connections.Edit(0).Late = 0, 1
 			m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
@@ -257,19 +257,19 @@ func TestEachCheckAlone(t *testing.T) {
 		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
 		}, Fail,
-			[]string{"checks of the script"}, []string{`the check "c" failed 1 of 3 times`}},
+			[]string{"script checks"}, []string{`the check "c" failed 1 of 3 times`}},
 		{"a check was not made", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks[0].Passes = 2 }, Fail,
-			[]string{"checks of the script"}, []string{`the check "Received all messages" was made 2 times for 3 connections`}},
+			[]string{"script checks"}, []string{`the check "Received all messages" ran 2 times for 3 clients`}},
 		{"no check at all", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks = nil }, Fail,
-			[]string{"checks of the script"}, []string{"the script made no check at all"}},
+			[]string{"script checks"}, []string{"the script ran no check"}},
 		{"the backend died", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []Failure{{Text: "the backend died"}} }, Fail,
-			[]string{"the target stayed up"}, []string{"the backend died"}},
+			[]string{"target stayed up"}, []string{"the backend died"}},
 		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
-		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Gone = true, []string{"http://h does not answer any more"}
-		}, Fail, []string{"the target answers at the end"}, []string{"http://h does not answer any more"}},
+		}, Fail, []string{"target answers at the end"}, []string{"http://h does not answer any more"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m, server := clean()
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
-	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "the target stayed up" })
+	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "target stayed up" })
 	require.Equal(t, "backend 1 died (and 2 more)", v.Checks[i].Actual)
 }
 
@@ -373,7 +373,7 @@ func TestTheContractOfVerdictJSON(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))
 	for name, value := range map[string]any{
-		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 connections held to the end, 717 of 717 noops received",
+		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 streams held to the end, 717 of 717 noops received",
 		"plan.connections": 3, "plan.seconds": 3600, "plan.noop_interval_s": 15, "plan.runners": 2, "plan.backend_url": "http://h",
 		"connections.planned": 3, "connections.opened": 3, "connections.completed": 3, "connections.refused": 0, "connections.dropped": 0, "connections.reconnected": 0,
 		"messages.expected": 717, "messages.received": 717, "messages.missed": 0, "messages.duplicated": 0, "messages.reordered": 0, "messages.corrupted": 0, "messages.late": 0,

@@ -43,13 +43,13 @@ func TestClientsThatReconnectAtTheEndAreFew(t *testing.T) {
 		"all, as planned":               {100, func(r *ledger.Record) { r.LastOutage.Planned = true }, -1, Pass, "no noop is known to be missing"},
 		"all, as planned, then refused": {100, func(r *ledger.Record) { r.LastOutage.Planned, r.LastOutage.Refusals = true, refused }, -1, Invalid, "100 clients were reconnecting"},
 		"one, without an answer":        {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
-		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was dropped at 23:13:16.000 UTC (server) after 239 noops, and was still disconnected when the run ended, 1 s later"},
+		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 1 s later"},
 		"all, as planned, for most of the run": {100, func(r *ledger.Record) {
 			r.Hidden, r.LastOutage.Planned = 240, true
 		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},
 		"none was due meanwhile": {100, func(r *ledger.Record) {
 			r.Hidden, r.LastOutage.Planned = 0, true
-		}, -1, Pass, "100 connections held to the end"},
+		}, -1, Pass, "100 streams held to the end"},
 		"others are in doubt, too": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could have gone missing unnoticed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,9 +128,6 @@ func signalsOf(all []Machine, s *Streams) *machineSignals {
 	return out
 }
 
-// Reasons by which a stream or an attempt ends on which nothing arrived.
-const timedOut = "connect_timeout"
-
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []window) {
 	silence := func(from, to ledger.Instant) *window {
 		return covers(all, runner.At(from), runner.At(to), machine.Silences)

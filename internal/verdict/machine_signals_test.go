@@ -25,7 +25,7 @@ func TestDroppedPacketsExcuseNoCheckThatPassedForEveryConnection(t *testing.T) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: int64(m.Plan.Connections), Fails: 1}
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, Fail, v.Verdict, v.Reasons)
-			c := check(t, v, "checks of the script")
+			c := check(t, v, "script checks")
 			require.NotEqual(t, SeverityInconclusive, c.Severity)
 			require.Contains(t, strings.Join(v.Reasons, "\n"), `failed 1 of 4 times`)
 		})

@@ -54,10 +54,10 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
-		Why: "what the network of a runner's machine held up is not the service's",
+		Why: "delays by the runner's network are not the service's",
 	}.inDoubtIf(s.byPackets())
 	if m.Target {
-		c.Why = "the machine is at a limit of AWS's, whatever the service does"
+		c.Why = "the machine is at a limit of AWS"
 	}
 	for _, counter := range m.Counters {
 		known, _ := machine.Of(counter.Name)

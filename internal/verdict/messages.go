@@ -153,7 +153,7 @@ func (s *Streams) Published() (out []Check) {
 	}
 	confirmed := Check{
 		ID: CheckConfirmed, Name: "messages published and confirmed", Limit: fmt.Sprint(p.Planned), Actual: fmt.Sprint(p.Confirmed), Pass: p.Confirmed == p.Planned,
-		Why: "what the service does not take nobody can receive",
+		Why: "clients cannot receive a message that the service refused",
 	}
 	for _, one := range s.m.Publishers() {
 		for _, f := range append(one.Refusals(), one.Unanswered()...) {
@@ -166,7 +166,7 @@ func (s *Streams) Published() (out []Check) {
 	behind := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
 		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
-		Why:     "a publisher that falls behind makes another load than was planned",
+		Why:     "the load differs from the plan",
 		Reasons: []string{p.behind()},
 	}
 	// The service may close an idle connection at any time, and only itself knows whether it had the message.
@@ -238,7 +238,7 @@ func (s *Streams) Silent() []Check {
 			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(every))
 	})
 	return []Check{silent.judged(Check{
-		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "a proxy or a client gives up a stream that brings nothing",
+		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
 	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
 }
 
@@ -248,19 +248,19 @@ func (s *Streams) Kept() (out []Check) {
 		cut := s.cut
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
 			out = append(out, Check{
-				ID: CheckLifetime, Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
+				ID: CheckLifetime, Name: "streams closed before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "clients have to reconnect early",
 				Reasons: s.Sentences(ledger.KindCut),
 			}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
 		}
 		out = append(out, s.attribute(Check{
 			ID: CheckOverdue, Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
-			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
+			Why: "changes at the end of a stream, such as a new token, do not take effect", Reasons: s.Sentences(ledger.KindOverdue),
 			faults: faults{overdue, s.overdue},
 		}).notJudgedIf(s.Connections.Opened == 0, noneOpened))
 	}
 	if n := s.Messages.Strayed; n > 0 {
 		out = append(out, Check{
-			ID: CheckStrayed, Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "a client got what it did not ask for",
+			ID: CheckStrayed, Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "clients receive messages that they did not subscribe to",
 			Reasons: s.Sentences(ledger.KindStrayed),
 		})
 	}
@@ -270,7 +270,7 @@ func (s *Streams) Kept() (out []Check) {
 			limit = s.cuts.announced
 		}
 		out = append(out, Check{
-			ID: CheckAnnounced, Name: "gaps that the service announced", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "the service says itself that messages are missing",
+			ID: CheckAnnounced, Name: "gaps announced by the service", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "clients miss messages",
 			Reasons: s.Sentences(ledger.KindAnnounced),
 		})
 	}
@@ -283,7 +283,7 @@ func (s *Streams) withoutID() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {
 		out = append(out, Check{
-			ID: CheckIDReset, Name: "reconnects whose id the service had reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
+			ID: CheckIDReset, Name: "reconnects after an id reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
 		})
 	}
 	if n := s.Total(ledger.KindNoID); n > 0 {

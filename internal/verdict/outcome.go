@@ -192,7 +192,7 @@ func (v *Verdict) totals() string {
 		what string
 	}{{v.Connections.Refused, "refused"}, {v.Connections.Dropped, "dropped"}} {
 		if of.n > 0 {
-			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(of.n), format.Plural(v.Connections.Planned, "connection", "connections"), of.what))
+			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(of.n), format.Count(v.Connections.Planned, "client"), of.what))
 		}
 	}
 	for _, t := range v.Messages.Each() {

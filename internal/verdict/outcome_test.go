@@ -99,7 +99,7 @@ func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
 		{"refused", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
 			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
 		}, Fail},
-		{"the server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
+		{"server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
 		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []Failure{{Text: "it died"}} }, Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -256,7 +256,7 @@ func (s *Streams) Owed() []Check {
 		return nil
 	}
 	early := Check{
-		ID: CheckEarly, Name: "messages before they were published", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
+		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
 		Why: "messages of an earlier run can hide losses", Reasons: s.early,
 	}
 	return []Check{

@@ -11,13 +11,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Words put the findings of a run into sentences.
+// Words formats the findings of a run as sentences.
 type Words struct{ m *shard.Merged }
 
-// WordsOf are the words for the findings of a run.
+// WordsOf returns the formatter for the findings of a run.
 func WordsOf(m *shard.Merged) Words { return Words{m} }
 
-// Sentence puts a finding into words: what it is, on which device, and when.
+// Sentence describes a finding: the client, the fault, the message, the time.
 func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	when := at.UTC().Format("15:04:05.000") + " UTC"
 	noun := w.m.Service.Noun()
@@ -33,7 +33,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 		}
 		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, which(f.From, f.To), when)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s%s", r.ID, f.Count, when, instead(r.Record, f))
+		return fmt.Sprintf("%s missed %s: nothing arrived when due, until %s%s", r.ID, format.Count(f.Count, noun), when, instead(r.Record, f))
 	case ledger.KindTail:
 		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + when + listedAsSent(f) + instead(r.Record, f)
 	case ledger.KindDuplicated:
@@ -45,19 +45,19 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindLate:
 		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), when)
 	case ledger.KindDropped:
-		return fmt.Sprintf("%s was dropped at %s (%s) after %d %ss%s", r.ID, when, f.Note, r.Received, noun, disconnectedFor(r.Record, f))
+		return w.dropped(r, f, when)
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r.Record, f))
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, when)
 	case ledger.KindCut:
-		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
+		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
-		return fmt.Sprintf("%s was still open at %s, after %s, over the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
+		return fmt.Sprintf("%s was still open at %s after %s, longer than its lifetime (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindStrayed:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
 	case ledger.KindAnnounced:
-		return fmt.Sprintf("%s was told at %s that messages are missing (%s)", r.ID, when, cmp.Or(w.m.Service.Gap, "resume.gap"))
+		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, when, cmp.Or(w.m.Service.Gap, "resume.gap"))
 	case ledger.KindIDReset:
 		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, when, f.Note)
 		if f.From > 0 {
@@ -120,7 +120,7 @@ func listedAsSent(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// instead states what a corrupted message was.
+// instead describes the content of a corrupted message.
 func (w Words) instead(note string) string {
 	if data := w.m.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
@@ -128,7 +128,7 @@ func (w Words) instead(note string) string {
 	return note
 }
 
-// instead names the other events that came, if there were at least as many as missing messages.
+// instead names the other events that arrived, if there were at least as many as missing messages.
 func instead(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string
@@ -139,7 +139,7 @@ func instead(r ledger.Record, f ledger.Finding) string {
 	if all < f.Count || len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; other events came: %s, which message.event of the description does not match", strings.Join(names, ", "))
+	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
 }
 
 // disconnectedFor returns the part of a sentence that states how long a client had been disconnected when the run ended;
@@ -150,12 +150,6 @@ func disconnectedFor(r ledger.Record, f ledger.Finding) string {
 	}
 	return fmt.Sprintf(", and was still disconnected when the run ended, %s later%s", format.Duration(f.Lateness), refusals("; it was refused ", r.LastOutage.Refusals))
 }
-
-// taken is the reason of a refusal because the id has a stream already.
-const taken = "status 409"
-
-// idle is the reason of a drop because nothing came for a number of planned intervals.
-const idle = "idle"
 
 // refusedBefore adds all attempts if there were several, and what 409 Conflict means.
 func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
@@ -170,7 +164,7 @@ func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 		}
 	}
 	if strings.HasPrefix(f.Note, taken) {
-		text += ": the id has a stream already, so another client uses this PREFIX, or the service did not end an earlier stream"
+		text += ": the id already has a stream, so another client uses this PREFIX, or the service did not end an earlier stream"
 	}
 	return text
 }

@@ -96,7 +96,7 @@ func TestLossesOfSeveralStreams(t *testing.T) {
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
 	}
 	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, []string{"2 connections of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}, v.Reasons)
+	require.Equal(t, []string{"2 clients of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}, v.Reasons)
 	require.Len(t, v.Findings, 2)
 	require.EqualValues(t, 4, v.Messages.Missed)
 }
@@ -125,12 +125,12 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []Failure{{Unix: 1_700_000_100, Text: died}}})
 	require.Equal(t, []string{
 		died,
-		"all 60 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
-		"the server's ledger has no entry for d-0, which had a stream; 59 more connections differ in the same way",
-		"the script made no check at all",
+		"all 60 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"the server's ledger has no entry for d-0, which had a stream; 59 more clients differ in the same way",
+		"the script ran no check",
 	}, v.Reasons)
 	require.Equal(t, v.Reasons, v.Headline())
-	require.Equal(t, "the target stayed up", v.Checks[0].Name)
+	require.Equal(t, "target stayed up", v.Checks[0].Name)
 	require.Equal(t, []KindCount{{"dropped", 60}}, v.Kinds)
 	require.Len(t, v.Incidents, 1)
 	require.Equal(t, 60, v.Incidents[0].Connections)
@@ -142,10 +142,10 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{
 		2: {
-			"30 connections of runner 1 were dropped (truncated), each after noop 10, at 22:15:00 UTC (first: d-1)",
-			"30 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
+			"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 10, at 22:15:00 UTC (first: d-1)",
+			"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
 		},
-		5: {"all 60 connections of runner 1 were dropped (truncated), after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
+		5: {"all 60 clients of runner 1 were closed by the server in the middle of a response, after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
 	} {
 		m := drops(60)
 		for i := range 60 {
@@ -164,8 +164,8 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	}
 	m.Runners[1].StartedUS = m.Runners[0].StartedUS
 	require.Equal(t, []string{
-		"30 connections of runner 1 were dropped (truncated), each after noop 11, at 22:15:00 UTC (first: d-0)",
-		"30 connections of runner 2 were dropped (reset), each after noop 11, at 22:15:00 UTC (first: d-1)",
+		"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"30 clients of runner 2 were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-1)",
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 	for i := range 60 {
 		if i >= 40 {
@@ -175,8 +175,8 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 		m.Connections.Edit(i).Reason, m.Connections.Edit(i).Findings[0].Note = "reset", "reset"
 	}
 	require.Equal(t, []string{
-		"40 connections were dropped (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
-		"20 connections were dropped (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
+		"40 clients were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"20 clients were disconnected (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// An end is how a connection ended that the server did not end properly when asked.
+// An end is how a stream ended that the server did not end properly when asked.
 type end int
 
 const (
@@ -36,7 +36,7 @@ func endOf(r *shard.Connection) end {
 	return endedByError
 }
 
-// unfinished says what became of the connections that the server did not end properly when asked.
+// unfinished describes the streams that the server did not end properly when asked.
 func (s *Streams) unfinished() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
 	for c := range s.Records() {
@@ -46,8 +46,7 @@ func (s *Streams) unfinished() (out []string) {
 		}
 	}
 	if n := count[endTimedOut]; n > 0 {
-		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT)",
-			format.Plural(n, "connection did", "connections did"), format.Form(n, "its", "their"), format.Duration(s.m.Plan.EndTimeout())))
+		out = append(out, fmt.Sprintf("the server did not end %s within %s of the request (END_TIMEOUT)", format.Count(n, "stream"), format.Duration(s.m.Plan.EndTimeout())))
 	}
 	if n := count[endedByError]; n > 0 {
 		var reasons []string
@@ -55,11 +54,10 @@ func (s *Streams) unfinished() (out []string) {
 			reasons = append(reasons, fmt.Sprintf("%s (%s)", reason, times(errs[reason])))
 		}
 		out = append(out, fmt.Sprintf("%s with an error after the request to end: %s",
-			format.Plural(n, "connection ended", "connections ended"), strings.Join(reasons, ", ")))
+			format.Plural(n, "stream ended", "streams ended"), strings.Join(reasons, ", ")))
 	}
 	if n := count[endStopped]; n > 0 {
-		out = append(out, fmt.Sprintf("%s stopped before %s end: the run was stopped, or the script closed the stream",
-			format.Plural(n, "connection was", "connections were"), format.Form(n, "its", "their")))
+		out = append(out, format.Plural(n, "stream was", "streams were")+" open when the run was stopped, or when the script closed it")
 	}
 	return out
 }

@@ -19,7 +19,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1, To: 12}
 	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
-	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events came: 12 named "noop", which message.event of the description does not match`,
+	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events arrived: 12 named "noop", which message.event of the description does not match`,
 		wordsOfNoops.Sentence(&shard.Connection{Record: named}, tail, at))
 	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
@@ -37,7 +37,7 @@ func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	require.Equal(t, Fail, v.Verdict)
 	require.False(t, v.Server.Agrees)
 	require.True(t, v.Server.Confirms)
-	count := check(t, v, "the server's own count")
+	count := check(t, v, "server's own count")
 	require.True(t, count.Pass)
 	require.Equal(t, "agrees, but for faults found", count.Limit)
 	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
@@ -45,5 +45,5 @@ func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	m, server = clean()
 	v = judgeSoak(m, server, Evidence{})
 	require.False(t, v.Server.Confirms)
-	require.Equal(t, "agrees", check(t, v, "the server's own count").Actual)
+	require.Equal(t, "agrees", check(t, v, "server's own count").Actual)
 }

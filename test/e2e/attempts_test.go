@@ -84,7 +84,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
 		require.Less(t, v.Held.Share, .94)
 		require.Greater(t, v.Held.Share, .5)
-		require.Regexp(t, `10 connections held to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
+		require.Regexp(t, `10 streams held to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
 		for _, name := range []string{"report.txt", "report.md", "report.html"} {
 			text, err := os.ReadFile(r.dir.Path(name))
 			require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)
 		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts of \d`, reasons(v))
-		require.NotContains(t, reasons(v), "did not come to their end")
+		require.NotContains(t, reasons(v), "the server did not end")
 		require.ElementsMatch(t, []string{"f-0", "f-2", "f-4", "f-6", "f-8"}, f.ended, "a stream that never opened may be another client's")
 	})
 }

@@ -81,7 +81,7 @@ func TestAServiceMayTakeItsTimeToEndAStream(t *testing.T) {
 		v := r.judged()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 6, v.Connections.Unfinished)
-		require.Contains(t, reasons(v), "6 connections did not come to their end: the server did not end the stream within 2 s of the request to (END_TIMEOUT)")
+		require.Contains(t, reasons(v), "the server did not end 6 streams within 2 s of the request (END_TIMEOUT)")
 	})
 }
 

@@ -47,7 +47,7 @@ func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 		v := r.judged()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 30, v.Connections.Dropped)
-		require.Contains(t, reasons(v), "(idle)")
+		require.Contains(t, reasons(v), "went silent")
 		for _, f := range v.Findings {
 			if f.Kind == "dropped" {
 				require.InDelta(t, cutAt, f.Unix, 3.2, f.Text)

@@ -71,7 +71,7 @@ func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 			if c.want == verdict.Fail { // without a history the hub says that messages are missing, and they are
 				require.Positive(t, m.Missed)
 				require.Positive(t, m.Announced)
-				require.Contains(t, reasons(v), "was told at ")
+				require.Contains(t, reasons(v), "was notified at ")
 				require.Contains(t, reasons(v), "missed message")
 				return
 			}
@@ -135,8 +135,8 @@ func TestPlannedEndsComeWithinTheLifetime(t *testing.T) {
 		reason string
 	}{
 		"in time":                    {&hub.Hub{Lifetime: 3 * time.Second, History: true}, verdict.Pass, " reconnects, "},
-		"too early":                  {&hub.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the lifetime that the service gives a stream (end.lifetime)"},
-		"never":                      {&hub.Hub{History: true}, verdict.Fail, "s, over the lifetime that the service gives a stream (end.lifetime)"},
+		"too early":                  {&hub.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the end of its lifetime (end.lifetime)"},
+		"never":                      {&hub.Hub{History: true}, verdict.Fail, "s, longer than its lifetime (end.lifetime)"},
 		"in time, and for a message": {&hub.Hub{Lifetime: 3 * time.Second}, verdict.Fail, " missed message"},
 	} {
 		t.Run(name, func(t *testing.T) {

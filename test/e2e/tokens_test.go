@@ -49,11 +49,11 @@ func TestATokenIsAskedForAtEachAttempt(t *testing.T) {
 		"a service keeps it":    {token: expiring, want: verdict.Pass},
 		"the first one always": {
 			token: once, ends: true, want: verdict.Fail,
-			reason: `was dropped at .* \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [34]\.[0-9] s old; {token} is over\) after`,
+			reason: `was disconnected \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [34]\.[0-9] s old; {token} is over\) after`,
 		},
 		"none at a reconnect": {
 			token: "token: (() => { let n = 0; return (ttl) => { if (n++ > 15) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-secret`; }; })(),",
-			ends:  true, want: verdict.Fail, reason: `was dropped at .* \(renew: token\(\) of the service mine: Error: no login\) after`,
+			ends:  true, want: verdict.Fail, reason: `was disconnected \(renew: token\(\) of the service mine: Error: no login\) after`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
