@@ -61,7 +61,7 @@ func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
 		}
 	}
 	rows := table(judged(r), "Bytes").Rows
-	require.Equal(t, []string{"0.2 MiB", "0.2 MiB", "100.00 %"}, rows[0][2:5])
+	require.Equal(t, []string{"195.3 KiB", "195.3 KiB", "100.00 %"}, rows[0][2:5])
 	require.Equal(t, []string{"1.8 MiB", "1.9 MiB", "95.00 %"}, rows[1][2:5])
 }
 

@@ -20,6 +20,8 @@ func (v *Verdict) Summary() string {
 	switch {
 	case v.Sentence != "":
 		return v.Sentence
+	case v.ConnectionsOnly():
+		return v.Title()
 	case len(v.Reasons) > 0: // the run was not judged
 		return v.Heading() + ": " + first(v.Reasons, "")
 	}
