@@ -33,11 +33,12 @@ import (
 //     limit of p95, the generator had too few connections. A saturated service is slower.
 //   - Nor are they where AWS dropped packets of a runner's machine during that load.
 
-// codes of failures that the generator can have made.
+// isTimeout reports whether the generator can have caused a failure of that code by its delays.
 func isTimeout(code string) bool {
 	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
+// isOurs reports whether the generator caused a failure of that code: it had no address, port or descriptor left.
 func isOurs(code string) bool { return code == shard.CodeNet+"1213" }
 
 // excuse looks, when all of a stage's requests have been added, for what the waits of the generator explain.
