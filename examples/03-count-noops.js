@@ -15,18 +15,7 @@ const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const NOOP_INTERVAL = Number(__ENV.NOOP_INTERVAL || 1);
 
 // What a Ledger compares the stream with: one noop each NOOP_INTERVAL.
-plan({
-  connections: 1,
-  seconds: 60,
-  noopInterval: NOOP_INTERVAL,
-  backendUrl: BACKEND_URL,
-  prefix: 'example-03-',
-  testid: '',
-  runners: 1,
-  connectionsPerVU: 1,
-  lateMs: 1000,
-  reconnect: false,
-});
+plan({ connections: 1, seconds: 60, noopInterval: NOOP_INTERVAL, backendUrl: BACKEND_URL, prefix: 'example-03-' });
 
 export default function () {
   const ledger = new Ledger('example-03-0');

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,7 @@ func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
 		return "", errors.New("render the backend: its container is malformed")
 	}
 	const interval = "NOOP_INTERVAL"
-	env := []any{map[string]any{"name": interval, "value": p.Environment()[interval]}}
+	env := []any{map[string]any{"name": interval, "value": strconv.FormatFloat(p.NoopInterval, 'f', -1, 64)}}
 	list, _ := container["env"].([]any)
 	for _, e := range list {
 		if entry, ok := e.(map[string]any); ok && entry["name"] != interval {

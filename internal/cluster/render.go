@@ -51,14 +51,15 @@ func tokenSecret(id string) string { return Name(id) + "-token" }
 
 // A Job is what one start of the runners is to do.
 type Job struct {
-	Plan   plan.Plan
-	Shards string            // URL that runners write to, as they reach it
-	Secret bool              // there is a secret for the runners, which Create makes
-	Write  bool              // the runners write metrics to a Prometheus, which the secret names
-	Env    map[string]string // additional environment of the script
-	Script []string          // path from the repository's root; nil: the overlay's
-	Memory uint64            // that a runner may take, in bytes; 0: what the plan takes
-	Length time.Duration     // that the runners are at work
+	Plan     plan.Plan
+	Shards   string            // URL that runners write to, as they reach it
+	Secret   bool              // there is a secret for the runners, which Create makes
+	Write    bool              // the runners write metrics to a Prometheus, which the secret names
+	Settings map[string]string // that only the script of the suite has
+	Env      map[string]string // further variables
+	Script   []string          // path from the repository's root; nil: the overlay's
+	Memory   uint64            // that a runner may take, in bytes; 0: what the plan takes
+	Length   time.Duration     // that the runners are at work
 }
 
 // Render fills the job into the TestRun: name, parallelism, environment, output, memory.
@@ -174,7 +175,7 @@ func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	if err != nil {
 		return fmt.Errorf("render the TestRun: spec.%s.env: %w", pod, err)
 	}
-	values := j.Plan.Environment()
+	values := j.Plan.Document(j.Settings).PodVariables()
 	maps.Copy(values, j.Env)
 	list = slices.DeleteFunc(list, func(e any) bool {
 		entry, ok := e.(map[string]any)

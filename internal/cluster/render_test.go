@@ -24,6 +24,19 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	return values
 }
 
+// sourceOf returns what the script of a pod reads.
+func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
+	t.Helper()
+	source, err := plan.SourceOf(func(name string) string {
+		if values := variable(t, m, pod, name); len(values) == 1 {
+			return values[0]
+		}
+		return ""
+	})
+	require.NoError(t, err)
+	return source
+}
+
 func jobOf(p plan.Plan, shards string, token bool) Job {
 	return Job{Plan: p, Shards: shards, Secret: token}
 }
@@ -34,15 +47,16 @@ func TestAnotherSuiteHasItsOwnScriptAndSettings(t *testing.T) {
 	m := buildOverlay(t, "local")
 	job := Job{
 		Plan: plan.Plan{Suite: "rampup", TestID: "t", Runners: 2, BackendURL: "http://b"}, Shards: "s3://b/t", Length: time.Minute,
-		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Env: map[string]string{"STAGES": "1,2"},
+		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Settings: map[string]string{"STAGES": "1,2"},
 	}
 	require.NoError(t, m.Render(job))
 	script, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "script", "localFile")
 	require.NoError(t, err)
 	assert.Equal(t, "/soak/load-tests/http/rampUp.js", script)
 	for _, pod := range []string{"runner", "initializer"} {
-		assert.Equal(t, []string{"1,2"}, variable(t, m, pod, "STAGES"))
-		assert.Equal(t, []string{"2"}, variable(t, m, pod, "RUNNERS"))
+		source := sourceOf(t, m, pod)
+		assert.Equal(t, "1,2", source.Text("STAGES"))
+		assert.Equal(t, "2", source.Text("RUNNERS"))
 		assert.Equal(t, []string{"50"}, variable(t, m, pod, "GOGC"))
 		assert.Empty(t, variable(t, m, pod, "CONNECTIONS"))
 		assert.Empty(t, variable(t, m, pod, "SECONDS"))
@@ -66,12 +80,11 @@ func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, args)
 	for _, pod := range []string{"runner", "initializer"} {
-		for name, want := range map[string]string{
-			"CONNECTIONS": "1200", "SECONDS": "3600", "NOOP_INTERVAL": "0.5", "RUNNERS": "3", "TESTID": "t", "CONNECTIONS_PER_VU": "50",
-			"PREFIX": "soak-", "LATE_MS": "1000", "RECONNECT": "0", "MAX_OUTAGE": "30", "BACKEND_URL": "http://backend.ns.svc:8080", "GOGC": "50",
-		} {
+		assert.Equal(t, p, sourceOf(t, m, pod).Base())
+		for name, want := range map[string]string{"NOOP_INTERVAL": "0.5", "GOGC": "50"} {
 			assert.Equal(t, []string{want}, variable(t, m, pod, name), "%s of %s, once", name, pod)
 		}
+		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes it into a line of shell")
 	}
 }
 

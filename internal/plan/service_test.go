@@ -30,7 +30,6 @@ func TestAPlanOfNoopsDoesNotMentionServices(t *testing.T) {
 	}
 	require.Equal(t, "noop", p.ServiceName())
 	require.False(t, p.Published())
-	require.Equal(t, "noop", p.Environment()["SERVICE"], "a runner does not inherit another one")
 }
 
 func TestTopicsAreDealtRound(t *testing.T) {

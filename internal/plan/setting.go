@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -68,13 +70,16 @@ func (s Setting) String() string {
 	case bool:
 		return map[bool]string{true: "1", false: "0"}[v]
 	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+		return number(v)
 	case []string:
 		return strings.Join(v, "\n")
 	default:
 		return fmt.Sprint(v)
 	}
 }
+
+// number returns the text of a number.
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // Set reads the value from text.
 func (s Setting) Set(text string) (err error) {
@@ -86,9 +91,9 @@ func (s Setting) Set(text string) (err error) {
 	case *bool:
 		*v, err = strconv.ParseBool(text)
 	case *float64:
-		*v, err = strconv.ParseFloat(text, 64)
+		*v, err = ParseNumber(s.Name, text)
 	case *int:
-		*v, err = strconv.Atoi(text)
+		*v, err = parseWhole(s.Name, text)
 	case *string:
 		*v = text
 	case *[]string: // a flag may be given again; a variable has one in each line
@@ -105,6 +110,38 @@ func (s Setting) Set(text string) (err error) {
 	return nil
 }
 
+// inSeconds are the settings in seconds, besides those whose name says so.
+var inSeconds = []string{"NOOP_INTERVAL", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
+
+// ParseNumber reads the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
+func ParseNumber(name, text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
+		return v, nil
+	}
+	if d, ok := duration(name, text); ok {
+		return d.Seconds(), nil
+	}
+	return 0, errors.New("it must be a number")
+}
+
+// parseWhole is ParseNumber for a whole number.
+func parseWhole(name, text string) (int, error) {
+	if d, ok := duration(name, text); ok && d%time.Second == 0 {
+		return int(d / time.Second), nil
+	}
+	return strconv.Atoi(text) //nolint:wrapcheck // the caller knows the setting
+}
+
+// duration reads the value of a setting in seconds with a unit.
+func duration(name, text string) (d time.Duration, ok bool) {
+	if !strings.HasSuffix(name, "SECONDS") && !slices.Contains(inSeconds, name) {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
+}
+
 // Normalize leaves a value at zero that stands for it, as "5.0" of 5.
 func (s Setting) Normalize() {
 	if s.Unset != "" && s.String() == s.Unset {
@@ -116,6 +153,17 @@ func (s Setting) Normalize() {
 func Kind(flagType string) string {
 	words := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
 	return cmp.Or(words[flagType], "of type "+flagType)
+}
+
+// Property returns the name of the property that scripts state, "" for none, and whether they may leave it out.
+func (s Setting) Property() (name string, optional bool) { return strings.CutSuffix(s.Script, "?") }
+
+// Get returns the value as scripts read it: with the text of an unset one.
+func (s Setting) Get() any {
+	if s.Type() == "string" {
+		return s.String()
+	}
+	return s.value()
 }
 
 // Clear leaves the value at zero.
@@ -207,18 +255,6 @@ func Default() (p Plan) {
 func DefaultLocal() (l Local) {
 	reset(l.Settings())
 	return l
-}
-
-// Environment is the plan as a runner's environment variables. A plan without connections is that of a suite: its
-// script states the rest, so only what every run has is passed on.
-func (p Plan) Environment() map[string]string {
-	out := map[string]string{}
-	for _, s := range p.Settings() {
-		if p.Connections > 0 || s.SuiteHelp != "" || s.Help == "" {
-			out[s.Name] = s.String()
-		}
-	}
-	return out
 }
 
 // ReadEnvironment sets the fields whose variables lookup knows; "" leaves a field as it is.

@@ -45,11 +45,15 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 		seen[name] = true
 	}
 	for i, s := range p.Settings() {
-		changed, read := good(), good()
+		changed := good()
 		another(t, changed.Settings()[i])
-		environment := changed.Environment()
-		require.NoError(t, read.ReadEnvironment(func(name string) string { return environment[name] }))
-		require.Equal(t, changed, read, "%s does not arrive", s.Name)
+		for _, variables := range []map[string]string{changed.Document(nil).Variables(), changed.Document(nil).PodVariables()} {
+			source, err := SourceOf(func(name string) string { return variables[name] })
+			require.NoError(t, err)
+			read, err := source.Plan()
+			require.NoError(t, err)
+			require.Equal(t, changed, read, "%s does not arrive", s.Name)
+		}
 
 		require.Contains(t, Difference(good(), changed, Runners), s.Name+" is ")
 		if s.Holds > Laptops {
@@ -59,14 +63,39 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 	require.Empty(t, Difference(good(), good(), Runners))
 }
 
-func TestEnvironmentOfASuite(t *testing.T) {
+// The script of a suite declares the rest of its plan: it has the defaults of scripts, and the settings of the suite precede them.
+func TestDocumentOfASuite(t *testing.T) {
 	t.Parallel()
-	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 1, BackendURL: "http://h"}
+	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 3, BackendURL: "http://h"}
 	require.NoError(t, p.CheckDeclared(), "its script states the rest")
-	require.Equal(t, map[string]string{
-		"SOAK_SUITE": "churn", "SOAK_RUN_ID": "r", "TESTID": "t", "RUNNERS": "1", "BACKEND_URL": "http://h", "MARKER": "",
-		"CONTROL": "0", "CONTROL_URL": "",
-	}, p.Environment())
+	variables := p.Document(map[string]string{"MEAN_HOLD": "2", "NOOP_INTERVAL": "1s"}).Variables()
+	source, err := SourceOf(func(name string) string { return variables[name] })
+	require.NoError(t, err)
+	require.Equal(t, []string{"2", "3", "http://h", "1000", ""}, []string{source.Text("MEAN_HOLD"), source.Text("RUNNERS"), source.Text("BACKEND_URL"), source.Text("LATE_MS"), source.Text("STEP")})
+	got, err := source.Plan()
+	require.NoError(t, err)
+	want := ofScripts()
+	want.Suite, want.RunID, want.TestID, want.Runners, want.BackendURL, want.NoopInterval, want.Control = "churn", "r", "t", 3, "http://h", 1, 0
+	require.Equal(t, want, got)
+
+	_, err = SourceOf(func(string) string { return "{" })
+	require.ErrorContains(t, err, "read K6_SOAK_PLAN: ")
+}
+
+func TestSettingsInSecondsMayBeDurations(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	require.NoError(t, p.ReadEnvironment(func(name string) string {
+		return map[string]string{"SECONDS": "10m", "NOOP_INTERVAL": "500ms", "MAX_OUTAGE": "1m30s", "END_TIMEOUT": "60"}[name]
+	}))
+	require.Equal(t, 600, p.Seconds)
+	require.Equal(t, []float64{.5, 90, 60}, []float64{p.NoopInterval, p.MaxOutageS, p.EndTimeoutS})
+	for name, text := range map[string]string{"SECONDS": "1.5s", "LATE_MS": "10s", "CONNECTIONS": "5m"} {
+		require.Error(t, p.ReadEnvironment(func(n string) string { return map[string]string{name: text}[n] }), name)
+	}
+	hold, err := ParseNumber("STAGE_SECONDS", "2m")
+	require.NoError(t, err)
+	require.InDelta(t, 120, hold, 0)
 }
 
 func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {

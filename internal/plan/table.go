@@ -102,7 +102,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/suites.md",
 			Help: "what is missing after a cut is no fault where the service said so (resume.gap of its description)"},
 		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: mostMessageKB, Only: slow, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", mostMessageKB),
-			Help: "size of the messages that are sent to all in KB; our backend takes up to 63"},
+			Help: "size of the messages that are sent to all in KB; our backend takes up to 63", Script: "messageKB?"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// serviceURL is scheme, host, port and path of a service. load-tests/lib/settings.js reads URLs by
-// the same expression: what one of them accepts the other does, in the same normal form.
+// serviceURL matches scheme, host, port and path of a service.
 var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:\[\]]+)(?::([0-9]{1,5}))?(/[^\x00-\x20\x7f?#\\]*)?\??#?$`)
 
 var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A urlCase is one of testdata/urls.json, which e2e gives to load-tests/lib/settings.js too: Go and
-// the scripts must make the same of a URL.
+// A urlCase is one of testdata/urls.json.
 type urlCase struct {
 	URL    string `json:"url"`
 	Normal string `json:"normal"`

@@ -199,7 +199,7 @@ func (s *session) completeSettings() error {
 	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second
 		text := s.setting("NOOP_INTERVAL", byDefault)
-		seconds, err := strconv.ParseFloat(text, 64)
+		seconds, err := plan.ParseNumber("NOOP_INTERVAL", text)
 		if err != nil || !(seconds >= 0.001 && seconds <= 86400) {
 			return fmt.Errorf("NOOP_INTERVAL is %q: it must be a number of seconds, from 0.001 to a day", text)
 		}

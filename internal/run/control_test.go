@@ -3,6 +3,7 @@ package run
 import (
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -51,7 +53,12 @@ func TestTheControlGroupInACluster(t *testing.T) {
 			assert.Equal(t, c.made, made)
 			env, _, err := unstructured.NestedSlice(operator.made, "spec", "runner", "env")
 			require.NoError(t, err)
-			assert.Contains(t, env, map[string]any{"name": "CONTROL_URL", "value": c.url})
+			source, err := plan.SourceOf(func(name string) string {
+				i := slices.IndexFunc(env, func(e any) bool { return e.(map[string]any)["name"] == name })
+				return env[i].(map[string]any)["value"].(string)
+			})
+			require.NoError(t, err)
+			assert.Equal(t, c.url, source.Text("CONTROL_URL"))
 			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
 		})
 	}

@@ -37,9 +37,10 @@ type driver interface {
 
 // A round is one start of all runners.
 type round struct {
-	dir    results.Dir       // for logs and shards
-	shards string            // location that the runners write their shards to
-	env    map[string]string // what the script finds in its environment beside the plan
+	dir    results.Dir // for logs and shards
+	shards string      // location that the runners write their shards to
+	// settings are those that only the script of the suite has; env has further variables of the runners.
+	settings, env map[string]string
 }
 
 // running are the runners of a round, from their start to the end of the last one.

@@ -86,16 +86,17 @@ func fakeRunner(args []string) int {
 	}
 	is := func(what string) bool { _, err := os.Stat(filepath.Join(folder, what)); return err == nil }
 	index, _ := strconv.Atoi(os.Getenv("RUNNER"))
-	var p plan.Plan
-	if err := p.ReadEnvironment(os.Getenv); err != nil {
+	source, err := plan.SourceOf(os.Getenv)
+	if err != nil {
 		return 107
 	}
-	if p.Suite != "" && p.Connections == 0 { // its script declares what it does
+	p := source.Base()
+	if p.Suite != "" && source.Setting("SECONDS") != "" { // its script declares what it does
 		p.Connections, p.Seconds, p.NoopInterval = 4, 20, 1
 	}
 	s := shardOf(p, index)
 	if p.Suite != "" {
-		s.Suite = &shard.Suite{Name: p.Suite, Profile: os.Getenv("PROFILE"), Parameters: map[string]string{"SECONDS": os.Getenv("SECONDS")}}
+		s.Suite = &shard.Suite{Name: p.Suite, Profile: source.Setting("PROFILE"), Parameters: map[string]string{"SECONDS": source.Setting("SECONDS")}}
 	}
 	s.Runner.State = shard.Running
 	if deliver(args, s) != nil {

@@ -94,13 +94,12 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Env: r.env, Length: d.needs.Duration}
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
 		if d.Suite.Plan.Profiles != nil { // it has a script of its own beside that of the overlay, and the plan says all else
 			job.Script = d.Suite.Script
 		}
 		if !d.Suite.Plan.Known {
 			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
-			maps.Copy(job.Env, d.inherited())
 		}
 		if err := d.manifests.Render(job); err != nil {
 			return nil, err
@@ -116,27 +115,6 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
 	run.Hear = d.watch.Hear
 	return &followed{run, d}, nil
-}
-
-// inherited are the variables of this process that a suite's script reads: a runner on this machine would inherit them.
-// What the plan tells every runner is not among them.
-func (d *kubernetes) inherited() map[string]string {
-	names := []string{"PROFILE"}
-	for _, setting := range d.Suite.Settings {
-		names = append(names, setting.Name)
-	}
-	for _, setting := range d.Plan.Settings() {
-		if setting.Help != "" && setting.SuiteHelp == "" {
-			names = append(names, setting.Name)
-		}
-	}
-	out := map[string]string{}
-	for _, name := range names {
-		if value := d.setting(name, ""); value != "" {
-			out[name] = value
-		}
-	}
-	return out
 }
 
 // A followed run is in the cluster, and goes on there if this machine loses the connection.

@@ -35,15 +35,14 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 	require.ErrorContains(t, s.complete(time.Now()), "BACKEND_URL names several services")
 }
 
-// MAX_LATE bounded a churn on this machine and was ignored in its pods.
-func TestPodsGetWhatProcessesInherit(t *testing.T) {
+// MAX_LATE has no flag in churn.
+func TestASuiteHasSettingsWithoutFlags(t *testing.T) {
 	t.Setenv("MAX_LATE", "0")
 	t.Setenv("MEAN_HOLD", "3")
 	t.Setenv("BACKEND_URL", "http://elsewhere")
 	churn, err := suite.Of(plan.Plan{Suite: "churn"})
 	require.NoError(t, err)
-	d := &kubernetes{session: newSession(Config{Suite: churn})}
-	env := d.inherited()
+	env := newSession(Config{Suite: churn}).settings(nil)
 	require.Equal(t, []string{"0", "3"}, []string{env["MAX_LATE"], env["MEAN_HOLD"]})
 	require.NotContains(t, env, "BACKEND_URL", "the plan has it")
 }

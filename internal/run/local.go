@@ -188,7 +188,7 @@ func (d *local) start(_ context.Context, r round) (running, error) {
 	}
 	return runners.Start(runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: tell, Hear: d.watch.Hear, Cores: d.runnerCores,
+		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, Say: tell, Hear: d.watch.Hear, Cores: d.runnerCores,
 	})
 }
 

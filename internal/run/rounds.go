@@ -37,7 +37,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if err != nil {
 			return err
 		}
-		r := round{dir: dir, shards: s.location, env: s.environment(more)}
+		r := round{dir: dir, shards: s.location, settings: s.settings(more), env: s.environment()}
 		if n > 0 {
 			r.shards = dir.Path(results.ShardsDir)
 		}

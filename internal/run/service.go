@@ -106,11 +106,12 @@ func (s *session) drawMarker() {
 func (s *session) ask(ctx context.Context) (runners.Requirements, error) {
 	asked := s.Plan
 	asked.BackendURL = cmp.Or(asked.BackendOf(1), nowhere) // a script knows one
-	env := slices.Clone(s.Settings)
-	for name, value := range asked.Environment() {
-		env = append(env, name+"="+value)
-	}
-	needs, err := runners.Inspect(ctx, s.k6, s.script, env)
+	return s.load(ctx, asked, s.settings(nil), nil)
+}
+
+// load loads the script. What it refuses is wrong usage.
+func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[string]string) (runners.Requirements, error) {
+	needs, err := runners.Inspect(ctx, s.k6, s.script, p.Document(settings), env)
 	var refused runners.ErrSettings
 	if errors.As(err, &refused) {
 		err = UsageError{err}

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -200,15 +199,12 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	if s.Suite.Target.Kind == suite.MutualTLS {
 		at = "https://127.0.0.1:1"
 	}
-	env := append([]string{"BACKEND_URL=" + at, "CLUSTER_URL=" + at, "RUNNERS=" + strconv.Itoa(s.Plan.Runners)}, s.Settings...)
+	asked, settings, env := s.Plan, s.settings(nil), map[string]string{}
+	asked.BackendURL, settings["CLUSTER_URL"] = at, at
 	if s.certificates != "" {
-		env = append(env, "CERTS="+string(s.certificates))
+		env["CERTS"] = string(s.certificates)
 	}
-	s.needs, err = runners.Inspect(ctx, s.k6, s.script, env)
-	var refused runners.ErrSettings
-	if errors.As(err, &refused) {
-		return UsageError{err}
-	}
+	s.needs, err = s.load(ctx, asked, settings, env)
 	return err
 }
 
@@ -218,21 +214,40 @@ func (s *session) planNeeds() {
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
 }
 
-// environment is what the script finds in every runner beside the plan. more are the settings of a further round.
-func (s *session) environment(more map[string]string) map[string]string {
-	env := map[string]string{}
+// settings are those that only the script of the suite has. more are those of a further round.
+func (s *session) settings(more map[string]string) map[string]string {
+	all := map[string]string{}
+	names := []string{"PROFILE"}
+	for _, one := range s.Suite.Settings {
+		names = append(names, one.Name)
+	}
+	for _, one := range s.Plan.Settings() {
+		if !s.Suite.Plan.Known && one.Help != "" && one.SuiteHelp == "" { // it has no flag
+			names = append(names, one.Name)
+		}
+	}
+	for _, name := range names {
+		if value := s.setting(name, ""); value != "" {
+			all[name] = value
+		}
+	}
 	if s.ClusterURL != "" {
-		env["CLUSTER_URL"] = s.ClusterURL
+		all["CLUSTER_URL"] = s.ClusterURL
 	}
 	for _, setting := range s.Settings {
 		name, value, _ := strings.Cut(setting, "=")
-		env[name] = value
+		all[name] = value
 	}
-	maps.Copy(env, more)
-	if s.Suite.Declares() {
-		env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"] = "disabled", "true"
+	maps.Copy(all, more)
+	return all
+}
+
+// environment has the variables of k6 that every runner gets.
+func (s *session) environment() map[string]string {
+	if !s.Suite.Declares() {
+		return map[string]string{}
 	}
-	return env
+	return map[string]string{"K6_SUMMARY_MODE": "disabled", "K6_NO_THRESHOLDS": "true"}
 }
 
 // here is the part of the plan that this machine runs.

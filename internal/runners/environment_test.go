@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // Not parallel, as it sets the environment. A runner that took K6_VUS or K6_ITERATIONS from the
@@ -26,7 +28,7 @@ func TestARunnerTakesNoLoadFromTheEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	var left []string
 	for line := range strings.Lines(string(text)) {
-		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "K6_") {
+		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "K6_") && name != plan.DocumentVariable {
 			left = append(left, strings.TrimSpace(line))
 		}
 	}

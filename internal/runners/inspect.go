@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // Requirements are what a script asks for with the settings that it finds in its environment.
@@ -31,13 +33,13 @@ func (e ErrSettings) Error() string { return e.Sentence }
 // inspectWithin is how long a script, and the description that it loads, may take.
 var inspectWithin = 30 * time.Second
 
-// Inspect loads a script without running it: settings that make no sense are found before any
-// process is started. env has NAME=value beside our own environment.
-func Inspect(ctx context.Context, k6, script string, env []string) (r Requirements, err error) {
+// Inspect loads a script without running it, so that invalid settings are found before any process is started. env has variables in
+// addition to our own environment and the document.
+func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) //nolint:gosec // G204: k6 with a script of the user, without a shell
-	cmd.Env = append(inherited(), env...)
+	cmd.Env = withVariables(inherited(), d.Variables(), env)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func TestTheRefusalOfAScript(t *testing.T) {
@@ -29,7 +31,7 @@ func TestAScriptThatIsNeverLoaded(t *testing.T) {
 	t.Cleanup(func() { inspectWithin = before })
 	k6 := filepath.Join(t.TempDir(), "k6")
 	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
-	_, err := Inspect(t.Context(), k6, "soak.js", nil)
+	_, err := Inspect(t.Context(), k6, "soak.js", plan.Document{}, nil)
 	require.ErrorAs(t, err, &ErrSettings{})
 	require.ErrorContains(t, err, "soak.js was still being loaded after 50ms")
 }

@@ -23,16 +23,16 @@ import (
 
 // Config is what the runners need.
 type Config struct {
-	K6     string // path of the binary
-	Script string
-	Plan   plan.Plan
-	Token  string
-	Only   int           // the one runner to start, by its index; 0: all of the plan
-	Dir    string        // results/TESTID: logs go there
-	Shards string        // location of the shards, see package store; "": Dir/shards
-	Cores  process.Cores // that they may run on
-	// Env is what the script finds beside the plan, by name.
-	Env map[string]string
+	K6       string // path of the binary
+	Script   string
+	Plan     plan.Plan
+	Token    string
+	Only     int               // the one runner to start, by its index; 0: all of the plan
+	Dir      string            // results/TESTID: logs go there
+	Shards   string            // location of the shards, see package store; "": Dir/shards
+	Cores    process.Cores     // that they may run on
+	Settings map[string]string // that only the script of the suite has, by name
+	Env      map[string]string // further variables
 	// Say, if not nil, gets what a runner is retrying, once for each cause.
 	Say func(sentence string)
 	// Hear, if not nil, gets each thing that a runner says of itself, as it comes; nil when it has ended.
@@ -134,7 +134,12 @@ func environment(c Config, index int) []string {
 	if Watched() && os.Getenv(remoteWriteStats) == "" {
 		env = append(env, remoteWriteStats+"="+trendStats)
 	}
-	for _, values := range []map[string]string{p.Environment(), c.Env} {
+	return withVariables(env, p.Document(c.Settings).Variables(), c.Env)
+}
+
+// withVariables appends variables to an environment.
+func withVariables(env []string, all ...map[string]string) []string {
+	for _, values := range all {
 		for name, value := range values {
 			env = append(env, name+"="+value)
 		}

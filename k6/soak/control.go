@@ -51,12 +51,16 @@ type controlStream struct {
 // newControlGroup opens the control group that the environment asks for; nil where it asks for none. Not every script
 // states a plan.
 func newControlGroup(environment map[string]string, late time.Duration) (*controlGroup, error) {
-	p := plan.Default()
-	err := p.ReadEnvironment(func(name string) string {
+	source, err := plan.SourceOf(func(name string) string { return environment[name] })
+	if err != nil {
+		return nil, err
+	}
+	p := source.Base()
+	err = p.ReadEnvironment(func(name string) string {
 		if strings.HasPrefix(name, "CONTROL") {
-			return environment[name]
+			return source.Setting(name)
 		}
-		return ""
+		return "" // a suite may have a setting of the same name
 	})
 	if err != nil || p.Control <= 0 || p.ControlURL == "" {
 		return nil, err

@@ -26,6 +26,9 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	mi.exports = modules.Exports{Named: map[string]any{
 		"plan":     rt.ToValue(mi.plan),
 		"settings": rt.ToValue(mi.settings),
+		"profile":  rt.ToValue(mi.profile),
+		"setting":  rt.ToValue(mi.setting),
+		"url":      rt.ToValue(mi.url),
 		"service":  rt.ToValue(mi.service),
 		"suite":    rt.ToValue(mi.suite),
 		"Ledger":   rt.ToValue(mi.newLedger),
@@ -50,32 +53,6 @@ type module struct {
 // documents them.
 func (m *module) Exports() modules.Exports { return m.exports }
 
-// plan is soak.plan(plan). What the script does not state of it comes from the environment.
-func (m *module) plan(v sobek.Value) {
-	rt := m.vu.Runtime()
-	if m.vu.State() != nil {
-		common.Throw(rt, errors.New("call soak.plan in the init context, outside of any function"))
-	}
-	p := plan.Default()
-	if err := p.ReadEnvironment(m.environment); err != nil {
-		common.Throw(rt, err)
-	}
-	p.RunID, p.Suite = "", ""
-	stated := v.ToObject(rt)
-	for _, s := range p.Settings() {
-		property, optional := s.Property()
-		if property != "" && !optional && !isStated(stated, property) {
-			s.Clear() // and the check reports it as missing
-		}
-	}
-	if err := m.state(&p, stated); err != nil {
-		common.Throw(rt, fmt.Errorf("soak.plan: %w", err))
-	}
-	if err := m.recorder.setPlan(p); err != nil {
-		common.Throw(rt, err)
-	}
-}
-
 func isStated(object *sobek.Object, property string) bool {
 	v := object.Get(property)
 	return v != nil && !sobek.IsUndefined(v)
@@ -89,7 +66,7 @@ func (m *module) state(p *plan.Plan, stated *sobek.Object) error {
 			continue
 		}
 		if err := m.vu.Runtime().ExportTo(stated.Get(property), s.Value); err != nil {
-			return fmt.Errorf("%s: %w", property, err)
+			return fmt.Errorf("the plan: %s: %w", property, err)
 		}
 		s.Normalize()
 	}

@@ -62,7 +62,7 @@ func TestPlanFromAScript(t *testing.T) {
 	_, err := rt.VU.Runtime().RunString(strings.Replace(planJS, "{", "{acceptEncoding: 'gzip', ", 1))
 	require.ErrorContains(t, err, "AcceptEncoding:gzip")
 	_, err = rt.VU.Runtime().RunString(`plan({connections: 1})`)
-	require.ErrorContains(t, err, "SECONDS is 0")
+	require.ErrorContains(t, err, "BACKEND_URL is missing")
 	_, err = rt.VU.Runtime().RunString(`new Ledger("d-0")`)
 	require.ErrorContains(t, err, "make it in the default function")
 	rt.MoveToVUContext(&lib.State{})

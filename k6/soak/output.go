@@ -23,6 +23,7 @@ import (
 	"go.k6.io/k6/v2/output"
 
 	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
@@ -69,14 +70,18 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if p.ConfigArgument == "" {
 		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
-	planned := r.thePlan()
+	source, err := plan.SourceOf(func(name string) string { return p.Environment[name] })
+	if err != nil {
+		return nil, err
+	}
+	planned, base := r.thePlan(), source.Base()
 	o := &outputSoak{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.Late()),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
 	o.runner = shard.Runner{
-		TestID: cmp.Or(p.Environment["TESTID"], r.testID()), RunID: p.Environment["SOAK_RUN_ID"], Process: shard.NewProcess(), Index: index, Segment: "0:1",
+		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewProcess(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}

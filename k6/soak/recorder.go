@@ -207,13 +207,6 @@ func (r *recorder) noun() string {
 	return r.service.Message.Noun
 }
 
-// testID is the name that the script gave to the run.
-func (r *recorder) testID() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.plan.TestID
-}
-
 func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,7 +35,7 @@ var noParameters = regexp.MustCompile(`^[^(=]*\(\s*\)`)
 func (s *jsService) checkTokenTTL(ttl int) error {
 	const remedy = "write token: (ttl) => …, which returns a token that is valid for ttl seconds"
 	switch {
-	case ttl == 0:
+	case ttl <= 0:
 		return nil
 	case s.token == nil:
 		return fmt.Errorf("TOKEN_TTL is %d, but the description has no token(): %s", ttl, remedy)
@@ -51,7 +51,11 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	if m.vu.State() != nil {
 		common.Throw(rt, errors.New("call soak.service in the init context, outside of any function"))
 	}
-	if _, err := plan.OfScript(m.environment); err != nil { // which the module may have read
+	source, err := plan.SourceOf(m.environment)
+	if err == nil {
+		err = source.CheckInterval()
+	}
+	if err != nil {
 		common.Throw(rt, err)
 	}
 	compiled, err := service.Parse(jsonOf(rt, description))

@@ -3,7 +3,11 @@ package soak
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
@@ -11,61 +15,178 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// settings is soak.settings(service, stated): the settings of a run, checked, with what follows from them and from the description.
-// Properties of stated take precedence over the environment.
+// plan is soak.plan(stated): the settings of a run of the original protocol, checked, as its plan.
+func (m *module) plan(stated sobek.Value) *sobek.Object {
+	return m.settingsOf("soak.plan", nil, stated)
+}
+
+// settings is soak.settings(service, stated): plan for a service, with what follows from its description.
 func (m *module) settings(described, stated sobek.Value) *sobek.Object {
+	s := m.compiled[described]
+	if s == nil {
+		common.Throw(m.vu.Runtime(), errors.New("soak.settings: the service must be the result of soak.service"))
+	}
+	return m.settingsOf("soak.settings", s, stated)
+}
+
+func (m *module) settingsOf(function string, s *jsService, stated sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
-	out, err := m.completeSettings(described, stated)
+	if m.vu.State() != nil {
+		common.Throw(rt, fmt.Errorf("call %s in the init context, outside of any function", function))
+	}
+	p, err := m.planOf(s, stated)
+	if err == nil {
+		err = m.recorder.setPlan(p)
+	}
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	if s == nil {
+		s = m.recorder.undeclared(m)
+	}
+	return m.settingsObject(s, &p)
+}
+
+// planOf reads the plan. Properties of stated take precedence.
+func (m *module) planOf(s *jsService, stated sobek.Value) (p plan.Plan, err error) {
+	source, err := plan.SourceOf(m.environment)
+	if err == nil {
+		p, err = source.Plan()
+	}
+	p.RunID, p.Suite = "", ""
+	if err == nil && !common.IsNullish(stated) {
+		err = m.state(&p, stated.ToObject(m.vu.Runtime()))
+	}
+	if err != nil {
+		return p, err
+	}
+	if strings.TrimSpace(p.BackendURL) == "" {
+		return p, errors.New("BACKEND_URL is missing; name the service to test, such as --env BACKEND_URL=http://127.0.0.1:8080")
+	}
+	if p.BackendURL, err = plan.NormalURL("BACKEND_URL", p.BackendURL); err != nil || s == nil {
+		return p, err
+	}
+	return p, cmp.Or(s.checkTokenTTL(p.TokenTTL), s.Complete(&p))
+}
+
+// settingsObject returns the properties of a checked plan. No service is declared where s is nil.
+func (m *module) settingsObject(s *jsService, p *plan.Plan) *sobek.Object {
+	out := map[string]any{}
+	for _, one := range p.Settings() {
+		if property, _ := one.Property(); property != "" {
+			out[property] = one.Get()
+		}
+	}
+	whole := *p
+	whole.Connections = cmp.Or(p.Connections, plan.Default().Connections)
+	out["endTimeout"] = p.EndTimeout().Seconds()
+	out["teardown"] = math.Ceil(whole.Teardown().Seconds())
+	if s != nil {
+		out["idleTimeout"] = s.IdleTimeout(p).Milliseconds()
+	}
+	return m.vu.Runtime().ToValue(out).ToObject(m.vu.Runtime())
+}
+
+// profile is soak.profile({full, smoke}): the settings that only this script has. PROFILE names the defaults.
+func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
+	rt := m.vu.Runtime()
+	name, values, err := m.chosenProfile(profiles)
+	runners, wrong := strconv.Atoi(m.setting("RUNNERS"))
+	if err == nil && wrong != nil {
+		err = fmt.Errorf("RUNNERS is %q: it must be a whole number", m.setting("RUNNERS"))
+	}
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	own, parameters, out := rt.NewObject(), rt.NewObject(), rt.NewObject()
+	for key, value := range values {
+		text := fmt.Sprint(value)
+		switch v := value.(type) {
+		case float64:
+			text = strconv.FormatFloat(v, 'f', -1, 64)
+		case []any:
+			text = strings.Trim(strings.ReplaceAll(text, " ", ","), "[]")
+			value = rt.NewArray(v...)
+		}
+		err = errors.Join(err, own.Set(key, value), parameters.Set(key, text))
+	}
+	for key, value := range map[string]any{"name": name, "values": own, "parameters": parameters, "runners": runners} {
+		err = errors.Join(err, out.Set(key, value))
+	}
 	if err != nil {
 		common.Throw(rt, err)
 	}
 	return out
 }
 
-func (m *module) completeSettings(described, stated sobek.Value) (*sobek.Object, error) {
-	s := m.compiled[described]
-	if s == nil {
-		return nil, errors.New("soak.settings: the service must be the result of soak.service")
-	}
-	p, err := plan.OfScript(m.environment)
-	if err == nil && !common.IsNullish(stated) {
-		err = m.state(&p, stated.ToObject(m.vu.Runtime()))
-	}
-	if err == nil {
-		err = p.CheckScript()
-	}
-	if err == nil {
-		err = s.checkTokenTTL(p.TokenTTL)
-	}
-	if err == nil {
-		err = s.Complete(&p)
-	}
+// chosenProfile returns the name of the chosen profile, and its values with the settings of the source.
+func (m *module) chosenProfile(profiles map[string]map[string]any) (name string, values map[string]any, err error) {
+	source, err := plan.SourceOf(m.environment)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return m.settingsObject(s, &p)
-}
-
-// settingsObject returns the properties of a checked plan.
-func (m *module) settingsObject(s *jsService, p *plan.Plan) (*sobek.Object, error) {
-	out := m.vu.Runtime().NewObject()
-	for _, one := range p.Settings() {
-		if property, _ := one.Property(); property != "" {
-			if err := out.Set(property, one.Get()); err != nil {
-				return nil, err
+	name = cmp.Or(source.Setting("PROFILE"), "full")
+	values, ok := profiles[name]
+	if !ok {
+		return name, nil, fmt.Errorf("PROFILE is %q: it must be smoke or full", name)
+	}
+	for key, fallback := range values {
+		if text := source.Setting(key); text != "" {
+			if values[key], err = parseLike(fallback, key, text); err != nil {
+				return name, nil, fmt.Errorf("%s is %q: %w", key, text, err)
 			}
 		}
 	}
-	whole := *p
-	whole.Connections = cmp.Or(p.Connections, plan.Default().Connections)
-	for property, value := range map[string]any{
-		"endTimeout":  p.EndTimeout().Seconds(),
-		"idleTimeout": s.IdleTimeout(p).Milliseconds(),
-		"teardown":    math.Ceil(whole.Teardown().Seconds()),
-	} {
-		if err := out.Set(property, value); err != nil {
-			return nil, err
+	return name, values, nil
+}
+
+// anyNumber is the text that stands for any number. Only limits may have it.
+const anyNumber = -1
+
+// parseLike reads the value of a setting whose default has the same type: a number, whole numbers or a text.
+func parseLike(fallback any, name, text string) (any, error) {
+	switch fallback.(type) {
+	case string:
+		return text, nil
+	case []any:
+		var all []any
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil || n < 1 {
+				return nil, errors.New("it must be whole numbers over 0 with commas between, such as 20,50,100")
+			}
+			all = append(all, n)
 		}
+		return all, nil
 	}
-	return out, nil
+	n, err := plan.ParseNumber(name, text)
+	if err == nil && n < 0 && (n != anyNumber || !slices.Contains(unlimited, name)) {
+		err = errors.New("it must not be below 0")
+	}
+	return n, err
+}
+
+// unlimited are the limits that may be any number.
+var unlimited = []string{"MAX_HELD_LATE", "MAX_GROWTH", "CUT_SLOW"}
+
+// setting is soak.setting(name): the text of a setting of the script or of the plan, "" for none.
+func (m *module) setting(name string) string {
+	source, err := plan.SourceOf(m.environment)
+	if err != nil {
+		common.Throw(m.vu.Runtime(), err)
+	}
+	return source.Text(name)
+}
+
+// url is soak.url(name): the URL of a service, in its normal form.
+func (m *module) url(name string) string {
+	text := m.setting(name)
+	if strings.TrimSpace(text) == "" {
+		common.Throw(m.vu.Runtime(), fmt.Errorf("%s is missing; name the service to test, such as --env %[1]s=http://127.0.0.1:8080", name))
+	}
+	normal, err := plan.NormalURL(name, text)
+	if err != nil {
+		common.Throw(m.vu.Runtime(), err)
+	}
+	return normal
 }

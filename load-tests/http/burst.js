@@ -5,10 +5,10 @@
 //   bin/soak run burst                   judges it
 //   bin/k6 run load-tests/http/burst.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
+import { profile, url } from 'k6/x/soak';
+
 import { operationsOf } from '../lib/operations.js';
-import { profile } from '../lib/profile.js';
 import { Schedule } from '../lib/schedule.js';
-import { url } from '../lib/settings.js';
 
 const full = {
   BURSTS: [100, 200, 500, 1000, 2000],
@@ -31,7 +31,7 @@ const backend = url('BACKEND_URL');
 const operations = operationsOf(backend);
 const status = operations.slice(-1);
 
-const schedule = new Schedule();
+const schedule = new Schedule(chosen.runners);
 for (const requests of values.BURSTS) {
   schedule.burst({ name: `burst-${requests}`, requests, seconds: values.BURST_SECONDS, timeout: values.TIMEOUT_SECONDS, operations });
   health(`burst-${requests}`);

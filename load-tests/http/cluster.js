@@ -5,10 +5,10 @@
 //   bin/soak run cluster                 starts both and judges
 //   bin/k6 run load-tests/http/cluster.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
+import { profile, url } from 'k6/x/soak';
+
 import { operationsOf } from '../lib/operations.js';
-import { profile } from '../lib/profile.js';
 import { Schedule } from '../lib/schedule.js';
-import { url } from '../lib/settings.js';
 
 const full = {
   LEVELS: [5, 10, 20, 50, 100, 200],
@@ -42,7 +42,7 @@ if (!(values.ROUND_SECONDS > 0)) {
 /** @type {Record<string, string>} */
 const targets = { single: url('BACKEND_URL'), cluster: url('CLUSTER_URL') };
 
-const schedule = new Schedule();
+const schedule = new Schedule(chosen.runners);
 
 /** @param {{name: string, title: string, kind?: string, target: string, concurrency: number, seconds: number}} stage */
 const add = (stage) => schedule.closed({ ...stage, operations: operationsOf(targets[stage.target]), timeout: values.TIMEOUT_SECONDS });

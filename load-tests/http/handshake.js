@@ -10,10 +10,7 @@ import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import { Counter, Trend } from 'k6/metrics';
 import { connect } from 'k6/x/handshake';
-import { suite } from 'k6/x/soak';
-
-import { profile } from '../lib/profile.js';
-import { url } from '../lib/settings.js';
+import { profile, suite, url } from 'k6/x/soak';
 
 const full = {
   CONNECTIONS: [10_000, 200_000],
@@ -29,7 +26,7 @@ const full = {
   MAX_MEAN_MS: 0,
 };
 
-const { name, values, parameters } = profile({
+const { name, values, parameters, runners } = profile({
   full,
   smoke: { ...full, CONNECTIONS: [100, 400], WORKERS: 8, MAX_SECONDS: 60 },
 });
@@ -48,7 +45,6 @@ if (!(values.TIMEOUT_SECONDS > 0)) {
   throw new Error(`TIMEOUT_SECONDS is ${values.TIMEOUT_SECONDS}: it must be over 0.`);
 }
 
-const runners = Number(__ENV.RUNNERS || 1);
 const certs = __ENV.CERTS || '../../certs';
 const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));
 

@@ -6,10 +6,10 @@
 //   bin/soak run rampup                  judges it and reports the breaking point
 //   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
+import { profile, url } from 'k6/x/soak';
+
 import { operationsOf } from '../lib/operations.js';
-import { profile } from '../lib/profile.js';
 import { Schedule } from '../lib/schedule.js';
-import { url } from '../lib/settings.js';
 
 const full = {
   STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // our backend behind nginx breaks on the way; at 100/s cores still sleep
@@ -43,7 +43,7 @@ function connections(rate) {
   return Math.max(Math.min(Math.max(Math.ceil(2 * slow * rate), rate, 20), values.MAX_CONNECTIONS), 1);
 }
 
-const schedule = new Schedule();
+const schedule = new Schedule(chosen.runners);
 const rates = values.STAGES.filter((rate) => values.CEILING === 0 || rate <= values.CEILING);
 if (rates.length === 0) {
   throw new Error(`CEILING is ${values.CEILING}: no stage of ${values.STAGES.join(',')} is below it.`);

@@ -5,10 +5,10 @@
 //   bin/soak run throughput              judges it
 //   bin/k6 run load-tests/http/throughput.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
+import { profile, url } from 'k6/x/soak';
+
 import { operationsOf } from '../lib/operations.js';
-import { profile } from '../lib/profile.js';
 import { Schedule, timeFor } from '../lib/schedule.js';
-import { url } from '../lib/settings.js';
 
 const full = {
   VOLUMES: [1000, 5000, 10000, 50000],
@@ -29,7 +29,7 @@ const chosen = profile({
 });
 const { values } = chosen;
 
-const schedule = new Schedule();
+const schedule = new Schedule(chosen.runners);
 const all = { operations: operationsOf(url('BACKEND_URL')), timeout: values.TIMEOUT_SECONDS };
 schedule.closed({ ...all, name: 'warmup', title: 'warm-up', kind: 'warmup', seconds: values.WARMUP_SECONDS, concurrency: values.VOLUME_CONCURRENCY });
 for (const requests of values.VOLUMES) {

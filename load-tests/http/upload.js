@@ -6,10 +6,10 @@
 //   bin/k6 run load-tests/http/upload.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { randomBytes, sha256 } from 'k6/crypto';
+import { profile, url } from 'k6/x/soak';
 
-import { profile } from '../lib/profile.js';
+import { authorization } from '../lib/config.js';
 import { Schedule } from '../lib/schedule.js';
-import { authorization, url } from '../lib/settings.js';
 
 const full = {
   SEQUENCE: 10,
@@ -59,7 +59,7 @@ function uploads(count, megabytes) {
   });
 }
 
-const schedule = new Schedule();
+const schedule = new Schedule(chosen.runners);
 schedule.closed({
   name: 'sequence',
   title: `${values.SEQUENCE} × ${values.SEQUENCE_MB} MB in sequence`,

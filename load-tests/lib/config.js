@@ -1,12 +1,20 @@
 // @ts-check
 // The settings of a run. A script that imports this stops in the init context, with one sentence, before it makes any load.
 
-import { settings } from 'k6/x/soak';
+import { setting, settings } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from './plan.js';
-import { authorization, NOOP, serviceSetting, whole } from './settings.js';
 
 export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
+
+/** The service of a soak that names none. */
+export const NOOP = 'noop';
+
+/** @returns {Record<string, string>} the headers for a backend with a token */
+export function authorization() {
+  const token = __ENV.BACKEND_TOKEN || '';
+  return token === '' ? {} : { Authorization: `Bearer ${token}` };
+}
 
 /**
  * Groups of samples that wait for k6's outputs at most (k6's `metricSamplesBufferSize`, usually 1000). k6 makes room for so many
@@ -31,7 +39,7 @@ export const DELETE_TIMEOUT = 10000;
  * @param {{connections: number, seconds: number, lateMs: number}} suite
  */
 export function streamConfig(service, suite) {
-  const name = serviceSetting();
+  const name = setting('SERVICE');
   if (name !== NOOP) {
     throw new Error(`SERVICE is "${name}": this script holds streams of ${NOOP} only. load-tests/sse/connectionTest.js soaks other services.`);
   }
@@ -40,10 +48,10 @@ export function streamConfig(service, suite) {
 }
 
 /**
- * The settings of a run, checked, with what follows from them and from the description of the service.
+ * The settings of a run, checked, with what follows from them and from the description of the service. They are its plan.
  *
  * @param {Service} service what SERVICE describes (lib/service.js)
- * @param {Partial<import('k6/x/soak').Plan>} [stated] what is not read from the environment
+ * @param {Partial<import('k6/x/soak').Plan>} [stated] precede the settings of the run
  */
 export function soakConfig(service, stated = {}) {
   return Object.freeze({ ...settings(service, stated), headers: authorization(), service });
@@ -92,12 +100,12 @@ function secondsOf(duration) {
 }
 
 /**
- * Stops a script whose parts have to know of each other: runners do not.
+ * Stops a script that has to know of all connections, if there are several runners.
  *
  * @param {string} suite
+ * @param {number} runners
  */
-export function oneRunner(suite) {
-  const runners = whole('RUNNERS', 1);
+export function oneRunner(suite, runners) {
   if (runners !== 1) {
     throw new Error(`RUNNERS is ${runners}: ${suite} needs one runner, which knows of all connections.`);
   }

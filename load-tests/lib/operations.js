@@ -1,7 +1,7 @@
 // @ts-check
 // The operations of the service under test, each with the one right answer.
 
-import { authorization } from './settings.js';
+import { authorization } from './config.js';
 
 /** @typedef {import('k6/x/requests').Operation} Operation */
 

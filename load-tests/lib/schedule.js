@@ -18,8 +18,6 @@ const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code', 'waited'];
 /** Tags of k6 that suites have a use for; each of the others costs time on every sample. */
 const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario']);
 
-const runners = Number(__ENV.RUNNERS || 1);
-
 /** Seconds between two stages, so that what one leaves behind does not fall into the next. */
 const PAUSE = 1;
 
@@ -60,7 +58,9 @@ const made = (operations) => (typeof operations === 'function' ? operations() : 
 const overrun = (seconds, timeout) => seconds + 2 * timeout + 5;
 
 export class Schedule {
-  constructor() {
+  /** @param {number} runners that share the requests */
+  constructor(runners = 1) {
+    this.runners = runners;
     /** @type {Record<string, import('k6/options').Scenario>} */
     this.scenarios = {};
     /** @type {Stage[]} */
@@ -148,7 +148,7 @@ export class Schedule {
     this.stages.push({ kind: 'load', ...stage, start: this.seconds });
     this.scenarios[stage.name] = {
       executor: 'per-vu-iterations',
-      vus: runners,
+      vus: this.runners,
       iterations: 1,
       maxDuration: `${Math.ceil(most)}s`,
       gracefulStop: '0s',

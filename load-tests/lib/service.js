@@ -4,8 +4,8 @@
 
 import * as soak from 'k6/x/soak';
 
+import { NOOP } from './config.js';
 import { SERVICES } from './plan.js';
-import { NOOP, serviceSetting } from './settings.js';
 
 /**
  * Loads what SERVICE names.
@@ -14,7 +14,7 @@ import { NOOP, serviceSetting } from './settings.js';
  *   in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
  */
 export function loadService() {
-  const name = serviceSetting();
+  const name = soak.setting('SERVICE');
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
     throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);

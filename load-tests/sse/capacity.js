@@ -3,10 +3,9 @@
 //
 //   bin/soak run capacity
 
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 
 const full = {
@@ -18,14 +17,14 @@ const full = {
   MIN_CONNECTIONS: 0,
 };
 
-const { name, values, parameters } = profile({
+const { name, values, parameters, runners } = profile({
   full,
   smoke: { ...full, STEP: 50, STEP_SECONDS: 3, CEILING: 150 },
 });
 if (values.STEP < 1 || values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
   throw new Error(`STEP is ${values.STEP} and STEP_SECONDS ${values.STEP_SECONDS}: a step adds at least 1 connection, and lasts for two noops.`);
 }
-oneRunner('capacity');
+oneRunner('capacity', runners);
 
 /** A step lasts for so many seconds longer, until all that it owes can have come. */
 const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);
@@ -43,7 +42,6 @@ if (stages.length === 0) {
 const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);
 const service = noopService(values.NOOP_INTERVAL);
 const config = streamConfig(service, { connections: stages.length * values.STEP, seconds: seconds + 60, lateMs: values.LATE_MS });
-plan(config);
 suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stages });
 
 export const options = {

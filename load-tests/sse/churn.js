@@ -8,10 +8,9 @@
 // lifetimes, and the number of connections is known before the first one opens.
 
 import exec from 'k6/execution';
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, streamConfig } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 
 const full = {
@@ -35,7 +34,6 @@ const slots = drawLifetimes();
 const connections = slots.reduce((sum, slot) => sum + slot.lifetimes.length, 0);
 const service = noopService(values.NOOP_INTERVAL);
 const config = streamConfig(service, { connections, seconds: values.SECONDS, lateMs: values.LATE_MS });
-plan(config);
 suite({
   name: 'churn',
   profile: name,

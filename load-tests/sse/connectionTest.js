@@ -7,14 +7,13 @@
 //     --env BACKEND_URL=http://HOST --env NOOP_INTERVAL=15 --env SECONDS=3600 --env PREFIX=laptop-a-
 
 import exec from 'k6/execution';
-import { hold, plan } from 'k6/x/soak';
+import { hold } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, heedOptions, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 
 const { service, description, ownToken } = loadService();
 const config = soakConfig(service);
-plan(config);
 
 /** How long each stream is open before its close is requested, in ms. */
 const OPEN_FOR = (config.seconds - DISCONNECT_LEAD) * 1000;

@@ -3,10 +3,9 @@
 //
 //   bin/soak run fanout
 
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
 import { noopService } from '../lib/service.js';
 
 const full = {
@@ -18,11 +17,11 @@ const full = {
   DELIVERY_SECONDS: 10,
 };
 
-const { name, values, parameters } = profile({
+const { name, values, parameters, runners } = profile({
   full,
   smoke: { ...full, LEVELS: [20, 60], BROADCASTS: 5, EVERY_MS: 200 },
 });
-oneRunner('fanout');
+oneRunner('fanout', runners);
 const levels = values.LEVELS;
 if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
   throw new Error(`LEVELS is ${levels}: each level adds connections to the one before, so they have to rise.`);
@@ -39,7 +38,6 @@ const stages = levels.map((n, i) => ({ name: `to-${n}`, title: `${n}`, kind: 'lo
 const seconds = stages.length * (stageSeconds + values.DELIVERY_SECONDS);
 const service = noopService(values.NOOP_INTERVAL);
 const config = streamConfig(service, { connections: levels[levels.length - 1], seconds: seconds + 10, lateMs: values.LATE_MS });
-plan(config);
 suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
 
 export const options = {

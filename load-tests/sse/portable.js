@@ -10,22 +10,27 @@ import exec from 'k6/execution';
 import http from 'k6/http';
 import sse from 'k6/x/sse';
 
-import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from '../lib/plan.js';
-import { authorization, number, url, whole } from '../lib/settings.js';
-
+// Stock k6 has no module that reads settings, so this script reads those that it needs.
+const { BACKEND_URL, BACKEND_TOKEN, PREFIX } = __ENV;
+const number = (/** @type {string} */ name, /** @type {number} */ usual) => Number(__ENV[name] || usual);
+const DISCONNECT_LEAD = 5;
 const config = {
-  backendUrl: url('BACKEND_URL'),
-  seconds: whole('SECONDS', 3600),
+  backendUrl: (BACKEND_URL || '').replace(/\/+$/, ''),
+  seconds: number('SECONDS', 3600),
   noopInterval: number('NOOP_INTERVAL', 15),
   lateMs: number('LATE_MS', 1000),
   endTimeout: number('END_TIMEOUT', 0) || Math.max(15, 1.5 * number('NOOP_INTERVAL', 15)),
-  prefix: __ENV.PREFIX || '',
-  headers: authorization(),
+  prefix: PREFIX || '',
+  /** @type {Record<string, string>} */
+  headers: BACKEND_TOKEN ? { Authorization: `Bearer ${BACKEND_TOKEN}` } : {},
 };
-if (config.seconds <= DISCONNECT_LEAD || config.noopInterval <= 0) {
+if (!/^https?:\/\/[^/]/.test(config.backendUrl)) {
+  throw new Error('BACKEND_URL must name the service to test, such as --env BACKEND_URL=http://127.0.0.1:8080.');
+}
+if (!(config.seconds > DISCONNECT_LEAD && config.noopInterval > 0)) {
   throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}.`);
 }
-const connections = whole('CONNECTIONS', 0) || USUAL_CONNECTIONS;
+const connections = number('CONNECTIONS', 1200);
 /** A stream that has not ended by then, in s, was not ended by its DELETE. */
 const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;
 const once = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };

@@ -4,8 +4,8 @@
 //
 //   bin/soak run resume
 
-import { suite } from 'k6/x/soak';
+import { profile, suite } from 'k6/x/soak';
 
 export { default, options, setup } from './connectionTest.js';
 
-suite({ name: 'resume', profile: __ENV.PROFILE || 'full', parameters: {}, splitBy: ['scenario'], stages: [] });
+suite({ name: 'resume', profile: profile({ full: {}, smoke: {} }).name, parameters: {}, splitBy: ['scenario'], stages: [] });

@@ -6,26 +6,24 @@
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
 //   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234
 
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, oneRunner } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
-import { NOOP, number, whole } from '../lib/settings.js';
+import { DISCONNECT_LEAD, NOOP, oneRunner } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096 };
+const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_HELD_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
 
 const { name, values, parameters } = profile({
   full,
   smoke: { ...full, SLOW_PERCENT: 20, AFTER_SECONDS: 3, MESSAGE_RATE: 10 },
 });
-oneRunner('slow');
 const shared = sharedConfig();
+oneRunner('slow', shared.config.runners);
 const { service, config } = shared;
 /** Messages are published as the description says; noop has broadcasts, which are events beside its noops. */
 const publishes = service.name !== NOOP;
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
-const kb = whole('MESSAGE_KB', 32);
+const kb = config.messageKB;
 
 /** Messages per second and stream. */
 const rate = publishes ? config.publishRate / config.topics : values.MESSAGE_RATE;
@@ -51,20 +49,14 @@ const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infin
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);
 }
-const limits = { MAX_HELD_LATE: whole('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
-
-if (![-1, 0, 1].includes(limits.CUT_SLOW)) {
-  throw new Error(`CUT_SLOW is ${limits.CUT_SLOW}: it must be 1 where the service has to cut slow streams, 0 where it must not, or -1.`);
+if (![-1, 0, 1].includes(values.CUT_SLOW)) {
+  throw new Error(`CUT_SLOW is ${values.CUT_SLOW}: it must be 1 where the service has to cut slow streams, 0 where it must not, or -1.`);
 }
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
-plan(config);
 suite({
   name: 'slow', profile: name, splitBy: ['scenario'], stages: [stage],
-  parameters: {
-    ...parameters, ...Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, String(value)])),
-    MESSAGE_KB: String(kb), MESSAGE_RATE: String(rate), SLOW_SECONDS: String(SLOW), EVERY: String(every), GAUGE: __ENV.GAUGE || '',
-  },
+  parameters: { ...parameters, MESSAGE_KB: String(kb), MESSAGE_RATE: String(rate), SLOW_SECONDS: String(SLOW), EVERY: String(every) },
 });
 
 export const options = sharedOptions('slow', shared, 1);

@@ -5,14 +5,12 @@
 //   bin/soak run storm
 //   bin/soak run storm --service nchan --backend-url http://HOST --topics 100 --publish-rate 100
 
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
-import { whole } from '../lib/settings.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000 };
+const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_HELD_LATE: 0 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
 const shared = sharedConfig();
@@ -36,8 +34,7 @@ const storm = (id, title, nth) => ({
 });
 const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'reconnects at once', 1)];
 
-plan(config);
-suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(whole('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
+suite({ name: 'storm', profile: name, parameters: { ...parameters, EVERY: String(every) }, splitBy: ['scenario'], stages });
 
 export const options = sharedOptions('storm', shared);
 

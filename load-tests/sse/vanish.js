@@ -5,14 +5,12 @@
 //   bin/soak run vanish --backend-url http://HOST --gauge hub_streams
 //   bin/soak run vanish --service mercure --backend-url http://HOST --topics 10 --publish-rate 10 --gauge hub_subscribers
 
-import { hold, plan, suite } from 'k6/x/soak';
+import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
-import { profile } from '../lib/profile.js';
-import { whole } from '../lib/settings.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2 };
+const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_HELD_LATE: 0, GAUGE: '' };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
 const shared = sharedConfig();
@@ -31,14 +29,13 @@ if (values.STEADY_SECONDS < LEAST) {
 if (NOTICE < LEAST) {
   throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open and to be seen (STEADY_SECONDS), and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
 }
-if (/^pid:/.test(__ENV.GAUGE || '')) {
-  throw new Error(`GAUGE is ${__ENV.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
+if (/^pid:/.test(values.GAUGE)) {
+  throw new Error(`GAUGE is ${values.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
 }
 const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
-plan(config);
 suite({
   name: 'vanish', profile: name, splitBy: ['scenario'], stages: [stage],
-  parameters: { ...parameters, MAX_HELD_LATE: String(whole('MAX_HELD_LATE', 0)), EVERY: String(every), NOTICE_SECONDS: String(NOTICE), GAUGE: __ENV.GAUGE || '' },
+  parameters: { ...parameters, EVERY: String(every), NOTICE_SECONDS: String(NOTICE) },
 });
 
 export const options = sharedOptions('vanish', shared);

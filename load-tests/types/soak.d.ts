@@ -6,8 +6,7 @@
  * import { Ledger, plan } from 'k6/x/soak';
  * import { EventSource } from 'k6/x/sse';
  *
- * plan({ connections: 100, seconds: 60, noopInterval: 1, backendUrl: __ENV.BACKEND_URL,
- *        prefix: 'a-', testid: '', runners: 1, connectionsPerVU: 1, lateMs: 1000, reconnect: false });
+ * plan({ connections: 100, seconds: 60, noopInterval: 1, prefix: 'a-' });
  *
  * export default function () {
  *   const ledger = new Ledger(`a-${__VU}`);
@@ -95,15 +94,9 @@ declare module 'k6/x/soak' {
     streamsPerConnection?: number;
     /** `FOLLOW_REDIRECTS`: whether streams follow redirects to another origin. */
     followRedirects?: boolean;
+    /** `MESSAGE_KB`: size of the messages that are sent to all in KB; our backend takes up to 63. */
+    messageKB?: number;
   }
-
-  /**
-   * States the plan. Belongs into the init context; every virtual user states the same one.
-   *
-   * @throws with one sentence if the plan is nonsense, differs from an earlier one, or if it is
-   * called outside of the init context.
-   */
-  export function plan(plan: Plan): void;
 
   /** The settings of a run, with what follows from them and from the description of the service. */
   export interface Settings extends Required<Plan> {
@@ -114,12 +107,44 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * Returns the settings of a run for {@link plan} and {@link hold}. What `stated` leaves out comes from the environment or has its
-   * default. The interval is that of what the run publishes, else `message.every`, else `heartbeat.every`.
+   * States the plan of a run of the original protocol, and returns its settings. What `stated` leaves out comes from `soak run`, under
+   * `k6 run` from the environment, or has its default. Belongs into the init context; every virtual user states the same plan.
    *
-   * @throws with one sentence if a setting is out of bounds, or does not fit the description.
+   * @throws with one sentence if a setting is out of bounds, if the plan differs from an earlier one, or outside of the init context.
+   */
+  export function plan(stated?: Partial<Plan>): Settings;
+
+  /**
+   * Is {@link plan} for a service. The interval is that of what the run publishes, else `message.every`, else `heartbeat.every`.
+   *
+   * @throws also if a setting does not fit the description.
    */
   export function settings(service: Service, stated?: Partial<Plan>): Settings;
+
+  /**
+   * Returns the settings that only this script has. PROFILE names their defaults (`full` or `smoke`); `soak run`, or under `k6 run` the
+   * environment, changes each of them. A number in seconds may be a duration, such as `90s`.
+   *
+   * @throws with one sentence if a setting is not of the type of its default, or below 0.
+   */
+  export function profile<Values extends Record<string, number | number[] | string>>(profiles: { smoke: Values; full: Values }): {
+    name: string;
+    values: Values;
+    /** The values as text, for {@link suite}. */
+    parameters: Record<string, string>;
+    /** How many runners share the load. */
+    runners: number;
+  };
+
+  /** Returns the text of a setting of the run, '' for none. */
+  export function setting(name: string): string;
+
+  /**
+   * Returns the URL in a setting, such as BACKEND_URL, in its normal form.
+   *
+   * @throws with one sentence if it is missing or not the URL of a service.
+   */
+  export function url(name: string): string;
 
   /** A description of a service, checked and compiled. */
   export interface Service {
@@ -311,12 +336,11 @@ declare module 'k6/x/soak' {
    *
    * @example
    * import exec from 'k6/execution';
-   * import { hold, plan, settings } from 'k6/x/soak';
+   * import { hold, settings } from 'k6/x/soak';
    * import { loadService } from './lib/service.js';
    *
    * const { service } = loadService();
    * const config = settings(service);
-   * plan(config);
    *
    * export default async function () {
    *   const from = exec.scenario.iterationInTest * config.connectionsPerVU;

@@ -100,12 +100,6 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 	}
 }
 
-func TestScriptsReadURLsAsGoDoes(t *testing.T) {
-	t.Parallel()
-	text, err := exec.Command(filepath.Join(root, "bin", "k6"), "inspect", "testdata/urls.js").CombinedOutput()
-	require.NoError(t, err, string(text))
-}
-
 // With K6_VUS=1 each runner held one stream, and the run was invalid.
 func TestVariablesOfK6DoNotChangeASoak(t *testing.T) {
 	t.Parallel()

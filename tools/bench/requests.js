@@ -1,16 +1,17 @@
 // @ts-check
 // The closed loop of k6/x/requests on one operation, counted as a suite counts it, with a threshold on its times.
 
+import { url } from 'k6/x/soak';
+
 import { operationsOf } from '../../load-tests/lib/operations.js';
 import { Schedule } from '../../load-tests/lib/schedule.js';
-import { number, url } from '../../load-tests/lib/settings.js';
 
-const schedule = new Schedule();
+const schedule = new Schedule(1);
 schedule.closed({
   name: 'closed',
   operations: operationsOf(url('BACKEND_URL')).filter(({ name }) => name === 'math.multiply'),
-  concurrency: number('CONCURRENCY', 50),
-  seconds: number('WINDOW', 10),
+  concurrency: Number(__ENV.CONCURRENCY || 50),
+  seconds: Number(__ENV.WINDOW || 10),
   timeout: 10,
 });
 

@@ -2,14 +2,13 @@
 // What the extension alone costs: one virtual user holds all connections, each with a ledger,
 // and no JavaScript is kept per connection. load-tests/sse/connectionTest.js is the soak.
 
-import { Ledger, plan } from 'k6/x/soak';
+import { Ledger } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
 import { soakConfig } from '../../load-tests/lib/config.js';
 import { loadService } from '../../load-tests/lib/service.js';
 
 const config = soakConfig(loadService().service);
-plan(config);
 
 export const options = {
   scenarios: {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
@@ -39,14 +40,12 @@ type description struct {
 
 // traits loads the description as a run does.
 func (b *bench) traits(ctx context.Context, name string, c *contender) (traits, error) {
-	env := []string{
-		"SERVICE=" + c.service, "BACKEND_URL=" + c.url, fmt.Sprint("CONNECTIONS=", b.Connections), fmt.Sprint("NOOP_INTERVAL=", b.interval()),
-		fmt.Sprint("TOPICS=", b.Topics), fmt.Sprint("PUBLISH_RATE=", b.Rate),
-	}
 	if name == own { // soak asks for the description of others only
 		return traits{"none, a noop is a message", "when the client asks for it", "by `Last-Event-ID`" + seen[own]}, nil
 	}
-	needs, err := runners.Inspect(ctx, filepath.Join(b.root, "bin", "k6"), filepath.Join(b.root, "load-tests", "sse", "connectionTest.js"), env)
+	p := plan.Default()
+	p.Service, p.BackendURL, p.Connections, p.NoopInterval, p.Topics, p.PublishRate = c.service, c.url, b.Connections, b.interval(), b.Topics, b.Rate
+	needs, err := runners.Inspect(ctx, filepath.Join(b.root, "bin", "k6"), filepath.Join(b.root, "load-tests", "sse", "connectionTest.js"), p.Document(nil), nil)
 	if err != nil {
 		return traits{}, err
 	}

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// DocumentVariable is the environment variable of a runner that has its Document.
+const DocumentVariable = "K6_SOAK_PLAN"
+
+// A Document is all that `soak run` tells a runner: the plan, and the settings that only the script of its suite has.
+type Document struct {
+	Plan     Plan              `json:"plan"`
+	Settings map[string]string `json:"settings,omitempty"` // by name
+}
+
+// Document returns the document of a plan. A plan without connections is that of a suite whose script declares the rest: it has
+// the defaults of scripts, and what every run has.
+func (p Plan) Document(settings map[string]string) Document {
+	if p.Connections > 0 {
+		return Document{Plan: p, Settings: settings}
+	}
+	d := Document{Plan: ofScripts(), Settings: settings}
+	declared := d.Plan.Settings()
+	for i, s := range p.Settings() {
+		if s.SuiteHelp != "" || s.Help == "" {
+			reflect.ValueOf(declared[i].Value).Elem().Set(reflect.ValueOf(s.value()))
+		}
+	}
+	return d
+}
+
+// Variables returns the environment of a runner with the document. A description may read the interval.
+func (d Document) Variables() map[string]string {
+	text, _ := json.Marshal(d) // it consists of texts and finite numbers
+	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
+}
+
+// PodVariables is Variables for pods, whose operator writes variables into a line of shell.
+func (d Document) PodVariables() map[string]string {
+	all := d.Variables()
+	all[DocumentVariable] = base64.RawURLEncoding.EncodeToString([]byte(all[DocumentVariable]))
+	return all
+}
+
+// A Source is where the script of a runner finds the plan and its settings: in the document, or in the variables of a `k6 run`
+// without soak.
+type Source struct {
+	document *Document // nil: there is none
+	variable func(name string) string
+}
+
+// SourceOf returns the source of a runner with these variables.
+func SourceOf(variable func(name string) string) (*Source, error) {
+	s := &Source{variable: variable}
+	text := variable(DocumentVariable)
+	if text == "" {
+		return s, nil
+	}
+	data := []byte(text)
+	if !strings.HasPrefix(text, "{") {
+		var err error
+		if data, err = base64.RawURLEncoding.DecodeString(text); err != nil {
+			return nil, fmt.Errorf("read %s: %w; run the script with soak, or without this variable", DocumentVariable, err)
+		}
+	}
+	if err := json.Unmarshal(data, &s.document); err != nil {
+		return nil, fmt.Errorf("read %s: %w; run the script with soak, or without this variable", DocumentVariable, err)
+	}
+	return s, nil
+}
+
+// Setting returns the text of a setting, "" for none.
+func (s *Source) Setting(name string) string {
+	if s.document != nil {
+		return s.document.Settings[name]
+	}
+	return s.variable(name)
+}
+
+// CheckInterval returns an error if the interval, which a description may read, is out of its bounds.
+func (s *Source) CheckInterval() error {
+	p, err := s.Plan()
+	for _, one := range p.Settings() {
+		if err == nil && one.Value == &p.NoopInterval {
+			err = one.check()
+		}
+	}
+	return err
+}
+
+// Plan returns the plan: that of the document, or the defaults of scripts, with the settings that the source has.
+func (s *Source) Plan() (Plan, error) {
+	p := ofScripts()
+	if s.document != nil {
+		p = s.document.Plan
+	}
+	err := p.ReadEnvironment(s.Setting)
+	return p, err
+}
+
+// Text returns the text of a setting of the script or of the plan, "" for none.
+func (s *Source) Text(name string) string {
+	if text := s.Setting(name); text != "" {
+		return text
+	}
+	p := s.Base()
+	for _, one := range p.Settings() {
+		if one.Name == name {
+			return one.String()
+		}
+	}
+	return ""
+}
+
+// Base returns the plan without settings that only the script of a suite has.
+func (s *Source) Base() Plan {
+	if s.document != nil {
+		return s.document.Plan
+	}
+	return ofScripts()
+}
+
+// ofScripts returns the defaults of a script that k6 runs without soak.
+func ofScripts() (p Plan) {
+	for _, s := range p.Settings() {
+		value := s.Default
+		if s.WithoutSoak != nil {
+			value = s.WithoutSoak
+		}
+		if value != nil {
+			reflect.ValueOf(s.Value).Elem().Set(reflect.ValueOf(value))
+			s.Normalize()
+		}
+	}
+	return p
+}
