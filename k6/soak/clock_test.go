@@ -55,7 +55,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
 			if r.bucketOver(seen) {
-				r.roll(seen, shard.Process{})
+				r.roll(seen, shard.Process{}, nil)
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))

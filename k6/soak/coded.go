@@ -48,13 +48,13 @@ func (c *coded) message(r *recorder, at time.Time, first time.Duration) {
 }
 
 // coded changes the sum of a coding.
-func (r *recorder) coded(coding string, change func(sum *shard.Coding)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.codings, func(c shard.Coding) bool { return c.Name == coding })
+func (t *tally) coded(coding string, change func(sum *shard.Coding)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.streams.codings, func(c shard.Coding) bool { return c.Name == coding })
 	if i < 0 {
-		i = len(r.codings)
-		r.codings = append(r.codings, shard.Coding{Name: coding})
+		i = len(t.streams.codings)
+		t.streams.codings = append(t.streams.codings, shard.Coding{Name: coding})
 	}
-	change(&r.codings[i])
+	change(&t.streams.codings[i])
 }

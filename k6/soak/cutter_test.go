@@ -125,7 +125,7 @@ func TestAPlanWithoutConnectionsMayCut(t *testing.T) {
 	r := newRecorder()
 	require.NoError(t, r.setPlan(p))
 	r.planIterations(100)
-	require.Equal(t, 100, r.connections())
+	require.Equal(t, 100, r.plan.Connections)
 	p.Connections = p.LeastForCuts()
 	require.Equal(t, 16, p.Connections)
 	require.NoError(t, p.Check())

@@ -46,11 +46,11 @@ func (e *ender) code(answer *httpext.Response) string {
 	return fmt.Sprint(shard.CodeStatus, answer.Status)
 }
 
-func (r *recorder) endAnswered(server, code string, took time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ends == nil {
-		r.ends = new(shard.Ends)
+func (t *tally) endAnswered(server, code string, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.streams.ends == nil {
+		t.streams.ends = new(shard.Ends)
 	}
-	r.ends.Add(server, code, r.wall(time.Now()), took)
+	t.streams.ends.Add(server, code, t.wall(time.Now()), took)
 }

@@ -411,7 +411,7 @@ func TestAnInterruptedHoldMakesNoCheck(t *testing.T) {
 }
 
 func (r *recorder) connectionsOpen() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
 	return r.open
 }

@@ -157,14 +157,11 @@ func (m *module) tokens() []string {
 
 // observer makes the observer of a ledger.
 func (r *recorder) observer(l *ledger.Ledger, aside bool) observer {
+	if aside {
+		r.setAside(l)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if aside {
-		if r.asides == nil {
-			r.asides = map[*ledger.Ledger]bool{}
-		}
-		r.asides[l] = true
-	}
 	topic := 0
 	if n, ok := r.plan.Number(l.ID()); ok {
 		topic = r.plan.Topic(n)

@@ -109,8 +109,8 @@ func (r *recorder) endsStreams() bool {
 // seriesFrom are the buckets that ended, from the nth on, and the present one as far as it has come; and the lateness of all
 // noops.
 func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Packed) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
 	now := r.bucket
 	now.Open, now.Held = r.open, nil
 	if r.recent.Count() > 0 {

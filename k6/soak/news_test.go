@@ -122,7 +122,7 @@ func TestTheSeriesIsToldOnceAndThePresentBucketAgain(t *testing.T) {
 	require.Len(t, again, 1)
 	require.Equal(t, 1, again[0].Noops)
 	require.NotNil(t, again[0].Lateness)
-	r.roll(r.start.Add(16*time.Second), shard.Process{RSS: 7})
+	r.roll(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
 	rolled := n.since(r).Buckets
 	require.Len(t, rolled, 2)
 	require.Equal(t, []uint64{7, 0}, []uint64{rolled[0].RSS, rolled[1].RSS})

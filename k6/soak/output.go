@@ -86,7 +86,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
 	r.planIterations(o.runner.Iterations)
-	if suite := r.declared(); suite != nil {
+	if suite := r.declaredSuite(); suite != nil {
 		o.probe.waits = new(waits)
 		o.sums.splitBy, o.sums.added = suite.SplitBy, o.probe.waits.added
 	}
@@ -239,7 +239,7 @@ func (o *outputSoak) tick() {
 // sampleSecond takes the per-second samples of a suite. A soak needs none: its buckets are fine enough, and it may
 // last for hours.
 func (o *outputSoak) sampleSecond() {
-	if o.recorder.declared() == nil {
+	if o.recorder.declaredSuite() == nil {
 		return
 	}
 	o.mu.Lock()
@@ -256,7 +256,7 @@ func (o *outputSoak) sampleBucket() {
 	o.runner.StallMaxUS = max(o.runner.StallMaxUS, stall.Microseconds())
 	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.GCPauseUS)
 	o.mu.Unlock()
-	o.recorder.roll(time.Now(), s)
+	o.recorder.roll(time.Now(), s, o.recorder.control)
 }
 
 // shard is all that the runner has seen so far.

@@ -151,11 +151,11 @@ func TestBuckets(t *testing.T) {
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.bucketOver(at))
 	require.True(t, r.bucketOver(at.Add(5*time.Second)))
-	r.roll(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000})
+	r.roll(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
 	b.event(at.Add(32*time.Second), event("2", "0", ""))
 	b.event(at.Add(32*time.Second), event("2", "x", ""))
 	b.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
-	r.roll(at.Add(34*time.Second), shard.Process{})
+	r.roll(at.Add(34*time.Second), shard.Process{}, nil)
 	s := filled(r)
 	require.Len(t, s.Series, 2)
 	first, second := s.Series[0], s.Series[1]
@@ -200,8 +200,8 @@ func TestLateMessagesOfHeldStreams(t *testing.T) {
 			opens(seen, r.start)
 			seen.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
-		r.roll(r.start.Add(46*time.Second), shard.Process{})
-		r.roll(r.start.Add(51*time.Second), shard.Process{})
+		r.roll(r.start.Add(46*time.Second), shard.Process{}, nil)
+		r.roll(r.start.Add(51*time.Second), shard.Process{}, nil)
 		s := filled(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
 		require.Nil(t, s.Series[1].Held, "%s: nothing was late", name)
@@ -305,7 +305,7 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
 			}
 			if r.bucketOver(now) {
-				r.roll(now, shard.Process{RSS: 1, HeapLive: 1})
+				r.roll(now, shard.Process{RSS: 1, HeapLive: 1}, nil)
 			}
 		}
 	}

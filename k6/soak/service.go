@@ -118,7 +118,7 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 func (r *recorder) undeclared(m *module) *jsService {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.described {
+	if r.declared {
 		return nil
 	}
 	return &jsService{Service: r.service, m: m}
@@ -128,11 +128,11 @@ func (r *recorder) undeclared(m *module) *jsService {
 func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.described && r.service.Hash() != s.Hash() {
+	if r.declared && r.service.Hash() != s.Hash() {
 		return errors.New("soak.service: the description is not the same each time that the script is loaded: what it computes must not change")
 	}
-	if !r.described {
-		r.service, r.described = s, true
+	if !r.declared {
+		r.service, r.declared = s, true
 		r.configure()
 	}
 	return nil

@@ -47,8 +47,8 @@ func (r *recorder) setSuite(s shard.Suite) error {
 	return nil
 }
 
-// declared is the suite, nil for a soak.
-func (r *recorder) declared() *shard.Suite {
+// declaredSuite returns the suite, nil for a soak.
+func (r *recorder) declaredSuite() *shard.Suite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.suite

@@ -23,7 +23,7 @@ func TestSuiteFromAScript(t *testing.T) {
 	require.Equal(t, &shard.Suite{
 		Name: "rampup", Profile: "smoke", SplitBy: []string{"scenario", "code"}, Parameters: map[string]string{"STAGES": "20"},
 		Stages: []shard.Stage{{Name: "r20", Title: "20 requests/s", Kind: "load", Start: 2, Seconds: 3, Rate: 20, Connections: 10}},
-	}, r.declared())
+	}, r.declaredSuite())
 	for script, want := range map[string]string{
 		`suite({name: "burst"})`: "two different suites",
 		`suite({})`:              "needs a name",

@@ -130,7 +130,10 @@ type look struct {
 
 func (p *telemetry) look() (l look) {
 	l.sums, l.lateness = p.recorder.progress()
-	l.planned, l.noun = p.recorder.connections(), p.recorder.noun()
+	r := p.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.planned, l.noun = r.plan.Connections, r.service.Message.Noun
 	return l
 }
 

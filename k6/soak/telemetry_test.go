@@ -259,13 +259,13 @@ func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, _ := watchedVU(t, r, 1)
-	require.Equal(t, 2, r.connections())
+	require.Equal(t, 2, r.plan.Connections)
 	r.plan.Connections = 0 // as `k6 run --vus 600 --iterations 600` leaves it
 	options := lib.Options{}
 	require.NoError(t, options.Scenarios.UnmarshalJSON([]byte(`{"s": {"executor": "per-vu-iterations", "vus": 5, "iterations": 3}}`)))
 	rt.VU.StateField.Options.Scenarios = options.Scenarios
 	r.telemetry.sink(rt.VU)
-	require.Equal(t, 15, r.connections())
+	require.Equal(t, 15, r.plan.Connections)
 }
 
 func TestPublishedMetricsAreDocumented(t *testing.T) {
