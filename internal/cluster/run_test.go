@@ -185,7 +185,7 @@ func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 			news, done := begin(t.Context(), r)
 			<-r.Started()
 			cut.Store("cut", true)
-			news.contains(t, "the cluster does not answer (look at the Jobs: connection refused); the run goes on there")
+			news.contains(t, "the cluster does not answer (look at the Jobs: connection refused); the run continues there")
 			if !comesBack {
 				require.ErrorIs(t, end(t, done), ErrLost)
 				r.Close()

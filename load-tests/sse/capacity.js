@@ -29,7 +29,7 @@ oneRunner('capacity', runners);
 /** A step lasts for so many seconds longer, until all that it owes can have come. */
 const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);
 
-/** @type {import('k6/x/soak').Stage[]} */
+/** @type {(import('k6/x/soak').Stage & { concurrency: number })[]} */
 const stages = [];
 const stepSeconds = values.STEP_SECONDS + SETTLE;
 for (let n = values.STEP; n <= values.CEILING; n += values.STEP) {
@@ -54,6 +54,6 @@ export const options = {
 export default async function () {
   await hold(service, {
     ...config, unchecked: true,
-    steps: stages.map(({ name, concurrency, seconds }) => ({ name, streams: concurrency, ramp: values.STEP_SECONDS * 200, for: seconds * 1000 })),
+    steps: stages.map((stage) => ({ name: stage.name, streams: stage.concurrency, ramp: values.STEP_SECONDS * 200, for: stepSeconds * 1000 })),
   });
 }

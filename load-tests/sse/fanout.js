@@ -50,6 +50,6 @@ export default async function () {
   await hold(service, {
     ...config,
     broadcast: { url: `${config.backendUrl}/event/broadcast?event=announcement`, headers: config.headers, event: 'announcement', within: values.DELIVERY_SECONDS * 1000 },
-    steps: stages.map(({ name, concurrency }) => ({ name, streams: concurrency, ramp: RAMP, for: RAMP + SETTLE, broadcasts: values.BROADCASTS, every: values.EVERY_MS })),
+    steps: stages.map((stage) => ({ name: stage.name, streams: stage.concurrency, ramp: RAMP, for: RAMP + SETTLE, broadcasts: values.BROADCASTS, every: values.EVERY_MS })),
   });
 }
