@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"encoding/base64"
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // deployed is a deployment whose terraform tells the outputs in testdata/outputs.json, with some of their text replaced.
@@ -52,9 +55,14 @@ func TestSoak(t *testing.T) {
 
 	made := cluster.created("testruns")
 	assert.Contains(t, made, `"sse-soak"`, "the namespace of the overlay k3s")
-	for name, value := range map[string]string{"BACKEND_URL": "http://10.20.0.10", "CONTROL_URL": "http://10.20.0.10:7070", "CONNECTIONS": "1200", "NOOP_INTERVAL": "15", "SECONDS": "60"} {
-		assert.Contains(t, made, fmt.Sprintf(`{"name":%q,"value":%q}`, name, value))
-	}
+	encoded := regexp.MustCompile(`"name":"` + plan.DocumentVariable + `","value":"([^"]+)"`).FindStringSubmatch(made)
+	require.NotNil(t, encoded, made)
+	text, err := base64.RawURLEncoding.DecodeString(encoded[1])
+	require.NoError(t, err)
+	var document plan.Document
+	require.NoError(t, json.Unmarshal(text, &document))
+	p := document.Plan
+	assert.Equal(t, []any{"http://10.20.0.10", "http://10.20.0.10:7070", 1200, 15., 60}, []any{p.BackendURL, p.ControlURL, p.Connections, p.NoopInterval, p.Seconds})
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
 	assert.Empty(t, cluster.created("deployments"), "the stack's host serves the reference")
 	require.Len(t, lines(t, log), 1)
@@ -154,5 +162,5 @@ func TestOnlyTheStacksBackendIsSoaked(t *testing.T) {
 func TestSettingsAreMissing(t *testing.T) {
 	d := deployed(t)
 	require.NoError(t, os.Remove(filepath.Join(d.dir, settingsFile)))
-	require.ErrorContains(t, d.check(), "terraform.tfvars is missing: cp ")
+	require.ErrorContains(t, d.check(), "terraform.tfvars is missing; run cp ")
 }

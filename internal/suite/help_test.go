@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The script holds a default, and --help says it, too.
+// The help of a setting has the default that is in the script.
 func TestHelpSaysTheDefaultsOfTheScript(t *testing.T) {
 	t.Parallel()
 	said := regexp.MustCompile(`\(default: (-?\d+)(?:, smoke: (\d+))?\)`)
@@ -23,6 +23,9 @@ func TestHelpSaysTheDefaultsOfTheScript(t *testing.T) {
 			parts := said.FindStringSubmatch(setting.Help)
 			require.NotNil(t, parts, "%s: %s has no default in its help", s.Name, setting.Name)
 			for _, value := range parts[1:] {
+				if value == "" {
+					continue
+				}
 				require.Regexp(t, `\b`+setting.Name+`(: |', )`+value+`\b`, string(script), s.Name)
 			}
 		}

@@ -129,6 +129,9 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	return nil
 }
 
+// resumeOption is the option that sets how a stream resumes.
+const resumeOption = "resume"
+
 func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	known, err := o.setCommon(rt, name, v)
 	switch name {
@@ -144,7 +147,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.method, err = parseMethod(v)
 	case "body":
 		o.body, err = parseBody(v)
-	case "resume":
+	case resumeOption:
 		o.Resume, err = parseResume(v)
 	case "renew":
 		o.renew, err = parseRenew(v)
