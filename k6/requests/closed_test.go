@@ -190,7 +190,7 @@ func TestALongBody(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", maxKept+1+surplus))
 		})
 		v := newVU(t)
-		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q, want: {body: 'x'.repeat(%d)}}]})`, s.URL, maxKept+1)
+		v.await(`closed({concurrency: 1, requests: 1, timeout: '5m', operations: [{url: %q, want: {body: 'x'.repeat(%d)}}]})`, s.URL, maxKept+1)
 		require.Equal(t, map[string]int{code: 1}, v.codes())
 	}
 }
