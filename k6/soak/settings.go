@@ -163,6 +163,9 @@ func parseLike(fallback any, name, text string) (any, error) {
 	if err == nil && n < 0 && (n != anyNumber || !slices.Contains(unlimited, name)) {
 		err = errors.New("it must not be below 0")
 	}
+	if err == nil && name == "MAX_HELD_LATE" && n != math.Trunc(n) {
+		err = errors.New("it must be a whole number")
+	}
 	return n, err
 }
 

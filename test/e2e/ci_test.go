@@ -66,7 +66,7 @@ func TestTheActionSoaks(t *testing.T) {
 			require.Equal(t, "verdict="+c.verdict+"\ntestid=in-ci\nreport="+filepath.Join("results", "in-ci", "report.html")+"\n", content("output"))
 			require.FileExists(t, in(filepath.Join("results", "in-ci", "report.html")))
 			require.FileExists(t, in(filepath.Join("results", "index.html")))
-			require.Contains(t, content("summary"), "in-ci: "+c.verdict)
+			require.Contains(t, content("summary"), strings.ToUpper(c.verdict)+": ")
 			var junit struct {
 				Suites []struct {
 					Failures int `xml:"failures,attr"`

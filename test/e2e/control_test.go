@@ -22,7 +22,7 @@ func TestTheControlGroupTellsWhoWasLate(t *testing.T) {
 		says string
 	}{
 		"runner":  {"bin/k6", verdict.Invalid, "while the control group was late too"},
-		"backend": {"bin/backend", verdict.Fail, "their delay is not the generator's"},
+		"backend": {"bin/backend", verdict.Fail, "the load generator did not delay them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 			judge(t, c.reason, []string{trust, "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
 		})
 		t.Run(name+" over HTTP/2", func(t *testing.T) {
-			reason := strings.Replace(c.reason, `\(truncated`, `\(reset`, 1) // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
+			reason := strings.Replace(c.reason, "closed by the server in the middle of a response", `disconnected \(reset\)`, 1) // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
 			url := http2Front(t, backend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL="+interval, "BACKEND_TOKEN=secret"))
 			v := judge(t, reason, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
 			require.Positive(t, v.Shared.Connections)
@@ -121,7 +121,7 @@ func TestADyingBackendFails(t *testing.T) {
 		}
 	}
 	require.Equal(t, 60, dropped)
-	require.Regexp(t, `clients were (closed by the server in the middle of a response|disconnected \(reset\)), (each after noop \d|after noops \d to \d), (at|from) `, reasons(v))
+	require.Regexp(t, `clients (of runner \d )?were (closed by the server in the middle of a response|disconnected \(reset\)), (each after noop \d|after noops \d to \d), (at|from) `, reasons(v))
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)What happened.*the backend died at .*60 × dropped`, string(page))

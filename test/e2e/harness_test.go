@@ -112,6 +112,7 @@ func (r *soakRun) end() int {
 func (r *soakRun) judged() *verdict.Verdict {
 	r.t.Helper()
 	code := r.end()
+	require.FileExists(r.t, r.dir.Path(results.VerdictFile), r.out.String())
 	v := readVerdict(r.t, r.dir)
 	require.Equal(r.t, v.Verdict.ExitCode(), code, r.out.String())
 	require.NotEmpty(r.t, v.Reasons)

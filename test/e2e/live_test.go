@@ -71,7 +71,7 @@ func TestARunIsWatched(t *testing.T) {
 	time.Sleep(3 * time.Second) // the time without a network: nothing can be awaited in it
 	look(events[len(events)-1].id, func(e liveEvent) bool { return e.name == "report" })
 
-	require.Equal(t, "snapshot", events[0].name)
+	require.Equal(t, "parts", events[0].name)
 	require.Regexp(t, "STARTING|RUNNING", events[0].data)
 	last := events[len(events)-1]
 	require.Equal(t, "report", last.name)
@@ -81,7 +81,7 @@ func TestARunIsWatched(t *testing.T) {
 		var number int
 		_, err := fmt.Sscanf(strings.Replace(e.id, "-", " ", 1), "%s %d", &epoch, &number)
 		require.NoError(t, err)
-		require.True(t, before == 0 || number == before+1, "after event %d came %d", before, number)
+		require.Greater(t, number, before, "a later event has the sections that changed since")
 		before = number
 	}
 	all := fmt.Sprint(events)
@@ -89,7 +89,7 @@ func TestARunIsWatched(t *testing.T) {
 	for _, clock := range regexp.MustCompile(`>\d+ s of 10 s`).FindAllString(all, -1) {
 		clocks[clock] = true
 	}
-	require.Greater(t, len(clocks), 7, clocks)
+	require.Greater(t, len(clocks), 5, clocks) // not those of the time without a network: only the last state of a section is sent
 	for _, what := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
 		require.True(t, strings.Contains(all, what), "%s is not in what the page got", what)
 	}

@@ -175,7 +175,7 @@ func (l *limiter) wait(connects int) time.Duration {
 // A refused client waits ever longer, so the rate at which streams come back is not the one that the service admits.
 func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
-	l := &limiter{after: 40 + 36}
+	l := &limiter{after: 1 + 40 + 36} // the trial, the ramp, the first storm
 	v := storms(t, &stormy{refuse: l.refuse}, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
 	require.Len(t, l.admitted, 36)
 	require.Less(t, 36/l.admitted[35].Sub(l.admitted[0]).Seconds(), 8., "the clients waited, or this tests nothing")
@@ -190,7 +190,7 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	for least, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
 		t.Run("MIN_RATE="+least, func(t *testing.T) {
 			t.Parallel()
-			l := &limiter{after: 40 + 36}
+			l := &limiter{after: 1 + 40 + 36} // the trial, the ramp, the first storm
 			v := storms(t, &stormy{wait: l.wait}, "--connections", "40", "--seconds", "33", "--min-rate", least, "--late-ms", "20000")
 			require.Equal(t, want, v.Verdict, reasons(v))
 			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
@@ -202,7 +202,7 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 
 func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {
 	t.Parallel()
-	v := storms(t, &stormy{refuse: func(connects int) bool { return connects > 190+50 }})
+	v := storms(t, &stormy{refuse: func(connects int) bool { return connects > 1+190+50 }})
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5 s; refused: ")
 }

@@ -122,7 +122,7 @@ func TestAMercureHubTakesTheNextJWT(t *testing.T) {
 				require.EqualValues(t, serviceStreams*perTopic, v.Messages.Received)
 				return
 			}
-			require.Regexp(t, `dropped at .* \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [0-9.]+ s old`, reasons(v))
+			require.Regexp(t, `disconnected \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [0-9.]+ s old`, reasons(v))
 		})
 	}
 }
