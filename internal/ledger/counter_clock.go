@@ -111,11 +111,11 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 	if c.pendingGap <= 0 {
 		return
 	}
-	slots := time.Duration(c.pendingSlot)
+	slots := int64(c.pendingSlot)
 	if passed == 0 {
 		slots = 1
 	}
-	c.addLateness(a, ordinal, c.lastAt, c.pendingGap-slots*c.interval())
+	c.addLateness(a, ordinal, c.lastAt, c.pendingGap-time.Duration(slots)*c.interval())
 	c.pendingGap = 0
 }
 

@@ -158,9 +158,9 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	case CheckLate:
 		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.Late())))
 	case CheckLifetime:
-		return streams(int(min(v.Total(ledger.KindCut), 1<<31)), "closed before the end of their lifetime") //nolint:gosec // G115: bounded
+		return streams(int(min(v.Total(ledger.KindCut), 1<<31)), "closed before the end of their lifetime")
 	case CheckOverdue:
-		return streams(int(min(v.Total(ledger.KindOverdue), 1<<31)), "open for longer than their lifetime") //nolint:gosec // G115: bounded
+		return streams(int(min(v.Total(ledger.KindOverdue), 1<<31)), "open for longer than their lifetime")
 	}
 	return c.Sentences()[0], false
 }
