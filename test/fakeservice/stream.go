@@ -36,6 +36,9 @@ func (s *noopStream) run(lastEventID string) {
 		case err != nil:
 			return
 		case ended:
+			if !time.Now().Before(due) && s.serve(slot, due) != nil { // a noop that is due comes before the end
+				return
+			}
 			_ = s.putDelayed()
 			if s.EndsLate {
 				_, _ = s.Wait(due, nil)
