@@ -15,7 +15,7 @@ export DEBIAN_FRONTEND=noninteractive HOME=/root
 report() {
   printf '%s' "$1" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the state could not be stored in $STATUS_PARAMETER"
 }
-INSTANCE=$(metadata instance-id)
+INSTANCE=$(metadata instance-id) || INSTANCE=unknown # the end of the host is not scheduled yet
 report "pending $INSTANCE"
 
 # ended CODE WHERE COMMAND: reports the end of the setup
