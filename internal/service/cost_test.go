@@ -67,7 +67,10 @@ func cases(t testing.TB) map[string]func() {
 // value with escapes and each number with an exponent.
 func TestAllocationsPerMessage(t *testing.T) {
 	for name, run := range cases(t) {
-		limit := 20.0 // with -race, when regexp cannot reuse memory
+		limit := 16.0
+		if name == "a request of the publisher" {
+			limit = 18 // 17 with -race, when regexp cannot reuse memory
+		}
 		if strings.Contains(name, "escape") || strings.Contains(name, "written anew") {
 			limit = 40
 		}

@@ -67,6 +67,7 @@ func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.Contains(t, r.out.String(), "stopped before the start: nothing was run")
+	require.NotContains(t, r.out.String(), "/20 open", "the load did not start")
 	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
 }
 

@@ -66,8 +66,11 @@ func TestEachFaultBetweenAServiceAndItsStreamsIsFound(t *testing.T) {
 			gone, back = ledger.KindCut, int(cut)
 		}
 		require.Len(t, findings(v, gone), int(cut))
-		for k := 9; k <= 11; k++ {
-			s.says(v, gone, k, "was ")
+		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
+			if gone == ledger.KindCut {
+				text = "was closed by the service at "
+			}
+			s.says(v, gone, k, text)
 		}
 		require.Equal(t, back, v.Connections.Reconnected)
 		require.Equal(t, int(cut)-back, v.Connections.Dropped)
