@@ -111,7 +111,7 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 	if c.pendingGap <= 0 {
 		return
 	}
-	slots := int64(c.pendingSlot)
+	slots := c.pendingSlot
 	if passed == 0 {
 		slots = 1
 	}
