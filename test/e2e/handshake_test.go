@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,7 +66,9 @@ func TestHandshake(t *testing.T) {
 	require.Equal(t, []string{"100", "400"}, []string{scales[0][0], scales[1][0]})
 	phases := section(v, "Phases, ms").Rows
 	for _, row := range section(v, "Bytes").Rows {
-		require.Regexp(t, `^(99|100)\.`, row[4], "received of what was expected: %s", row)
+		share, err := strconv.ParseFloat(strings.TrimSuffix(row[4], " %"), 64)
+		require.NoError(t, err)
+		require.InDelta(t, 100, share, 2, "received of what was expected, %%: an answer may take one record of TLS or two: %s", row)
 	}
 	require.Len(t, phases, 6, "TCP, TLS and answer of two scales")
 	require.Equal(t, "400", phases[5][2])

@@ -40,9 +40,9 @@ func TestSlow(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx keeps a stream for as long as something of it waits here.
+// nginx keeps a stream for as long as something of it waits here. It copies some 100 MB/s and runs alone, so that no other
+// soak takes the CPU of its publisher.
 func TestSlowBehindNginx(t *testing.T) {
-	t.Parallel()
 	needNginx(t)
 	v := slowly(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
@@ -83,8 +83,8 @@ func TestSlowOfADescribedService(t *testing.T) {
 }
 
 // nginx keeps who reads nothing for a minute, and nchan what was published. Its processes are on this machine.
+// It runs alone, like TestSlowBehindNginx.
 func TestSlowOfNchan(t *testing.T) {
-	t.Parallel()
 	s := startService(t, "nchan", services.Options{})
 	pids, err := s.PIDs()
 	require.NoError(t, err)
