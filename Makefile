@@ -138,9 +138,9 @@ e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 release-test: build ## build the archives of a release for all platforms and run one of them
 	$(GO) test -count=1 -tags e2e -timeout 30m ./test/release
 
-# Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
+# Random services, random faults or none: docs/reliability.md#campaign. The same SEED draws the same scenarios.
 .PHONY: campaign
-campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/campaign.md)
+campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/reliability.md#campaign)
 	@$(GO) build -C tools -o ../bin/ ./campaign
 	@bin/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
@@ -160,7 +160,7 @@ bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a patt
 
 # Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
 .PHONY: services-bench
-services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/services-compared.md)
+services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/results/services-compared.md)
 	$(TRY_SERVICES)
 	@$(GO) build -C tools -o ../bin/ ./servicesbench
 	@bin/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
@@ -184,7 +184,7 @@ down: .env ## stop the stack; what Prometheus and Grafana stored stays
 
 # PROMETHEUS_URL where it is given; else the stack of this machine's, where `make up` made one.
 .PHONY: archive
-archive: build ## pack a run (TESTID, or the last one) and its Prometheus data into one archive (docs/archive.md)
+archive: build ## pack a run (TESTID, or the last one) and its Prometheus data into one archive (docs/report.md#archive-a-run)
 	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
 		PROMETHEUS_URL="$$($(GO) run ./infra/compose/prometheusurl)"; export PROMETHEUS_URL; fi; \
 	bin/soak archive '$(or $(TESTID),$(OUT)/latest)' $(if $(TO),'$(TO)') --out '$(OUT)'

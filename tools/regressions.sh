@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Three regressions in a row: does `soak compare` find each run of a build that was made slower on purpose (a backend without
-# the compiler's optimizations), and none of a build that was not? docs/compare.md says more.
+# the compiler's optimizations), and none of a build that was not? docs/report.md#compare-runs says more.
 #
 #   tools/regressions.sh FOLDER      keeps what it said there; the runs stay in results/
 #

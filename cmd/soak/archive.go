@@ -27,7 +27,7 @@ func archiveCommand() *cobra.Command {
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
 		Long: "archive packs the folder of a run, and the data that Prometheus has of its time, into one tar.gz with checksums.\n" +
-			"`soak open` shows it again (docs/archive.md). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
+			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
 			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a\n" +
 			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are replaced.",
@@ -108,7 +108,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		return err
 	}
 	for _, name := range from.Secrets.Common {
-		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was replaced only next to the name of a secret (docs/archive.md)\n", name)
+		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was replaced only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
 	}
 	return printContents(out, contents, where, file)
 }

@@ -80,7 +80,7 @@ func (s *subject) findings() (t Table, ok bool) {
 	return t, n > 0
 }
 
-// arithmetic is docs/math.md with the numbers of this run, if messages are expected by interval.
+// arithmetic is docs/accounting.md with the numbers of this run, if messages are expected by interval.
 func (s *subject) arithmetic() Section {
 	if !s.v.Service.ByInterval() {
 		return Section{}
@@ -123,7 +123,7 @@ func explain(difference, connections int) string {
 	return "connections that opened late, were disconnected for a while, or were not held to the end"
 }
 
-// eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/math.md has the
+// eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/accounting.md has the
 // sum.
 func eventSize(n int) int {
 	event := len(fmt.Sprintf("id: %d\n", n)) + len(": sent=1763690000000000\n") + len("data: 0\n") + 1

@@ -228,9 +228,9 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 // The page for people has the same names and the same advice.
 func TestTheDocumentationHasEachResource(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http-suites.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
 	require.NoError(t, err)
-	_, tables, _ := strings.Cut(string(page), "### What broke?")
+	_, tables, _ := strings.Cut(string(page), "### Bottleneck")
 	tables, _, _ = strings.Cut(tables, "###")
 	for _, of := range limitedResources {
 		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(of.Name)+` \| .* \| `+regexp.QuoteMeta(of.Advice)+` \|$`, tables, of.Name)

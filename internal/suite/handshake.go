@@ -31,7 +31,7 @@ var handshake = Suite{
 	},
 	Target:  Target{Kind: MutualTLS},
 	Runners: Runners{Default: 1, NoKubernetes: "its certificates are files of this machine"},
-	Page:    Page{Doc: "docs/handshake.md"},
+	Page:    Page{Doc: "docs/http.md#handshakes"},
 	Assess:  assessHandshake,
 }
 

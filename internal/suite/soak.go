@@ -16,7 +16,7 @@ var soak = Suite{
 	Plan:     Plan{Known: true},
 	Target:   Target{Streams: true},
 	Sampling: Sampling{Every: resources.Every, Optional: true},
-	Page: Page{Doc: "docs/math.md", Sections: []string{
+	Page: Page{Doc: "docs/accounting.md", Sections: []string{
 		"checks", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	}},
 	Assess: assessSoak, Metrics: soakMetrics,

@@ -84,7 +84,7 @@ type Page struct {
 	Ended    string   // progress line: the streams that the script ended; "": dropped by the script
 }
 
-const httpDoc = "docs/http-suites.md"
+const httpDoc = "docs/http.md"
 
 // declaredSections are the sections of report.html for a script that declares its stages.
 var declaredSections = []string{

@@ -13,7 +13,7 @@ import (
 // Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
-	// Floor is connections × floor(held / interval), for comparison (docs/math.md); 0 if no message is expected by interval.
+	// Floor is connections × floor(held / interval), for comparison (docs/accounting.md); 0 if no message is expected by interval.
 	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run

@@ -54,7 +54,8 @@ func (r tree) wrongTests(t *testing.T, page string) (out []string) {
 func TestTheTestsOfReliabilityAreWhereItSays(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
-	require.Empty(t, all.wrongTests(t, read(t, "docs/reliability.md")))
+	matrix, _, _ := strings.Cut(read(t, "docs/reliability.md"), "\n## Campaign\n")
+	require.Empty(t, all.wrongTests(t, matrix))
 
 	const page = "| fault | verdict | test |\n| a | fail | `TestTheTestsOfReliabilityAreWhereItSays`%s |\n"
 	require.Empty(t, all.wrongTests(t, fmt.Sprintf(page, " (`test/docs`)")))

@@ -16,7 +16,7 @@ var ranRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 
 // overviews of docs/results are about runs that lie in folders, and terraform-plan.txt is none: a test compares it with
 // what each commit plans.
-var overviews = []string{"README.md", "handshake.md", "http-suites.md", "originals.md", "streams.md", "terraform-plan.txt"}
+var overviews = []string{"README.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
 
 // whatRan lists what a page of results does not say of what made them.
 func whatRan(text string) (missing []string) {

@@ -12,7 +12,7 @@ import (
 
 func TestTheLimitsAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/archive.md")
+	page, err := os.ReadFile("../../../docs/report.md")
 	require.NoError(t, err)
 	for _, row := range []string{
 		fmt.Sprintf("| %d GiB per file", int64(maxFile)>>30),

@@ -7,7 +7,7 @@ resource "aws_s3_bucket" "this" {
   #checkov:skip=CKV_AWS_144:what is lost here is measured again
   bucket_prefix = "${var.name}-"
 
-  # `make aws-down` leaves the bucket as long as archives are in it (docs/archive.md), and nothing else; with ALL=1 it goes
+  # `make aws-down` leaves the bucket as long as archives are in it (docs/report.md#archive-a-run), and nothing else; with ALL=1 it goes
   # with all that is in it.
   force_destroy = true
 }
