@@ -145,14 +145,11 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		s.Message.otherNumber(b, &out)
 		return out
 	}
-	var d document
-	valid := true
-	if len(s.paths) > 0 {
-		d, valid = parseJSON(b.Data, s.paths)
-	}
-	kind, marker := r.owner(b, &d, valid)
+	d, valid := s.parse(b.Data)
+	defer documents.Put(d)
+	kind, marker := r.owner(b, d, valid)
 	if sums := s.Message.Summed && valid; sums || kind == Delivery {
-		m := s.read(b, &d, &out)
+		m := s.read(b, d, &out)
 		if sums {
 			kind = r.verify(kind, marker, &m, &out)
 		}
@@ -266,14 +263,11 @@ func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.Then == nil || !isEvent(b.Event, s.Then.Event) {
 		return "", false
 	}
-	var d document
-	if len(s.clientPaths) > 0 {
-		d, ok = parseJSON(b.Data, s.clientPaths)
-		if !ok {
-			return "", false
-		}
+	d := new(document)
+	if len(s.clientPaths) > 0 && !parseJSON(d, b.Data, branches(s.clientPaths)) {
+		return "", false
 	}
-	v, ok := s.client.find(b, &d)
+	v, ok := s.client.find(b, d)
 	if !ok || !v.scalar {
 		return "", false
 	}

@@ -3,6 +3,7 @@ package service
 // contradictions finds fields that are valid by themselves and contradict each other.
 func (p *parser) contradictions(root *fields) {
 	p.interval(root)
+	p.notFinite(root)
 	s := p.service
 	if n := root.get("publish"); n != nil && n.kind == isObject && root.get("message") != nil {
 		p.publisher(root, n)
@@ -83,5 +84,25 @@ func (p *parser) sum(root *fields, n *node) {
 		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
 	} else if !s.Publish.Uses(SentAt) {
 		p.found.add(n.at, "publish sends no {sentAt}: the time that {sum} is of must be in its url, headers or body")
+	}
+}
+
+// notFinite rejects what responses that end by themselves do not have.
+func (p *parser) notFinite(root *fields) {
+	s := p.service
+	if s.End.By != ByEvent {
+		return
+	}
+	for _, name := range []string{"publish", "resume"} {
+		if root.get(name) != nil {
+			p.found.add(root.at(name), "%s is of streams that go on, and end.by is 'event': leave it out", name)
+		}
+	}
+	m := &s.Message
+	if m.Marked || m.Timed || m.Summed || m.Interval > 0 || m.data != nil {
+		p.found.add(root.at("message"), "message.run, sentAt, sum, data and every are of streams that go on, and end.by is 'event': leave them out")
+	}
+	if s.Then != nil {
+		p.found.add(root.at("connect"), "connect.then is of streams that go on, and end.by is 'event': leave it out")
 	}
 }

@@ -3,8 +3,11 @@ package service
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 )
@@ -12,8 +15,8 @@ import (
 // maxDepth limits the nesting of a payload. Deeper ones count as malformed: each level needs stack.
 const maxDepth = 1000
 
-// maxPaths is the number of paths that one description can have: number, marker, time, checksum and id.
-const maxPaths = 5
+// maxPaths is the number of paths that one description can have.
+const maxPaths = 24
 
 // document is the payload of a block as JSON.
 type document struct {
@@ -21,22 +24,75 @@ type document struct {
 	found [maxPaths]gjson.Result // value at each path
 }
 
-// parseJSON looks paths up in a payload, and reports whether it is valid JSON. It walks the members itself: a path of
-// gjson has wildcards and queries, and finds the first member of a name, whereas in browsers and in encoding/json the
-// last one counts.
-func parseJSON(data []byte, paths [][]segment) (d document, ok bool) {
+// documents are reused: they are large, and one is needed for each message.
+var documents = sync.Pool{New: func() any { return new(document) }}
+
+// parse parses the data of a block where the description has paths. The caller puts the document back after its last use.
+func (s *Service) parse(data []byte) (d *document, valid bool) {
+	d = documents.Get().(*document) // only these are put there
+	clear(d.found[:len(s.paths)])
+	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
+}
+
+// A branch is a step of one or more paths: paths of one description have steps in common, and each value is visited once.
+type branch struct {
+	segment
+	paths []int // that end here
+	below []branch
+}
+
+// branches returns the paths of a description as a tree.
+func branches(paths [][]segment) (out []branch) {
+	for number, path := range paths {
+		at := &out
+		for i, step := range path {
+			k := slices.IndexFunc(*at, func(b branch) bool { return b.segment == step })
+			if k < 0 {
+				k = len(*at)
+				*at = append(*at, branch{segment: step})
+			}
+			if i == len(path)-1 {
+				(*at)[k].paths = append((*at)[k].paths, number)
+			}
+			at = &(*at)[k].below
+		}
+	}
+	return out
+}
+
+// parseJSON looks paths up in a payload, and reports whether it is valid JSON. It walks the members itself: a path of gjson has wildcards and queries, and finds the first member of a name, whereas in browsers and
+// in encoding/json the last one counts.
+func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
-		return d, false
+		return false
 	}
 	d.data = data
-	forEach(gjson.ParseBytes(data), func(key, value gjson.Result) {
-		for i, path := range paths {
-			if path[0].names(key) {
-				d.found[i] = descend(value, path[1:])
+	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // what is found is used while data lasts
+	return true
+}
+
+// visit notes the values to which paths lead from another value.
+func (d *document) visit(from gjson.Result, paths []branch) {
+	forEach(from, func(key, value gjson.Result) {
+		for i := range paths {
+			if b := &paths[i]; b.names(key) {
+				d.note(b, value)
 			}
 		}
 	})
-	return d, true
+}
+
+// note notes the value of a branch. An earlier member of the same name does not count, nor does what is below it.
+func (d *document) note(b *branch, value gjson.Result) {
+	for _, path := range b.paths {
+		d.found[path] = value
+	}
+	for i := range b.below {
+		d.note(&b.below[i], gjson.Result{})
+	}
+	if len(b.below) > 0 && (value.IsObject() || value.IsArray()) {
+		d.visit(value, b.below)
+	}
 }
 
 // validJSON reports whether data is one JSON value that is nested at most maxDepth levels.
@@ -84,20 +140,6 @@ func (s *segment) names(key gjson.Result) bool {
 		return key.Type == gjson.String && key.Str == s.key
 	}
 	return key.Type == gjson.Number && int(key.Num) == s.index
-}
-
-// descend returns the value that a path leads to from another value.
-func descend(from gjson.Result, path []segment) gjson.Result {
-	for i := range path {
-		var below gjson.Result
-		forEach(from, func(key, value gjson.Result) {
-			if path[i].names(key) {
-				below = value
-			}
-		})
-		from = below
-	}
-	return from
 }
 
 // value returns the value at a path; null counts as missing.

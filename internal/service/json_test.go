@@ -14,7 +14,8 @@ func find(t testing.TB, data, path string) string {
 	t.Helper()
 	steps, err := parsePath(path)
 	require.NoError(t, err, path)
-	d, ok := parseJSON([]byte(data), [][]segment{steps})
+	d := new(document)
+	ok := parseJSON(d, []byte(data), branches([][]segment{steps}))
 	require.True(t, ok, data)
 	v, ok := d.value(0)
 	switch {
@@ -115,7 +116,8 @@ func lookUp(v any, steps []segment) (any, bool) {
 // requireSame compares the evaluator with encoding/json.
 func requireSame(t *testing.T, data []byte, path string, steps []segment) {
 	t.Helper()
-	d, valid := parseJSON(data, [][]segment{steps})
+	d := new(document)
+	valid := parseJSON(d, data, branches([][]segment{steps}))
 	if valid != json.Valid(data) {
 		require.False(t, valid, "%q is no JSON", data)
 		require.Greater(t, bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")), maxDepth, "%q is JSON", data)
@@ -173,4 +175,21 @@ func TestStringsAreDecoded(t *testing.T) {
 	} {
 		require.Equal(t, want, unquote(`"`+raw+`"`), raw)
 	}
+}
+
+// Paths with steps in common are looked up together.
+func TestPathsInCommon(t *testing.T) {
+	var paths [][]segment
+	for _, text := range []string{"$.a.b", "$.a", "$.a.c[1]", "$.d", "$.a.b"} {
+		steps, err := parsePath(text)
+		require.NoError(t, err)
+		paths = append(paths, steps)
+	}
+	d := new(document)
+	require.True(t, parseJSON(d, []byte(`{"d":1,"a":{"b":2,"c":[3,4]},"a":{"c":[5,6],"b":7}}`), branches(paths)))
+	for i, want := range []string{"7", `{"c":[5,6],"b":7}`, "6", "1", "7"} {
+		require.Equal(t, want, d.found[i].Raw)
+	}
+	require.True(t, parseJSON(d, []byte(`{"a":{"b":2},"a":0}`), branches(paths)))
+	require.Empty(t, d.found[0].Raw, "of the member that does not count")
 }

@@ -45,7 +45,10 @@ func load(t testing.TB, name string) *Service {
 	return s
 }
 
-var shipped = []string{"noop", "nchan", "mercure", "django-eventstream", "pocketbase", "centrifugo", "ntfy", "sse"}
+var shipped = []string{
+	"noop", "nchan", "mercure", "django-eventstream", "pocketbase", "centrifugo", "ntfy", "sse",
+	"openai-chat", "openai-responses", "anthropic-messages", "ag-ui", "a2a", "mcp", "graphql-sse",
+}
 
 // Also one that somebody has put there: docs/services.md.
 func TestEachModuleCompiles(t *testing.T) {

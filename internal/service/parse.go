@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -27,7 +28,7 @@ func Parse(description []byte) (*Service, error) {
 	if p.service.hash, err = digest(description); err != nil {
 		return nil, err
 	}
-	p.service.source = bytes.Clone(description)
+	p.service.source, p.service.branches = bytes.Clone(description), branches(p.service.paths)
 	return p.service, nil
 }
 
@@ -74,6 +75,9 @@ func (p *parser) root(n *node) {
 	p.resume(f)
 	resumed := len(p.found)
 	p.publish(f)
+	if paths := len(s.paths); paths > maxPaths {
+		p.found.add(n.at, "the description has %d JSON paths, the maximum is %d", paths, maxPaths)
+	}
 	p.unclear = connected > before || len(p.found) > resumed
 	p.contradictions(f)
 }
@@ -96,7 +100,11 @@ func (p *parser) connect(root *fields) {
 		return
 	}
 	s := p.service
-	p.request(f, &s.Connect, requestRules{method: "GET", fields: []Field{Base, Topic, N, ID, Run, Token}, noURL: s.HasURL})
+	known := []Field{Base, Topic, N, ID, Run, Token}
+	if endsByEvent(root) {
+		known = append(known, Prompt)
+	}
+	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL})
 	s.Connect.OK = []int{200}
 	s.MaxEventSize = p.bytes(f.get("maxEventSize"), "connect.maxEventSize")
 	then := f.get("then")
@@ -110,7 +118,7 @@ func (p *parser) connect(root *fields) {
 	s.Then = &Then{}
 	s.Then.Event, _ = p.text(t.need(p, "event", "the event that this request waits for, such as 'connected'"), "connect.then.event")
 	s.client = p.extractor(t.get("client"), "connect.then.client", &s.clientPaths)
-	known := []Field{Base, Topic, N, ID, Run, Token}
+	known = []Field{Base, Topic, N, ID, Run, Token}
 	if t.get("client") != nil {
 		known = append(known, Client)
 	}
@@ -159,12 +167,18 @@ func (p *parser) message(root *fields) {
 		}
 		return
 	}
-	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "per", "order", "delivery", "every", "noun")
+	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "content", "per", "order", "delivery", "every", "noun")
 	if f == nil {
 		return
 	}
 	m := &p.service.Message
 	paths := &p.service.paths
+	finite := endsByEvent(root)
+	if finite {
+		p.service.Finite = &Finite{content: p.contents(f.get("content"))}
+	} else if c := f.get("content"); c != nil {
+		p.found.add(c.at, "message.content is of responses that end by themselves, and end.by is not 'event'")
+	}
 	m.seq = p.extractor(f.get("seq"), "message.seq", paths)
 	m.marker = p.extractor(f.get("run"), "message.run", paths)
 	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", paths)
@@ -173,7 +187,10 @@ func (p *parser) message(root *fields) {
 	m.Summed = f.get("sum") != nil
 	m.event = p.names(f.get("event"), "message.event")
 	m.data = p.optional(f.get("data"), "message.data")
-	m.PerTopic = p.choice(f.get("per"), "message.per", "stream", "topic") == 1
+	m.PerTopic = p.choice(f.get("per"), "message.per", "stream", "topic", "request") == 1
+	if per := f.get("per"); per != nil && finite != (per.value == "request") {
+		p.found.add(per.at, "message.per is 'request' with end.by: 'event', and with no other end")
+	}
 	if f.get("per") == nil {
 		m.PerTopic = root.get("publish") != nil
 	}
@@ -181,25 +198,43 @@ func (p *parser) message(root *fields) {
 	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
 	m.Interval = p.seconds(f.get("every"), "message.every")
 	m.Noun = nouns[p.choice(f.get("noun"), "message.noun", nouns...)]
-	if n := f.get("seq"); n == nil && f.get("every") == nil && root.get("publish") == nil && !f.meant["seq"] && !f.meant["every"] {
+	if n := f.get("seq"); !finite && n == nil && f.get("every") == nil && root.get("publish") == nil && !f.meant["seq"] && !f.meant["every"] {
 		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq') or every (seconds between two), or write message: 'unchecked'")
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
-		if f.get(name) != nil && !m.Numbered {
+		if f.get(name) != nil && !m.Numbered && !finite {
 			p.found.add(f.at(name), "message.%s says nothing without message.seq: only numbered messages can be told apart", name)
 		}
 	}
 }
 
+// endsByEvent reports whether a description has end.by: 'event'.
+func endsByEvent(root *fields) bool {
+	end := root.get("end")
+	return end != nil && slices.ContainsFunc(end.members, func(m member) bool { return m.name == "by" && m.node.value == "event" })
+}
+
 func (p *parser) end(root *fields) {
-	f := p.fields(root.get("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok")
+	f := p.fields(root.get("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
 	if f == nil {
 		return
 	}
 	e := &p.service.End
-	by := f.need(p, "by", "'client', 'request' or 'server'")
+	by := f.need(p, "by", "'client', 'request', 'server' or 'event'")
 	before := len(p.found)
-	e.By = Ending(p.choice(by, "end.by", "client", "request", "server"))
+	e.By = Ending(p.choice(by, "end.by", "client", "request", "server", "event"))
+	if e.By == ByEvent {
+		if p.service.Finite == nil { // message: 'unchecked'
+			p.service.Finite = &Finite{}
+		}
+		p.finite(f)
+	} else {
+		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
+			if f.get(name) != nil && by != nil && len(p.found) == before {
+				p.found.add(f.at(name), "end.%s is of responses that end by themselves, and end.by is not 'event'", name)
+			}
+		}
+	}
 	understood := by != nil && len(p.found) == before // otherwise the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}

@@ -30,12 +30,14 @@ type Service struct {
 	Message        Message
 	End            End
 	Resume         Resume
+	Finite         *Finite  // nil: streams do not end with a terminal event
 	Publish        *Request // nil: the service is not published to
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths
 	resumeID       extractor // Reading.ID
 	paths          [][]segment
+	branches       []branch // of paths
 	clientPaths    [][]segment
 	hash           string
 	source         []byte // the description
@@ -145,11 +147,12 @@ func (m *Message) Data() string {
 // An Ending is the way in which a stream ends.
 type Ending int
 
-// The client closes a stream, or requests its end; or the server ends it after a lifetime.
+// The client closes a stream, or requests its end; or the server ends it after a lifetime, or with a terminal event.
 const (
 	ByClient Ending = iota
 	ByRequest
 	ByServer
+	ByEvent
 )
 
 // End describes how a stream ends.

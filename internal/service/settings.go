@@ -10,6 +10,9 @@ import (
 // idleIntervals is the number of intervals without data after which a client gives up a stream.
 const idleIntervals = 2.5
 
+// FiniteSuite is the suite that soaks responses that end by themselves.
+const FiniteSuite = "finite"
+
 // leastIdle is the shortest idle timeout of a run that publishes: nothing is published in its first and last seconds.
 const leastIdle = 10 * time.Second
 
@@ -17,7 +20,15 @@ const leastIdle = 10 * time.Second
 // It returns an error if the plan publishes to a service without publish, or if nothing else makes the service send.
 func (s *Service) Complete(p *plan.Plan) error {
 	stated := p.Topics > 0 || p.PublishRate > 0
-	switch {
+	switch finite := p.Suite == FiniteSuite; {
+	case finite && s.Finite == nil:
+		return fmt.Errorf("%s describes streams that do not end by themselves (end.by is not 'event'); soak them with `soak run`", s.Name)
+	case !finite && s.Finite != nil:
+		return fmt.Errorf("%s describes responses that end by themselves (end.by: 'event'); soak them with `soak run %s`", s.Name, FiniteSuite)
+	case finite && stated:
+		return fmt.Errorf("TOPICS and PUBLISH_RATE are of streams that go on, and %s describes responses that end by themselves; remove both", s.Name)
+	case finite:
+		return nil
 	case stated && s.Publish == nil:
 		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v, but the description of %s has no publish; add publish to it, or remove both", p.Topics, p.PublishRate, s.Name)
 	case !stated && s.Publish != nil && s.Message.Interval == 0:

@@ -23,14 +23,15 @@ const (
 	Client               // value from the first block of a stream, for the second request
 	Sum                  // checksum of Run, Seq and SentAt
 	Padding              // fills a message up to the size that the plan sets; often ""
+	Prompt               // text for the request of a finite response
 )
 
-var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding"}
+var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding", "prompt"}
 
 // Values are the values of placeholders. They are escaped for their place, so any text is safe there.
 type Values struct {
-	Base, Topic, ID, Run, Token, Client, Padding string
-	N, Seq, SentAt                               int64
+	Base, Topic, ID, Run, Token, Client, Padding, Prompt string
+	N, Seq, SentAt                                       int64
 }
 
 func (v *Values) text(f Field) string {
@@ -47,6 +48,8 @@ func (v *Values) text(f Field) string {
 		return v.Token
 	case Padding:
 		return v.Padding
+	case Prompt:
+		return v.Prompt
 	default:
 		return v.Client
 	}

@@ -253,4 +253,4 @@ func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, er
 func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
 
 // endings are who ends a stream, as a description has it.
-var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server"}
+var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

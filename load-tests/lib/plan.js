@@ -8,4 +8,4 @@ export const USUAL_CONNECTIONS = 1200;
 export const DISCONNECT_LEAD = 5;
 
 /** The modules of load-tests/services, by name. */
-export const SERVICES = Object.freeze(['centrifugo', 'django-eventstream', 'mercure', 'nchan', 'noop', 'ntfy', 'pocketbase', 'sse']);
+export const SERVICES = Object.freeze(['a2a', 'ag-ui', 'anthropic-messages', 'centrifugo', 'django-eventstream', 'graphql-sse', 'mcp', 'mercure', 'nchan', 'noop', 'ntfy', 'openai-chat', 'openai-responses', 'pocketbase', 'sse']);

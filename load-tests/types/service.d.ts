@@ -9,7 +9,8 @@
  * | in | known |
  * |---|---|
  * | `connect`, `end` | `{base}` `{topic}` `{n}` `{id}` `{run}` `{token}` |
- * | `connect.then` | these, and `{client}` |
+ * | `connect` with `end.by: 'event'` | these, and `{prompt}`; `{id}` is unique for each request |
+ * | `connect.then` | those of `connect` and `end`, and `{client}` |
  * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{sum}` `{padding}` `{token}` |
  *
  * @example
@@ -44,13 +45,13 @@ export interface ServiceDescription {
    * What a message is, and how messages are checked: by number (`seq`), by interval (`every`), or by the run's publisher
    * (`publish`, which needs `seq`). `'unchecked'`: messages are not checked, and a run checks connections only.
    */
-  message: (Message & ({ seq: Source } | { every: number })) | 'unchecked';
+  message: (Message & ({ seq: Source } | { every: number } | { per: 'request' })) | 'unchecked';
   /** Who ends a stream. Left out: the client. */
   end?: { by: 'client' } | ({ by: 'request' } & Request) | {
     by: 'server';
     /** A stream lives so long, or from the shortest to the longest. */
     lifetime: number | [shortest: number, longest: number];
-  };
+  } | FiniteEnd;
   /** How a stream goes on after it was cut. Left out: by `Last-Event-ID`. */
   resume?: {
     by: 'header' | 'none' | {
@@ -88,6 +89,29 @@ export interface Block {
   data?: string;
   /** The comment, exactly; `true`: a block of nothing but comments. */
   comment?: string | true;
+}
+
+/** A block, or a value in its JSON: `{ json: '$.error' }` for any but null and false, `{ json: '$.type', is: 'RUN_ERROR' }`. */
+export type Condition = Block & { json?: `$${string}`; is?: string | number | boolean };
+
+/** A response that ends by itself: an answer of a language model, an agent run, a tool call. `soak run finite` soaks these. */
+export interface FiniteEnd {
+  by: 'event';
+  /** The terminal events. A complete response has exactly one, and after it nothing but heartbeats. */
+  done: Condition | Condition[];
+  /** Errors inside of a response with the status 200. */
+  failed?: Condition | Condition[];
+  /** The answer was cut short on purpose, as by a limit of its length. */
+  incomplete?: Condition | Condition[];
+  /** What the service states of its own answer: the whole text of the events `of`, or their number, since the last statement. */
+  stated?: {
+    /** The event that states it. Left out: any. */
+    event?: string;
+    /** The events that it is about. Left out: all with content. */
+    of?: string;
+    text?: Source;
+    chunks?: Source;
+  };
 }
 
 export interface Request {
@@ -130,8 +154,16 @@ export interface Message {
   event?: string | string[];
   /** The data of each message, exactly; one with other data is corrupted. */
   data?: string;
-  /** Whose numbers they are: of each stream, or of the topic. Left out: of the topic with `publish`. */
-  per?: 'stream' | 'topic';
+  /**
+   * Of a response that ends by itself (`end.by: 'event'`): where its content is, text, reasoning or a tool call. Of several places
+   * each may have some. An empty text or list is no content. Left out: each event with data that does not end the response.
+   */
+  content?: Source | Source[];
+  /**
+   * Whose numbers they are: of each stream, of the topic, or of each response with `end.by: 'event'`, where they begin at 0 or 1.
+   * Left out: of the topic with `publish`.
+   */
+  per?: 'stream' | 'topic' | 'request';
   /** `any`: the service does not promise the order. */
   order?: 'published' | 'any';
   /** `at-least-once`: the service may bring a message again. */

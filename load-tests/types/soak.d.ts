@@ -159,7 +159,7 @@ declare module 'k6/x/soak' {
     readonly every: number;
     /** Seconds between two heartbeats, 0 where the description names none. */
     readonly heartbeatEvery: number;
-    readonly endBy: 'client' | 'request' | 'server';
+    readonly endBy: 'client' | 'request' | 'server' | 'event';
     /** Seconds for which a stream lives at least, 0 where `endBy` is not `server`. */
     readonly lifetime: number;
   }

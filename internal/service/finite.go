@@ -1,0 +1,229 @@
+package service
+
+import (
+	"bytes"
+)
+
+// A Finite describes responses that end with a terminal event (end.by: 'event').
+type Finite struct {
+	done, failed, incomplete []condition
+	content                  []extractor // the first that is found in a block is its content; nil: the data of every event
+	stated                   stated
+}
+
+// stated is what a service states of its own answer.
+type stated struct {
+	event, of    *string   // the event that states it, and the events that it is about; nil: any
+	text, chunks extractor // the whole text, and the number of chunks
+}
+
+// A condition is a block, or a value in its JSON.
+type condition struct {
+	block  matcher
+	inJSON bool
+	path   int     // of Service.paths
+	is     *string // the value as text; nil: any but null and false
+}
+
+// A Chunk is the content of one block of a response.
+type Chunk struct {
+	// Done, Failed and Incomplete report whether the block is a terminal event, reports an error, or that the answer was cut short.
+	// A terminal event may have content too.
+	Done, Failed, Incomplete bool
+	Heartbeat                bool
+	// Content reports whether the block carries a part of the answer. Text is that part if it is text, valid until the block is read
+	// again.
+	Content bool
+	Text    []byte
+	// Seq is the number of the block in its response, if HasSeq.
+	Seq    int64
+	HasSeq bool
+	// Counted reports whether the content is of those that the service makes a statement about. StatedText is the whole text of those
+	// since the last statement, if HasStatedText; StatedChunks their number, if HasStatedChunks.
+	Counted         bool
+	StatedText      []byte
+	StatedChunks    int64
+	HasStatedText   bool
+	HasStatedChunks bool
+	// Err is ErrJSON or ErrNumber if the block does not match the description.
+	Err error
+}
+
+// ReadChunk returns the content of a block of a response. The service must be Finite.
+func (s *Service) ReadChunk(b *Block) (c Chunk) {
+	if s.heartbeat.matches(b) || !b.HasData && len(b.Event) == 0 {
+		c.Heartbeat = true
+		return c
+	}
+	f := s.Finite
+	d, valid := s.parse(b.Data)
+	defer documents.Put(d)
+	c.Failed = anyMatches(f.failed, b, d, valid)
+	c.Done = !c.Failed && anyMatches(f.done, b, d, valid)
+	c.Incomplete = anyMatches(f.incomplete, b, d, valid)
+	if !valid {
+		if !c.Done && !c.Failed && b.HasData && s.Message.named(b.Event) {
+			c.Err = ErrJSON
+		}
+		return c
+	}
+	if v, ok := s.Message.seq.find(b, d); ok {
+		if c.Seq, c.HasSeq = parseSeq(v.text); !v.scalar || !c.HasSeq {
+			c.Seq, c.HasSeq, c.Err = 0, false, ErrNumber
+		}
+	}
+	f.stated.read(b, d, &c)
+	if !c.Failed && s.Message.named(b.Event) {
+		c.Content, c.Text = f.contentOf(b, d)
+		c.Content = c.Content || f.content == nil && b.HasData && !c.Done
+		c.Counted = c.Content && (f.stated.of == nil || isEvent(b.Event, *f.stated.of))
+	}
+	return c
+}
+
+// read reads what the service states of its own answer.
+func (s *stated) read(b *Block, d *document, c *Chunk) {
+	if s.event != nil && !isEvent(b.Event, *s.event) {
+		return
+	}
+	if v, ok := s.text.find(b, d); ok && v.scalar {
+		c.StatedText, c.HasStatedText = v.text, true
+	}
+	if v, ok := s.chunks.find(b, d); ok && v.scalar {
+		c.StatedChunks, c.HasStatedChunks = parseSeq(v.text)
+	}
+}
+
+// contentOf returns the content that message.content names. An empty text or list is none.
+func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
+	for i := range f.content {
+		v, ok := f.content[i].find(b, d)
+		if !ok || len(v.text) == 0 || !v.scalar && emptyJSON(v.text) {
+			continue
+		}
+		if v.scalar {
+			return true, v.text
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// emptyJSON reports whether a JSON value is false, or an object or a list without members.
+func emptyJSON(text []byte) bool {
+	trimmed := bytes.TrimSpace(bytes.Trim(text, "[]{} \t\r\n"))
+	return len(trimmed) == 0 || string(trimmed) == "false"
+}
+
+func anyMatches(all []condition, b *Block, d *document, valid bool) bool {
+	for i := range all {
+		if all[i].matches(b, d, valid) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *condition) matches(b *Block, d *document, valid bool) bool {
+	if !c.block.empty() && !c.block.matches(b) {
+		return false
+	}
+	if !c.inJSON {
+		return true
+	}
+	if !valid {
+		return false
+	}
+	v, ok := d.value(c.path)
+	if c.is == nil {
+		return ok && string(v.text) != "false"
+	}
+	return ok && string(v.text) == *c.is
+}
+
+// finite parses what ends a response.
+func (p *parser) finite(end *fields) {
+	s := p.service
+	f := s.Finite
+	if end.need(p, "done", "the terminal event of a response, such as { data: '[DONE]' } or { event: 'complete' }") != nil {
+		f.done = p.conditions(end.get("done"), "end.done")
+	}
+	f.failed = p.conditions(end.get("failed"), "end.failed")
+	f.incomplete = p.conditions(end.get("incomplete"), "end.incomplete")
+	if of := p.fields(end.get("stated"), "end.stated", "event", "of", "text", "chunks"); of != nil {
+		f.stated.event, f.stated.of = p.optional(of.get("event"), "end.stated.event"), p.optional(of.get("of"), "end.stated.of")
+		f.stated.text = p.extractor(of.get("text"), "end.stated.text", &s.paths)
+		f.stated.chunks = p.extractor(of.get("chunks"), "end.stated.chunks", &s.paths)
+		if of.get("text") == nil && of.get("chunks") == nil {
+			p.found.add(of.node.at, "end.stated needs text or chunks: where the service states its whole text, or how many chunks it sent")
+		}
+	}
+}
+
+// conditions parses one condition or a list of them, of which one has to be met.
+func (p *parser) conditions(n *node, path string) (out []condition) {
+	if n == nil {
+		return nil
+	}
+	if n.kind != isList {
+		return append(out, p.condition(n, path))
+	}
+	for _, item := range n.items {
+		out = append(out, p.condition(item, path))
+	}
+	if len(out) == 0 {
+		p.found.add(n.at, "%s is an empty list: leave it out", path)
+	}
+	return out
+}
+
+func (p *parser) condition(n *node, path string) (c condition) {
+	f := p.fields(n, path, "event", "data", "comment", "json", "is")
+	if f == nil {
+		return c
+	}
+	inJSON, is := f.get("json"), f.get("is")
+	if f.get("event") != nil || f.get("data") != nil || f.get("comment") != nil || inJSON == nil {
+		c.block = p.matcher(f, path)
+	}
+	if text, ok := p.text(inJSON, path+".json"); ok {
+		steps, err := parsePath(text)
+		if err != nil {
+			p.found.add(inJSON.at, "%s.json is %q: %s", path, text, err)
+			return c
+		}
+		p.service.paths = append(p.service.paths, steps)
+		c.inJSON, c.path = true, len(p.service.paths)-1
+	}
+	switch {
+	case is == nil:
+	case inJSON == nil:
+		p.found.add(is.at, "%s.is is the value at %[1]s.json, which is missing: add it, such as json: '$.type'", path)
+	case is.kind == isList || is.kind == isObject:
+		p.found.add(is.at, "%s.is must be text, a number or true, not %s", path, is.kind)
+	default:
+		text := textOf(is)
+		c.is = &text
+	}
+	return c
+}
+
+// contents parses message.content: one place of a value, or several, of which the first that is found counts.
+func (p *parser) contents(n *node) (out []extractor) {
+	if n == nil {
+		return nil
+	}
+	items := n.items
+	if n.kind != isList {
+		items = []*node{n}
+	}
+	for _, item := range items {
+		out = append(out, p.extractor(item, "message.content", &p.service.paths))
+	}
+	return out
+}
+
+// States reports whether the service states its whole text, or the number of its chunks.
+func (f *Finite) States() bool {
+	return f.stated.text.from != fromNowhere || f.stated.chunks.from != fromNowhere
+}

@@ -1,0 +1,22 @@
+// @ts-check
+// AG-UI, the protocol between an agent and its user interface (https://docs.ag-ui.com/concepts/events). The URL of the
+// agent is the base. The key is SUBSCRIBE_TOKEN.
+
+/** @type {import('../types/service').ServiceDescription} */
+export default {
+  name: 'ag-ui',
+  token: 'SUBSCRIBE_TOKEN',
+  connect: {
+    method: 'POST',
+    url: '{base}',
+    headers: { Authorization: 'Bearer {token}' },
+    body: '{"threadId":"{id}","runId":"{id}","state":{},"messages":[{"id":"{id}","role":"user","content":"{prompt}"}],"tools":[],"context":[],"forwardedProps":{}}',
+  },
+  heartbeat: { comment: true },
+  message: { per: 'request', content: 'json:$.delta' }, // of TEXT_MESSAGE_CONTENT, THINKING_TEXT_MESSAGE_CONTENT, TOOL_CALL_ARGS
+  end: {
+    by: 'event',
+    done: { json: '$.type', is: 'RUN_FINISHED' },
+    failed: { json: '$.type', is: 'RUN_ERROR' },
+  },
+};

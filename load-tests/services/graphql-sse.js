@@ -1,0 +1,18 @@
+// @ts-check
+// GraphQL over SSE, distinct connections mode (https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md). The
+// prompt is the query: an operation that ends, or a subscription that does.
+
+/** @type {import('../types/service').ServiceDescription} */
+export default {
+  name: 'graphql-sse',
+  token: 'SUBSCRIBE_TOKEN',
+  connect: {
+    method: 'POST',
+    url: '{base}/graphql/stream',
+    headers: { Authorization: 'Bearer {token}' },
+    body: '{"query":"{prompt}"}',
+  },
+  heartbeat: { comment: true },
+  message: { per: 'request', event: 'next', content: 'json:$.data' },
+  end: { by: 'event', done: { event: 'complete' }, failed: { json: '$.errors' } },
+};

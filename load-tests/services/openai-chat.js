@@ -1,0 +1,27 @@
+// @ts-check
+// OpenAI's Chat Completions API, which vLLM, SGLang, LiteLLM, Ollama and most gateways speak too
+// (https://platform.openai.com/docs/api-reference/chat-streaming). MODEL names the model; the key is SUBSCRIBE_TOKEN.
+
+/** @type {import('../types/service').ServiceDescription} */
+export default {
+  name: 'openai-chat',
+  token: 'SUBSCRIBE_TOKEN',
+  connect: {
+    method: 'POST',
+    url: '{base}/v1/chat/completions',
+    headers: { Authorization: 'Bearer {token}' }, // left out without a token
+    body: `{"model":${JSON.stringify(__ENV.MODEL || 'numbered')},"stream":true,"messages":[{"role":"user","content":"{prompt}"}]}`,
+  },
+  heartbeat: { comment: true },
+  message: {
+    per: 'request',
+    // Not the first chunk, which has only a role, and not the one with usage, whose choices are empty.
+    content: ['json:$.choices[0].delta.content', 'json:$.choices[0].delta.reasoning_content', 'json:$.choices[0].delta.tool_calls'],
+  },
+  end: {
+    by: 'event',
+    done: { data: '[DONE]' },
+    failed: [{ json: '$.error' }, { event: 'error' }],
+    incomplete: [{ json: '$.choices[0].finish_reason', is: 'length' }, { json: '$.choices[0].finish_reason', is: 'content_filter' }],
+  },
+};

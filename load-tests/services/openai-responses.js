@@ -1,0 +1,28 @@
+// @ts-check
+// OpenAI's Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Each event has a
+// sequence_number. MODEL names the model; the key is SUBSCRIBE_TOKEN.
+
+/** @type {import('../types/service').ServiceDescription} */
+export default {
+  name: 'openai-responses',
+  token: 'SUBSCRIBE_TOKEN',
+  connect: {
+    method: 'POST',
+    url: '{base}/v1/responses',
+    headers: { Authorization: 'Bearer {token}' },
+    body: `{"model":${JSON.stringify(__ENV.MODEL || 'numbered')},"stream":true,"input":"{prompt}"}`,
+  },
+  heartbeat: { comment: true },
+  message: {
+    per: 'request',
+    seq: 'json:$.sequence_number',
+    content: 'json:$.delta', // of response.output_text.delta, .reasoning_summary_text.delta, .function_call_arguments.delta
+  },
+  end: {
+    by: 'event',
+    done: [{ event: 'response.completed' }, { event: 'response.incomplete' }],
+    failed: [{ event: 'response.failed' }, { event: 'error' }],
+    incomplete: { event: 'response.incomplete' },
+    stated: { event: 'response.output_text.done', of: 'response.output_text.delta', text: 'json:$.text' },
+  },
+};
