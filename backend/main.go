@@ -39,6 +39,9 @@ func main() {
 // done, and at once after the second.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
+	if len(args) > 0 && args[0] == "model" {
+		return runModel(args[1:], env, signals, stdout, stderr)
+	}
 	cfg, verb, err := parseConfig(args, env)
 	if err != nil {
 		fmt.Fprintf(stderr, "backend: %v\n", err)

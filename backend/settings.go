@@ -21,12 +21,7 @@ import (
 // and how its value is read into the configuration. --noop-interval is also the environment variable
 // NOOP_INTERVAL. The flag wins over the environment; an empty variable is unset.
 func (c *Config) settings() *pflag.FlagSet {
-	fs := pflag.NewFlagSet("backend", pflag.ContinueOnError)
-	fs.SortFlags = false
-	add := func(name, def, unit, help string, set func(string) error) {
-		_ = set(def) // the tests read every default
-		fs.VarPF(setting{unit, set}, name, "", help).DefValue = def
-	}
+	fs, add := newSettings("backend")
 	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "where the service listens", checked(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
@@ -58,6 +53,16 @@ func (c *Config) settings() *pflag.FlagSet {
 	return fs
 }
 
+// newSettings returns an empty table of settings, and what adds a setting to it.
+func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help string, set func(string) error)) {
+	fs = pflag.NewFlagSet(name, pflag.ContinueOnError)
+	fs.SortFlags = false
+	return fs, func(name, def, unit, help string, set func(string) error) {
+		_ = set(def) // the tests read every default
+		fs.VarPF(setting{unit, set}, name, "", help).DefValue = def
+	}
+}
+
 // variable is the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
@@ -71,12 +76,27 @@ func (s setting) Set(v string) error { return s.set(v) }
 func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
-// parseConfig reads defaults, environment and flags, in rising order of
-// weight. An error is one sentence that names the setting and the remedy. verb is the flag that asks for
-// something else than to run: help, version or healthcheck.
+// parseConfig reads and checks the configuration. verb is the flag that asks for something else than to run: help,
+// version or healthcheck.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
-	fs := cfg.settings()
+	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {
+		return nil, "", err
+	}
+	switch verb {
+	case "help", "version":
+		return nil, verb, nil
+	case "":
+		err = cfg.check(fileLimit())
+	}
+	return cfg, verb, err
+}
+
+// parseSettings reads defaults, environment and flags, in rising order of weight. An error is one sentence that names
+// the setting and the remedy. verb is --help, --version or --healthcheck without its dashes, or empty.
+func parseSettings(
+	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
+) (verb string, err error) {
 	fs.Usage = func() {}
 	fs.BoolFuncP("help", "h", "", func(string) error { verb = "help"; return nil })
 	fs.BoolFunc("version", "", func(string) error { verb = cmp.Or(verb, "version"); return nil })
@@ -85,13 +105,13 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &invalid):
-		return nil, "", refused("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		return "", refused("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	case err != nil:
-		return nil, "", fmt.Errorf("%w; --help lists the flags", err)
+		return "", fmt.Errorf("%w; --help lists the flags", err)
 	case fs.NArg() > 0:
-		return nil, "", fmt.Errorf("unexpected argument %q; --help lists the flags", fs.Arg(0))
+		return "", fmt.Errorf("unexpected argument %q; --help lists the flags", fs.Arg(0))
 	case verb == "help", verb == "version":
-		return nil, verb, nil
+		return verb, nil
 	}
 	fs.VisitAll(func(f *pflag.Flag) {
 		if v, _ := env(variable(f.Name)); v != "" && !f.Changed && err == nil {
@@ -100,13 +120,7 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 			}
 		}
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	if verb == "" {
-		err = cfg.check(fileLimit())
-	}
-	return cfg, verb, err
+	return verb, err
 }
 
 // refused names a setting with its value and what is wrong with it. It shows no token.
@@ -119,14 +133,21 @@ func refused(name, value string, why error) error {
 
 // helpText lists every setting with its variable, unit and default.
 func helpText() string {
+	return "backend holds server-sent event streams and sends each a numbered noop every NOOP_INTERVAL.\n\n" +
+		"Usage: backend [flags]     every flag is also an environment variable; the flag wins\n" +
+		"       backend model       answers as a language model does (backend model --help)\n\n" +
+		settingsText(new(Config).settings(), variable) +
+		"  --healthcheck      ask the service at LISTEN whether it is ready; exit 0 if it is, else 1\n" +
+		"  --version          print the version\n  --help             print this\n\n" + fault.Help
+}
+
+// settingsText lists settings with their variable, unit and default.
+func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	var b strings.Builder
-	b.WriteString("backend holds server-sent event streams and sends each a numbered noop every NOOP_INTERVAL.\n\n" +
-		"Usage: backend [flags]     every flag is also an environment variable; the flag wins\n\n")
-	new(Config).settings().VisitAll(func(f *pflag.Flag) {
-		fmt.Fprintf(&b, "  --%-16s %-16s (%s; default %s)\n        %s\n", f.Name, variable(f.Name), f.Value.Type(), cmp.Or(f.DefValue, "none"), f.Usage)
+	fs.VisitAll(func(f *pflag.Flag) {
+		fmt.Fprintf(&b, "  --%-16s %-16s (%s; default %s)\n        %s\n",
+			f.Name, variable(f.Name), f.Value.Type(), cmp.Or(f.DefValue, "none"), f.Usage)
 	})
-	b.WriteString("  --healthcheck      ask the service at LISTEN whether it is ready; exit 0 if it is, else 1\n" +
-		"  --version          print the version\n  --help             print this\n\n" + fault.Help)
 	return b.String()
 }
 

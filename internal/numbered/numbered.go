@@ -1,5 +1,5 @@
 // Package numbered writes and reads numbers inside the text of a streamed answer. A gateway may rewrite the JSON around
-// the text, merge chunks or split them; the numbers in the text show which chunks arrived, how often and in which order.
+// the text, merge chunks or split them. The numbers show which chunks arrived, how often and in which order.
 //
 // The text of chunk k of n is "[k/n:CRC] ", with padding before the last space. CRC is the CRC-32 (IEEE) of "ID/k/n" as
 // eight lower-case hexadecimal digits; ID is the marker of the request. Chunks are numbered from 1.
@@ -67,9 +67,9 @@ func AppendToken(text []byte, t Token) []byte {
 	return append(text, ']')
 }
 
-// Next returns the first complete token of a text and the text after it. Without one it returns false and the end of the
-// text that may be the beginning of a token: the caller puts it in front of the text that follows. The end is shorter
-// than MaxToken.
+// Next returns the first complete token of a text and the text after it. Without one it returns false and the end of
+// the text that may be the beginning of a token: the caller puts it in front of the text that follows. The end is
+// shorter than MaxToken.
 func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '[' {
@@ -86,8 +86,8 @@ func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	return Token{}, text[len(text):], false
 }
 
-// parse reads a token at the start of a text, which begins with a bracket. Its size is 0 if there is no token; it is not
-// complete if the text ends inside of what may be one.
+// parse reads a token at the start of a text, which begins with a bracket. Its size is 0 if there is no token; it is
+// not complete if the text may continue as one.
 func parse[T string | []byte](text T) (t Token, size int, complete bool) {
 	at := 1
 	for _, field := range [...]struct {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sse-soak/sse-soak/internal/model"
+)
+
+// modelConfig is what `backend model` runs with.
+type modelConfig struct {
+	model.Config
+	Listen     string
+	SocketMode os.FileMode
+	LogLevel   slog.Level
+}
+
+// settings is every setting of the model once, as for the backend.
+func (c *modelConfig) settings() *pflag.FlagSet {
+	fs, add := newSettings("backend model")
+	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", checked(&c.Listen, checkListen))
+	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
+	add("chunks", "40", "chunks", "chunks of an answer", whole(&c.Chunks, 1, model.MaxChunks))
+	add("size", "0", "bytes", "text of a chunk, padded with whole words; 0: the number only",
+		whole(&c.Size, 0, model.MaxSize))
+	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
+	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
+	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests, see below; repeatable", c.addFaults)
+	add("seed", "1", "number", "decides together with its id which request has a fault", unsigned(&c.Seed))
+	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
+	add("ledger-keep", "1000000", "requests", "requests in the ledger; the oldest go first", whole(&c.Keep, 1, 1<<26))
+	add("drain-timeout", "10", "seconds or 500ms", "time that open answers have to end after SIGTERM",
+		duration(&c.DrainWait, 0, time.Hour))
+	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr", func(v string) error {
+		return remedy(c.LogLevel.UnmarshalText([]byte(v)), "choose debug, info, warn or error")
+	})
+	return fs
+}
+
+// addFaults adds the faults of one flag to those of the flags before it.
+func (c *modelConfig) addFaults(text string) error {
+	shares, err := model.AddShares(c.Shares, text)
+	if err == nil {
+		c.Shares = shares
+	}
+	return err
+}
+
+// modelVariable is the environment variable of a flag. Runs have variables such as SEED of their own.
+func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
+
+func unsigned(to *uint64) func(string) error {
+	return func(v string) (err error) {
+		*to, err = strconv.ParseUint(v, 10, 64)
+		return remedy(err, fmt.Sprintf("write a whole number from 0 to %d", uint64(math.MaxUint64)))
+	}
+}
+
+// runModel is `backend model` without the process.
+func runModel(
+	args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer,
+) int {
+	var c modelConfig
+	verb, err := parseSettings(c.settings(), modelVariable, args, env)
+	if err != nil {
+		fmt.Fprintf(stderr, "backend model: %v\n", err)
+		return exitUsage
+	}
+	switch verb {
+	case "help":
+		fmt.Fprint(stdout, "backend model answers as a language model does: numbered chunks, faults, a ledger.\n\n"+
+			"Usage: backend model [flags]     every flag is also an environment variable; the flag wins\n\n"+
+			settingsText(new(modelConfig).settings(), modelVariable)+
+			"  --healthcheck      ask the server at MODEL_LISTEN whether it is ready; exit 0 if it is, else 1\n\n"+model.Help)
+		return exitOK
+	case "version":
+		fmt.Fprintln(stdout, "backend", buildVersion())
+		return exitOK
+	case "healthcheck":
+		err = checkHealth(&Config{Listen: c.Listen})
+	default:
+		err = serveModel(&c, signals, stderr)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "backend model: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}
+
+// serveModel serves until the first signal and the drain, or the second signal.
+func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) error {
+	c.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	l, err := listen(c.Listen, c.SocketMode)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", c.Listen, err)
+	}
+	c.Log.Info("listening", "addr", l.Addr().String(), "version", buildVersion(), "faults", len(c.Shares))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- model.New(c.Config).Serve(ctx, l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-signals:
+		stop()
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-signals:
+		return errors.New("stop: a second signal came; open answers were cut")
+	}
+}

@@ -1,0 +1,89 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/sse-soak/sse-soak/internal/numbered"
+)
+
+// An api writes answers as one of the APIs has them. Each method appends to b and returns it. The text of a chunk needs no
+// escape.
+type api interface {
+	// name is that of the API's description in load-tests/services.
+	name() string
+	// head appends the events before the first chunk.
+	head(b []byte, a *answer) []byte
+	// chunk appends the event of chunk k.
+	chunk(b []byte, a *answer, k int) []byte
+	// tail appends the events between the last chunk and the terminal event.
+	tail(b []byte, a *answer) []byte
+	// terminal appends the terminal event.
+	terminal(b []byte, a *answer) []byte
+	// failure appends an error event.
+	failure(b []byte, a *answer) []byte
+	// whole appends the answer to a request without "stream".
+	whole(b []byte, a *answer) []byte
+	// refusal appends the body of an error with a status.
+	refusal(b []byte, status int, message string) []byte
+}
+
+// An answer is one response in the making.
+type answer struct {
+	Order
+	request
+	created  int64 // in seconds
+	sequence int   // number of the next event, in the API that numbers them
+}
+
+// token appends the text of chunk k with a fault.
+func (a *answer) token(b []byte, k int, fault Fault) []byte {
+	if fault.Kind == Corrupt && k == fault.K {
+		wrong := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}
+		return append(numbered.AppendToken(b, wrong), ' ')
+	}
+	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
+}
+
+// text appends the whole text. That of a stream is what the model meant, without the fault.
+func (a *answer) text(b []byte) []byte {
+	fault := a.Fault
+	if a.stream {
+		fault = Fault{}
+	}
+	for i := 1; i <= a.Chunks; i++ {
+		numbers, count := fault.at(i, a.Chunks)
+		for _, k := range numbers[:count] {
+			b = a.token(b, k, fault)
+		}
+	}
+	return b
+}
+
+// promptTokens is what every answer reports as the length of its prompt.
+const promptTokens = 10
+
+// failureMessage is the message of every error that a fault makes.
+const failureMessage = "fault injected by the numbered model"
+
+// errorType is the type that OpenAI and Anthropic give an error with a status.
+func errorType(status int) string {
+	switch status {
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusInternalServerError:
+		return "api_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	}
+	return "invalid_request_error"
+}
+
+// appendString appends text as a JSON string.
+func appendString(b []byte, text string) []byte {
+	quoted, _ := json.Marshal(text) // text always has a JSON form
+	return append(b, quoted...)
+}
+
+func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

@@ -1,0 +1,210 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Kind is a way in which an answer goes wrong.
+type Kind uint8
+
+// The kinds of faults. K is the number in a Fault.
+const (
+	None       Kind = iota
+	Truncate        // the body ends in order after chunk K
+	Cut             // the connection closes after chunk K, inside the body
+	Reset           // the connection is reset (RST) after chunk K
+	Error           // an error event follows chunk K, then the body ends in order
+	Stall           // nothing follows chunk K; the connection stays open
+	NoTerminal      // everything but the terminal event, then the body ends in order
+	Empty           // status 200 without any event
+	Double          // chunk K is sent twice
+	Drop            // chunk K is not sent
+	Swap            // chunk K is sent after chunk K+1
+	Corrupt         // the checksum of chunk K is wrong
+	Linger          // the connection stays open after the terminal event
+	After           // the last chunk is sent again after the terminal event
+	Twice           // the terminal event is sent twice
+	Length          // the answer has K chunks and ends at its length limit (without K: all chunks)
+	Burst           // all chunks are sent at the time of the last
+	Busy            // status 429 with Retry-After
+	Failed          // status 500
+)
+
+// kinds are the names of the kinds.
+var kinds = [...]string{
+	"none", "truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt",
+	"linger", "after", "twice", "length", "burst", "429", "500",
+}
+
+// Help is the grammar of orders and faults for people.
+const Help = `Requests are answered as a line of their last user message orders, which starts with "soak":
+  soak id=run-17 chunks=40 size=0 delay=10ms ttft=50ms fault=truncate@20
+  Each chunk has the text "[k/N:CRC] ": CRC is the CRC-32 of "ID/k/N" in hexadecimal digits.
+Faults: NAME or NAME@K, where K is the number of a chunk (default: half of them); the flag adds the share of requests,
+  such as truncate@20:0.01
+  no terminal event: truncate (clean end after K), cut (FIN inside the body), reset (RST), error (error event),
+                     stall (silent after K), noterminal (all other events), empty (no event)
+  one chunk:         double, drop, swap (after its successor), corrupt (wrong checksum)
+  the end:           linger (stays open), after (one more chunk), twice (terminal event twice),
+                     length (K chunks, ended by the length limit), burst (all chunks at the time of the last)
+  no stream:         429 (with Retry-After), 500
+`
+
+// String returns the name of the kind.
+func (k Kind) String() string { return kinds[k] }
+
+// status is the status of the response. An answer that is no stream has no other place for an error.
+func (k Kind) status(stream bool) int {
+	switch {
+	case k == Busy:
+		return http.StatusTooManyRequests
+	case k == Failed, k == Error && !stream:
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
+}
+
+// last reports whether no chunk follows chunk K.
+func (k Kind) last() bool { return k >= Truncate && k <= Stall }
+
+// atChunk reports whether the fault changes one chunk, so that K must be the number of one.
+func (k Kind) atChunk() bool { return k >= Double && k <= Corrupt || k == Length }
+
+// middle is the K of a fault that has none: half of the chunks.
+const middle = -1
+
+// A Fault is a kind and the chunk it refers to. The zero value is no fault.
+type Fault struct {
+	Kind Kind
+	K    int // number of a chunk from 1; 0: before the first
+}
+
+// ParseFault reads NAME or NAME@K. The name "none" is no fault.
+func ParseFault(text string) (Fault, error) {
+	name, number, hasNumber := strings.Cut(text, "@")
+	kind := slices.Index(kinds[:], name)
+	if kind < 0 {
+		return Fault{}, fmt.Errorf("fault must be one of %s, got %q", strings.Join(kinds[:], " "), name)
+	}
+	f := Fault{Kind: Kind(kind), K: middle} //nolint:gosec // G115: an index of kinds
+	if !hasNumber {
+		return f, nil
+	}
+	least := 0
+	if f.Kind.atChunk() {
+		least = 1
+	}
+	k, err := strconv.Atoi(number)
+	if err != nil || k < least || k > MaxChunks {
+		return Fault{}, fmt.Errorf("chunk of the fault %s must be a number from %d to %d, got %q",
+			name, least, MaxChunks, number)
+	}
+	f.K = k
+	return f, nil
+}
+
+// within returns the fault for an answer of n chunks, with K between 0 and n.
+func (f Fault) within(n int) Fault {
+	switch {
+	case f.K == middle && f.Kind == Length:
+		f.K = n
+	case f.K == middle:
+		f.K = (n + 1) / 2
+	}
+	f.K = min(f.K, n)
+	if f.Kind == Swap && f.K == n { // the last one has no successor
+		f.K = max(n-1, 1)
+	}
+	return f
+}
+
+// String returns NAME@K, or "" for no fault.
+func (f Fault) String() string {
+	if f.Kind == None {
+		return ""
+	}
+	return f.Kind.String() + "@" + strconv.Itoa(f.K)
+}
+
+// at returns the numbers of the chunks to send in place i (from 1) of n.
+func (f Fault) at(i, n int) (numbers [2]int, count int) {
+	switch {
+	case f.Kind == Drop && i == f.K:
+		return numbers, 0
+	case f.Kind == Double && i == f.K:
+		return [2]int{i, i}, 2
+	case f.Kind == Swap && i == f.K && i < n:
+		return [2]int{i + 1}, 1
+	case f.Kind == Swap && i == f.K+1:
+		return [2]int{i - 1}, 1
+	}
+	return [2]int{i}, 1
+}
+
+// A Share is a fault that some of the requests have.
+type Share struct {
+	Fault
+	Share float64 // 0 to 1
+}
+
+// AddShares adds to shares what it reads from a text: NAME@K:SHARE, several of them separated by ";".
+func AddShares(shares []Share, text string) ([]Share, error) {
+	shares = slices.Clone(shares)
+	for one := range strings.SplitSeq(text, ";") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		name, number, hasShare := strings.Cut(one, ":")
+		fault, err := ParseFault(name)
+		if err != nil {
+			return nil, err
+		}
+		share := 1.0
+		if hasShare {
+			share, err = strconv.ParseFloat(number, 64)
+		}
+		if err != nil || math.IsNaN(share) || share < 0 || share > 1 {
+			return nil, fmt.Errorf("share of the fault %s must be a number from 0 to 1, got %q", name, number)
+		}
+		shares = append(shares, Share{Fault: fault, Share: share})
+	}
+	var sum float64
+	for _, s := range shares {
+		sum += s.Share
+	}
+	if sum > 1+1e-9 {
+		return nil, fmt.Errorf("sum of the shares of all faults must be at most 1, got %g", sum)
+	}
+	return shares, nil
+}
+
+// draw returns the fault of the request with an id. The same seed and id always get the same fault, in whatever order
+// requests arrive.
+func draw(shares []Share, seed uint64, id string) Fault {
+	if len(shares) == 0 {
+		return Fault{}
+	}
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%d/%s", seed, id)
+	at := float64(mix(hash.Sum64())>>11) / (1 << 53)
+	for _, s := range shares {
+		if at < s.Share {
+			return s.Fault
+		}
+		at -= s.Share
+	}
+	return Fault{}
+}
+
+// mix spreads the last bytes of an FNV hash over all bits (the finalizer of MurmurHash3).
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

@@ -1,0 +1,193 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/numbered"
+)
+
+// patience limits every wait of the tests.
+const patience = 20 * time.Second
+
+// fast is a model without delays.
+func fast() Config {
+	return Config{Order: Order{Chunks: 6}, Keep: 1000, RetryAfter: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
+}
+
+// start starts a model and returns its URL.
+func start(t testing.TB, config Config) (*Server, string) {
+	t.Helper()
+	s := New(config)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return s, server.URL
+}
+
+// body is a request of any API with an order.
+func body(t testing.TB, order string, stream bool) io.Reader {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"model": "m", "stream": stream, "max_tokens": 100,
+		"messages": []any{map[string]any{"role": "user", "content": "Hello.\nsoak " + order}},
+	})
+	require.NoError(t, err)
+	return bytes.NewReader(text)
+}
+
+// A reading is a response as a client sees it.
+type reading struct {
+	*http.Response
+	cancel context.CancelFunc
+	done   chan struct{} // closed at the end of the body
+
+	mutex sync.Mutex
+	text  bytes.Buffer
+	end   error // nil: the body ended in order
+}
+
+// post sends a request and reads its response in the background.
+func post(t testing.TB, url, path, order string, stream bool) *reading {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, body(t, order, stream))
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	r := &reading{Response: response, cancel: cancel, done: make(chan struct{})}
+	t.Cleanup(func() { cancel(); <-r.done })
+	go func() {
+		defer close(r.done)
+		defer response.Body.Close()
+		_, err := io.Copy(r, response.Body)
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		r.end = err
+	}()
+	return r
+}
+
+// Write takes a part of the body.
+func (r *reading) Write(part []byte) (int, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.text.Write(part)
+}
+
+// body returns what has arrived so far.
+func (r *reading) body() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.text.String()
+}
+
+// ending returns how the body ended.
+func (r *reading) ending(t testing.TB) string {
+	t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		require.Fail(t, "the response does not end")
+	}
+	switch {
+	case r.end == nil:
+		return "in order"
+	case errors.Is(r.end, syscall.ECONNRESET):
+		return "reset"
+	case errors.Is(r.end, io.ErrUnexpectedEOF):
+		return "cut"
+	}
+	return r.end.Error()
+}
+
+// events returns the events of a body.
+func events(body string) []string {
+	return strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+}
+
+// terminals are the terminal events, by path.
+var terminals = map[string][]string{
+	"/v1/chat/completions": {"data: [DONE]"},
+	"/v1/responses":        {"event: response.completed", "event: response.incomplete"},
+	"/v1/messages":         {"event: message_stop"},
+}
+
+// An account is what the events of a body contain.
+type account struct {
+	Numbers   []int // of valid chunks, in their order
+	Corrupt   int
+	Terminals int
+	After     int // chunks after the terminal event
+	Failures  int
+}
+
+func count(body, path, id string) (a account) {
+	for _, event := range events(body) {
+		name, _, _ := strings.Cut(event, "\n")
+		for _, terminal := range terminals[path] {
+			if name == terminal {
+				a.Terminals++
+			}
+		}
+		if strings.HasPrefix(event, `data: {"error"`) || name == "event: error" {
+			a.Failures++
+		}
+		if path == "/v1/responses" && name != "event: response.output_text.delta" {
+			continue
+		}
+		token, _, found := numbered.Next(event)
+		switch {
+		case !found:
+		case !token.Valid(id):
+			a.Corrupt++
+		case a.Terminals > 0:
+			a.After++
+		default:
+			a.Numbers = append(a.Numbers, token.K)
+		}
+	}
+	return a
+}
+
+// records returns the ledger.
+func records(t testing.TB, url, prefix string) (out []Record) {
+	t.Helper()
+	response, err := http.Get(url + "/ledger?prefix=" + prefix)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	for decoder := json.NewDecoder(response.Body); ; {
+		var r Record
+		if err := decoder.Decode(&r); err == io.EOF {
+			return out
+		}
+		require.NoError(t, err)
+		out = append(out, r)
+	}
+}
+
+// ended returns the only record of an id once its request has ended.
+func ended(t testing.TB, url, id string) Record {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		if found := records(t, url, id); len(found) == 1 && found[0].Ended != 0 {
+			return found[0]
+		} else if time.Now().After(deadline) {
+			require.Fail(t, "the request does not end in the ledger", found)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,139 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOrders(t *testing.T) {
+	config := Order{Chunks: 40, Delay: 10 * time.Millisecond}
+	order, err := config.with("Tell me of soak tests.\n  soak id=run-17 ttft=2s fault=truncate@20 other=1\nsoak delay=0s")
+	require.NoError(t, err)
+	require.Equal(t, Order{ID: "run-17", Chunks: 40, TTFT: 2 * time.Second, Fault: Fault{Truncate, 20}, faulty: true}, order)
+	order, err = config.with("not a soak id=1")
+	require.NoError(t, err)
+	require.Equal(t, config, order)
+}
+
+func TestLastUserMessageOrders(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`:                                  "a",
+		`{"messages":[{"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"text":"c"}]}]}`: "b\nc",
+		`{"input":"a"}`: "a",
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"b"}]},{"type":"reasoning"}]}`: "b",
+		`{"messages":[{"role":"system","content":"a"}]}`:                                                "",
+	} {
+		request, err := readRequest([]byte(body))
+		require.NoError(t, err)
+		require.Equal(t, want, request.text)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(`{"messages":[{"role":"user","content":"soak id=a fault=swap@1 chunks=1"}]}`)
+	f.Add(`{"input":"soak fault=length@3"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		a, err := New(fast()).read([]byte(body))
+		if err != nil {
+			return
+		}
+		require.NoError(t, checkID(a.ID))
+		require.GreaterOrEqual(t, a.Fault.K, 0)
+		require.LessOrEqual(t, a.Fault.K, a.Chunks)
+	})
+}
+
+func TestSharesDependOnSeedAndIDOnly(t *testing.T) {
+	shares, err := AddShares(nil, "truncate@20:0.01; reset:0.02")
+	require.NoError(t, err)
+	drawn := func(seed uint64) (faults map[string]int) {
+		faults = map[string]int{}
+		for i := range 10_000 {
+			faults[draw(shares, seed, fmt.Sprintf("run-%d", i)).String()]++
+		}
+		return faults
+	}
+	first := drawn(1)
+	require.Equal(t, first, drawn(1))
+	require.NotEqual(t, first, drawn(2))
+	require.InDelta(t, 100, first["truncate@20"], 40)
+	require.InDelta(t, 200, first[Fault{Reset, middle}.String()], 60)
+}
+
+func TestSharesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"fall:0.1": "must be one of", "drop@0": "from 1", "truncate@x": "number", "reset:2": "from 0 to 1",
+		"reset:NaN": "from 0 to 1", "reset:0.6;cut:0.6": "at most 1",
+	} {
+		_, err := AddShares(nil, text)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// The names and the constants of faults are two lists.
+func TestKindsHaveTheirNames(t *testing.T) {
+	require.Len(t, kinds, int(Failed)+1)
+	require.Equal(t, "429", Busy.String())
+	require.Equal(t, "corrupt", Corrupt.String())
+	require.Equal(t, "stall", Stall.String())
+	for _, name := range kinds[1:] {
+		require.Contains(t, Help, name)
+	}
+	require.Equal(t, "interrupted", Interrupted.String())
+}
+
+func TestLedgerKeepsTheLast(t *testing.T) {
+	l := ledger{keep: 3}
+	for i := range 5 {
+		l.open(entry{id: fmt.Sprint(i)})
+	}
+	l.put(1, entry{id: "too old"})
+	l.put(3, entry{id: "3", outcome: Complete})
+	var b strings.Builder
+	require.NoError(t, l.write(&b, ""))
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[0], `"id":"2"`)
+	require.Contains(t, lines[1], `"outcome":"complete"`)
+	b.Reset()
+	require.NoError(t, l.write(&b, "4"))
+	require.Equal(t, 1, strings.Count(b.String(), "\n"))
+}
+
+// Stopping ends stalled answers at once and lets the others end.
+func TestServeDrains(t *testing.T) {
+	config := fast()
+	config.DrainWait = patience
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	url := "http://" + l.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	server, served := New(config), make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l) }()
+	stalled := post(t, url, paths[0], "id=stalled fault=stall@1", true)
+	slow := post(t, url, paths[0], "id=slow chunks=5 delay=50ms", true)
+	stop()
+	require.Equal(t, "in order", stalled.ending(t))
+	require.Equal(t, "in order", slow.ending(t))
+	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slow.body(), paths[0], "slow"))
+	require.NoError(t, <-served)
+	require.Equal(t, Interrupted, server.ledger.ring[0].outcome)
+	_, err = http.Get(url + "/healthz")
+	require.Error(t, err)
+}
+
+func TestChunksAllocateNothing(t *testing.T) {
+	for _, api := range apis {
+		a := &answer{Order: Order{ID: "run-17", Chunks: 40, Size: 50}, request: request{model: []byte(`"m"`), stream: true}}
+		b := make([]byte, 0, 4096)
+		require.Zero(t, testing.AllocsPerRun(100, func() { b = api.chunk(b[:0], a, 17) }), api.name())
+	}
+}

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of an order.
+const (
+	MaxChunks = 1_000_000
+	MaxSize   = 4096      // bytes
+	MaxWait   = time.Hour // each delay
+	maxID     = 128       // bytes
+)
+
+// An Order is how one request is to be answered.
+type Order struct {
+	ID     string        // marker of the request; part of each chunk's checksum
+	Chunks int           // number of chunks
+	Size   int           // bytes of text per chunk, padded with whole words
+	Delay  time.Duration // time between two chunks
+	TTFT   time.Duration // time before the first chunk
+	Fault  Fault
+	faulty bool // the request names its fault, even if that is none
+}
+
+// with returns the order changed by the lines of a text that start with "soak ": words KEY=VALUE follow.
+func (o Order) with(text string) (Order, error) {
+	for line := range strings.Lines(text) {
+		words, found := strings.CutPrefix(strings.TrimSpace(line), "soak ")
+		if !found {
+			continue
+		}
+		for word := range strings.FieldsSeq(words) {
+			key, value, _ := strings.Cut(word, "=")
+			if err := o.set(key, value); err != nil {
+				return o, fmt.Errorf("read the order %q: %w", word, err)
+			}
+		}
+	}
+	return o, nil
+}
+
+// set sets one key of the order. Unknown keys are ignored: they may be for others.
+func (o *Order) set(key, value string) (err error) {
+	switch key {
+	case "id":
+		o.ID, err = value, checkID(value)
+	case "chunks":
+		o.Chunks, err = number(value, 1, MaxChunks)
+	case "size":
+		o.Size, err = number(value, 0, MaxSize)
+	case "delay":
+		o.Delay, err = wait(value)
+	case "ttft":
+		o.TTFT, err = wait(value)
+	case "fault":
+		o.Fault, err = ParseFault(value)
+		o.faulty = true
+	}
+	return err
+}
+
+// checkID accepts what needs no escape in JSON.
+func checkID(id string) error {
+	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)
+	}) {
+		return fmt.Errorf("id must have 1 to %d printable ASCII characters other than blanks and \"\\<>&", maxID)
+	}
+	return nil
+}
+
+func number(text string, least, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("value must be a number from %d to %d", least, most)
+	}
+	return n, nil
+}
+
+func wait(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > MaxWait {
+		return 0, fmt.Errorf("value must be a duration up to %v, such as 10ms", MaxWait)
+	}
+	return d, nil
+}

@@ -1,0 +1,70 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// DefaultModel is the name of the model of a request that names none.
+const DefaultModel = "numbered"
+
+// A request is what the server reads of the body of a request.
+type request struct {
+	model  []byte // as a JSON string
+	stream bool
+	usage  bool   // stream_options.include_usage
+	text   string // text of the last user message
+}
+
+// readRequest reads the body of a request of any of the APIs: they differ in where the messages are.
+func readRequest(body []byte) (request, error) {
+	if !gjson.ValidBytes(body) {
+		return request{}, errors.New("the body must be JSON")
+	}
+	root := gjson.ParseBytes(body)
+	input := root.Get("messages")
+	if !input.Exists() {
+		input = root.Get("input")
+	}
+	if !input.Exists() {
+		return request{}, errors.New(`the body must have "messages" or "input"`)
+	}
+	name := root.Get("model").String()
+	if name == "" {
+		name = DefaultModel
+	}
+	model, err := json.Marshal(name)
+	return request{
+		model: model, stream: root.Get("stream").Bool(), usage: root.Get("stream_options.include_usage").Bool(),
+		text: lastUserText(input),
+	}, err
+}
+
+// lastUserText returns the text of the last message whose role is "user". An input that is a string is that text.
+func lastUserText(input gjson.Result) string {
+	if input.Type == gjson.String {
+		return input.String()
+	}
+	messages := input.Array()
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Get("role").String() == "user" {
+			return contentText(messages[i].Get("content"))
+		}
+	}
+	return ""
+}
+
+// contentText returns the text of a content, which is a string or a list of parts.
+func contentText(content gjson.Result) string {
+	if content.Type == gjson.String {
+		return content.String()
+	}
+	var parts []string
+	for _, part := range content.Array() {
+		parts = append(parts, part.Get("text").String())
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,183 @@
+// Package model is the numbered model: an HTTP server that answers as a language model does, in the APIs OpenAI chat
+// completions, OpenAI Responses and Anthropic messages. Each chunk of an answer has a number and a checksum in its text
+// (package numbered), so that the chunks that a client receives can be compared with the chunks that were sent, whatever
+// gateway lies between them. Requests order lengths, delays and faults in the text of their last user message. A ledger
+// records each request.
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Config is what the server runs with.
+type Config struct {
+	Order              // of a request that orders nothing
+	Shares     []Share // faults of requests that name none
+	Seed       uint64  // decides which requests have them
+	Keep       int     // requests in the ledger
+	RetryAfter time.Duration
+	DrainWait  time.Duration // time that open answers have when the server stops
+	Log        *slog.Logger
+}
+
+// maxBody limits the body of a request.
+const maxBody = 16 << 20
+
+// apis are the APIs that the server speaks; paths are theirs.
+var (
+	apis  = [...]api{chat{}, responses{}, anthropic{}}
+	paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
+)
+
+// A Server answers as a language model does.
+type Server struct {
+	config   Config
+	ledger   ledger
+	metrics  *metrics
+	routes   *http.ServeMux
+	created  int64         // of the model, in seconds
+	unnamed  atomic.Int64  // requests without an id so far
+	stopping chan struct{} // closed when the server stops
+	buffers  sync.Pool     // of *[]byte
+}
+
+// New returns a server.
+func New(config Config) *Server {
+	s := &Server{
+		config: config, ledger: ledger{keep: max(config.Keep, 1)}, metrics: newMetrics(), routes: http.NewServeMux(),
+		created: time.Now().Unix(), stopping: make(chan struct{}),
+	}
+	s.buffers.New = func() any { b := make([]byte, 0, 1024); return &b }
+	for i, path := range paths {
+		s.routes.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, i) })
+	}
+	s.routes.HandleFunc("GET /v1/models", s.models)
+	for _, path := range [...]string{"/healthz", "/readyz"} {
+		s.routes.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	}
+	s.routes.HandleFunc("GET /ledger", s.writeLedger)
+	s.routes.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	return s
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+
+// Serve answers on a listener until ctx ends. Open answers then have DrainWait to end; stalled ones end at once.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
+	}
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		close(s.stopping)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainWait)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+		drained <- nil
+	})
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the numbered model: %w", err)
+	}
+	return <-drained
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	// The fields of both OpenAI's and Anthropic's objects.
+	_, _ = fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":%d,"owned_by":"sse-soak",`+
+		`"type":"model","display_name":"Numbered model","created_at":%q}],"has_more":false,"first_id":%[1]q,"last_id":%[1]q}`,
+		DefaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
+}
+
+func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if err := s.ledger.write(w, r.URL.Query().Get("prefix")); err != nil {
+		s.config.Log.Debug("write the ledger", "error", err.Error())
+	}
+}
+
+// answer answers one request of an API.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
+	started := time.Now()
+	body := new(bytes.Buffer)
+	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+		refuse(w, apis[at], http.StatusBadRequest, "read the request: "+err.Error())
+		return
+	}
+	a, err := s.read(body.Bytes())
+	if err != nil {
+		refuse(w, apis[at], http.StatusBadRequest, err.Error())
+		return
+	}
+	a.created = started.Unix()
+	e := entry{
+		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), //nolint:gosec // G115: an index of apis
+		kind: a.Fault.Kind, k: int32(a.Fault.K), of: int32(a.Chunks), //nolint:gosec // G115: at most MaxChunks
+	}
+	number := s.ledger.open(e)
+	s.metrics.open.Inc()
+	buffer := s.buffers.Get().(*[]byte)
+	out := &response{server: s, api: apis[at], a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], entry: e, started: started}
+	defer func() {
+		s.metrics.open.Dec()
+		out.entry.ended = micro(time.Now())
+		s.ledger.put(number, out.entry)
+		s.metrics.requests.WithLabelValues(out.api.name(), out.entry.outcome.String()).Inc()
+		if *buffer = out.b; cap(out.b) <= maxBuffer {
+			s.buffers.Put(buffer)
+		}
+	}()
+	out.send()
+}
+
+// maxBuffer limits the buffers that are kept for the next request.
+const maxBuffer = 64 << 10
+
+// read reads the body of a request and decides how to answer it.
+func (s *Server) read(body []byte) (*answer, error) {
+	request, err := readRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	order, err := s.config.with(request.text)
+	if err != nil {
+		return nil, err
+	}
+	if order.ID == "" {
+		order.ID = "unnamed-" + strconv.FormatInt(s.unnamed.Add(1), 10)
+	}
+	if !order.faulty {
+		order.Fault = draw(s.config.Shares, s.config.Seed, order.ID)
+	}
+	order.Fault = order.Fault.within(order.Chunks)
+	if order.Fault.Kind == Length {
+		order.Chunks = order.Fault.K
+	}
+	request.text = ""
+	return &answer{Order: order, request: request}, nil
+}
+
+// refuse answers with an error that is no fault.
+func refuse(w http.ResponseWriter, api api, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(api.refusal(nil, status, message))
+}

@@ -1,0 +1,252 @@
+package model
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/numbered"
+)
+
+func TestEachFaultOnTheWire(t *testing.T) {
+	_, url := start(t, fast())
+	all := []int{1, 2, 3, 4, 5, 6}
+	three := all[:3]
+	for _, test := range []struct {
+		fault   string
+		want    account
+		ending  string
+		outcome string
+		sent    int32
+	}{
+		{"none", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
+		{"truncate", account{Numbers: three}, "in order", "truncated", 3},
+		{"truncate@0", account{}, "in order", "truncated", 0},
+		{"truncate@99", account{Numbers: all}, "in order", "truncated", 6},
+		{"cut@3", account{Numbers: three}, "cut", "truncated", 3},
+		{"reset@3", account{Numbers: three}, "reset", "reset", 3},
+		{"error@3", account{Numbers: three, Failures: 1}, "in order", "error_event", 3},
+		{"noterminal", account{Numbers: all}, "in order", "truncated", 6},
+		{"empty", account{}, "in order", "truncated", 0},
+		{"double@2", account{Numbers: []int{1, 2, 2, 3, 4, 5, 6}, Terminals: 1}, "in order", "complete", 7},
+		{"drop@2", account{Numbers: []int{1, 3, 4, 5, 6}, Terminals: 1}, "in order", "complete", 5},
+		{"drop@6", account{Numbers: all[:5], Terminals: 1}, "in order", "complete", 5},
+		{"swap@2", account{Numbers: []int{1, 3, 2, 4, 5, 6}, Terminals: 1}, "in order", "complete", 6},
+		{"swap@6", account{Numbers: []int{1, 2, 3, 4, 6, 5}, Terminals: 1}, "in order", "complete", 6},
+		{"corrupt@1", account{Numbers: all[1:], Corrupt: 1, Terminals: 1}, "in order", "complete", 6},
+		{"after", account{Numbers: all, Terminals: 1, After: 1}, "in order", "complete", 6},
+		{"twice", account{Numbers: all, Terminals: 2}, "in order", "complete", 6},
+		{"length", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
+		{"length@3", account{Numbers: three, Terminals: 1}, "in order", "complete", 3},
+		{"burst", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
+	} {
+		for at, path := range paths {
+			t.Run(test.fault+path, func(t *testing.T) {
+				id := strings.ReplaceAll(t.Name(), "/", "-")
+				r := post(t, url, path, "id="+id+" fault="+test.fault, true)
+				require.Equal(t, http.StatusOK, r.StatusCode)
+				require.Equal(t, test.ending, r.ending(t), r.body())
+				require.Equal(t, test.want, count(r.body(), path, id), r.body())
+				record := ended(t, url, id)
+				require.Equal(t, test.outcome, record.Outcome)
+				require.Equal(t, test.sent, record.Sent)
+				require.Equal(t, apis[at].name(), record.API)
+				if test.fault == "none" {
+					require.Empty(t, record.Fault)
+				} else {
+					require.True(t, strings.HasPrefix(record.Fault, test.fault[:3]), record.Fault)
+				}
+				if test.fault == "empty" {
+					require.Empty(t, r.body())
+				}
+			})
+		}
+	}
+}
+
+func TestStatusFaults(t *testing.T) {
+	_, url := start(t, fast())
+	for _, stream := range []bool{true, false} {
+		for _, path := range paths {
+			for fault, status := range map[string]int{"429": 429, "500": 500} {
+				id := strings.ReplaceAll(path, "/", "-") + fault + strconv.FormatBool(stream)
+				r := post(t, url, path, "id="+id+" fault="+fault, stream)
+				require.Equal(t, status, r.StatusCode)
+				require.Equal(t, map[string]string{"429": "2"}[fault], r.Header.Get("Retry-After"))
+				r.ending(t)
+				require.True(t, json.Valid([]byte(r.body())), r.body())
+				require.Equal(t, "refused", ended(t, url, id).Outcome)
+			}
+		}
+	}
+}
+
+// A stalled or lingering stream stays open until its client leaves, and the ledger has the time of that.
+func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
+	_, url := start(t, fast())
+	for _, path := range paths {
+		for fault, want := range map[string]struct {
+			account
+			outcome string
+		}{
+			"stall@2": {account{Numbers: []int{1, 2}}, "left"},
+			"linger":  {account{Numbers: []int{1, 2, 3, 4, 5, 6}, Terminals: 1}, "complete"},
+		} {
+			t.Run(fault+path, func(t *testing.T) {
+				id := strings.ReplaceAll(t.Name(), "/", "-")
+				r := post(t, url, path, "id="+id+" fault="+fault, true)
+				got := func() account { return count(r.body(), path, id) }
+				require.Eventually(t, func() bool { return len(got().Numbers) == len(want.Numbers) && got().Terminals == want.Terminals },
+					patience, time.Millisecond)
+				open := records(t, url, id)
+				require.Len(t, open, 1)
+				require.Equal(t, "open", open[0].Outcome)
+				before := time.Now()
+				r.cancel()
+				record := ended(t, url, id)
+				require.Equal(t, want.outcome, record.Outcome)
+				require.GreaterOrEqual(t, record.Left, before.UnixMicro())
+				require.Equal(t, int32(len(want.Numbers)), record.LeftAfter)
+				require.Equal(t, want.account, got())
+			})
+		}
+	}
+}
+
+func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
+	_, url := start(t, fast())
+	r := post(t, url, paths[0], "id=early chunks=1000 delay=20ms", true)
+	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, patience, time.Millisecond)
+	r.cancel()
+	record := ended(t, url, "early")
+	require.Equal(t, "left", record.Outcome)
+	require.GreaterOrEqual(t, record.LeftAfter, int32(3))
+	require.Less(t, record.LeftAfter, int32(1000))
+	require.Equal(t, int32(1000), record.Of)
+	require.Less(t, record.First, record.Last)
+}
+
+func TestWholeAnswers(t *testing.T) {
+	_, url := start(t, fast())
+	for _, path := range paths {
+		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
+			r := post(t, url, path, "id=w fault="+fault, false)
+			require.Equal(t, "in order", r.ending(t))
+			require.Equal(t, "application/json", r.Header.Get("Content-Type"))
+			require.True(t, json.Valid([]byte(r.body())), r.body())
+			var got []int
+			for token, rest, found := numbered.Next(r.body()); found; token, rest, found = numbered.Next(rest) {
+				require.True(t, token.Valid("w"))
+				got = append(got, token.K)
+			}
+			require.Equal(t, want, got)
+		}
+		r := post(t, url, path, "id=w fault=truncate", false)
+		require.Equal(t, "in order", r.ending(t))
+		require.False(t, json.Valid([]byte(r.body())))
+		require.Equal(t, "reset", post(t, url, path, "id=w fault=reset", false).ending(t))
+	}
+}
+
+// Every event is JSON, OpenAI Responses number theirs without a gap, and the events come in the order of the real APIs.
+func TestEventsOfEachAPI(t *testing.T) {
+	_, url := start(t, fast())
+	for path, want := range map[string]string{
+		"/v1/responses": "response.created response.in_progress response.output_item.added response.content_part.added " +
+			"response.output_text.delta response.output_text.delta response.output_text.done response.content_part.done " +
+			"response.output_item.done response.completed",
+		"/v1/messages": "message_start content_block_start ping content_block_delta content_block_delta content_block_stop " +
+			"message_delta message_stop",
+	} {
+		r := post(t, url, path, "id=e chunks=2", true)
+		require.Equal(t, "in order", r.ending(t))
+		var got []string
+		for i, event := range events(r.body()) {
+			name, data, _ := strings.Cut(event, "\ndata: ")
+			var content struct {
+				Type     string `json:"type"`
+				Sequence *int   `json:"sequence_number"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(data), &content), data)
+			require.Equal(t, name, "event: "+content.Type)
+			if path == "/v1/responses" {
+				require.Equal(t, i, *content.Sequence)
+			}
+			got = append(got, content.Type)
+		}
+		require.Equal(t, want, strings.Join(got, " "))
+	}
+}
+
+func TestChatReportsUsageIfAsked(t *testing.T) {
+	_, url := start(t, fast())
+	for options, want := range map[string]int{``: 0, `,"stream_options":{"include_usage":true}`: 1} {
+		request := `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true` + options + `}`
+		response, err := http.Post(url+paths[0], "application/json", strings.NewReader(request))
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, strings.Count(string(text), `"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,`))
+		require.Equal(t, 5*want, strings.Count(string(text), `"usage":null`))
+		require.Contains(t, string(text), "[3/3:")
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	_, url := start(t, fast())
+	for text, want := range map[string]string{
+		`{`:                           "must be JSON",
+		`{"stream":true}`:             "must have",
+		`{"input":"soak fault=fall"}`: "fault must be one of",
+		`{"input":"soak chunks=0"}`:   "from 1 to",
+		`{"input":"soak delay=-1s"}`:  "duration",
+		`{"input":"soak id=<b>"}`:     "printable ASCII",
+	} {
+		for _, path := range paths {
+			response, err := http.Post(url+path, "application/json", strings.NewReader(text))
+			require.NoError(t, err)
+			var answer struct {
+				Error struct{ Message string }
+			}
+			require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusBadRequest, response.StatusCode)
+			require.Contains(t, answer.Error.Message, want)
+		}
+	}
+	require.Empty(t, records(t, url, ""))
+}
+
+func TestChunksKeepTheirTimes(t *testing.T) {
+	_, url := start(t, fast())
+	r := post(t, url, paths[0], "id=timed chunks=4 ttft=60ms delay=20ms", true)
+	require.Equal(t, "in order", r.ending(t))
+	record := ended(t, url, "timed")
+	require.GreaterOrEqual(t, record.First-record.Started, int64(60_000))
+	require.GreaterOrEqual(t, record.Last-record.Started, int64(120_000))
+}
+
+func TestMetricsAndModels(t *testing.T) {
+	_, url := start(t, fast())
+	post(t, url, paths[2], "id=one", true).ending(t)
+	ended(t, url, "one")
+	for path, want := range map[string]string{
+		"/metrics":   `model_requests_total{api="anthropic-messages",outcome="complete"} 1`,
+		"/v1/models": `"id":"numbered"`,
+		"/healthz":   "ok",
+	} {
+		response, err := http.Get(url + path)
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Contains(t, string(text), want)
+	}
+}
