@@ -75,7 +75,7 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 
 # At the lowest priority: the tests beside it must not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck, subjects of commits
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@for module in . tools; do (cd $$module && $(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
 		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
@@ -87,6 +87,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulnc
 	@$(LAST) npx tsc --project internal/report/html/tsconfig.json
 	@$(LAST) npx eslint --max-warnings 0 .
 	@.ci/shellcheck
+	@.ci/subjects
 
 node_modules: package.json package-lock.json
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error

@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/sse-soak/sse-soak/"
 
-// importRow is a row of the table "Who owns what": folder, what it holds, what it imports.
+// importRow is a row of the table of docs/architecture.md: folder, what it holds, what it imports.
 var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
 
 // The table says what each package imports, and no package imports one above it. What is not in the table (the parser
