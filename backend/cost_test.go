@@ -36,6 +36,14 @@ type crowd struct {
 // join opens n streams, some at a time.
 func join(b *testing.B, addr string, n int) *crowd {
 	b.Helper()
+	return joinWith(b, addr, n, func(i int) string {
+		return fmt.Sprintf("GET /event/connect?id=c-%d HTTP/1.1\r\nHost: x\r\n\r\n", i)
+	})
+}
+
+// joinWith is join with a request for each stream.
+func joinWith(b *testing.B, addr string, n int, request func(i int) string) *crowd {
+	b.Helper()
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	require.NoError(b, err)
 	c := &crowd{epfd: epfd, fds: make([]int, n)}
@@ -44,7 +52,7 @@ func join(b *testing.B, addr string, n int) *crowd {
 	for range 16 {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if c.fds[i], err = openStream(addr, i); err != nil {
+				if c.fds[i], err = openStream(addr, request(i)); err != nil {
 					b.Error(err)
 					return
 				}
@@ -67,7 +75,7 @@ func join(b *testing.B, addr string, n int) *crowd {
 }
 
 // openStream opens one stream, reads its headers and keeps the bare descriptor.
-func openStream(addr string, i int) (int, error) {
+func openStream(addr, request string) (int, error) {
 	network := "tcp"
 	if strings.HasPrefix(addr, "/") {
 		network = "unix"
@@ -77,7 +85,9 @@ func openStream(addr string, i int) (int, error) {
 		return -1, err
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET /event/connect?id=c-%d HTTP/1.1\r\nHost: x\r\n\r\n", i)
+	if _, err := io.WriteString(conn, request); err != nil {
+		return -1, err
+	}
 	head := make([]byte, 0, 512)
 	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) && len(head) < cap(head) {
 		if _, err := io.ReadFull(conn, head[len(head):len(head)+1]); err != nil {
