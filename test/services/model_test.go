@@ -1,0 +1,73 @@
+package services
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// The official clients of OpenAI and Anthropic read the numbered model, streams and whole answers, and report its errors.
+func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
+	t.Parallel()
+	root, err := findRoot()
+	require.NoError(t, err)
+	ready, err := built(setup{root: root}, "openai", "python", "ready")
+	if missing := (*Missing)(nil); errors.As(err, &missing) {
+		untested.Missing(t, err.Error())
+	}
+	require.NoError(t, err)
+	server := httptest.NewServer(model.New(model.Config{
+		Order: model.Order{Chunks: 3}, Keep: 100, Log: slog.New(slog.DiscardHandler),
+	}))
+	defer server.Close()
+	python := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(ready), "bin", "python"),
+		filepath.Join(root, "test", "services", "python", "llm_clients.py"), "--url", server.URL)
+	python.WaitDelay = time.Second
+	out, err := python.Output()
+	require.NoError(t, err)
+	ends := map[string]string{
+		"chat/none": "stop", "chat_whole/none": "stop", "responses/none": "completed", "responses_whole/none": "completed",
+		"anthropic_stream/none": "end_turn", "anthropic_whole/none": "end_turn",
+		"chat/length": "length", "chat_whole/length": "length", "responses_whole/length": "incomplete",
+		"anthropic_stream/length": "max_tokens", "anthropic_whole/length": "max_tokens",
+	}
+	whole := 0
+	for line := range strings.Lines(string(out)) {
+		var answer struct {
+			Read, Fault, Text, End, Error string
+			Tokens                        int
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &answer))
+		end, complete := ends[answer.Read+"/"+answer.Fault]
+		if !complete {
+			require.NotEmpty(t, answer.Error, line)
+			continue
+		}
+		whole++
+		require.Empty(t, answer.Error, line)
+		require.Equal(t, end, answer.End)
+		require.Equal(t, 3, answer.Tokens)
+		rest := answer.Text
+		for k := 1; k <= 3; k++ {
+			var token numbered.Token
+			var found bool
+			token, rest, found = numbered.Next(rest)
+			require.True(t, found && token.Valid(answer.Read), line)
+			require.Equal(t, fmt.Sprint(k, 3), fmt.Sprint(token.K, token.N))
+		}
+	}
+	require.Equal(t, len(ends), whole)
+}
