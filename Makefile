@@ -21,6 +21,7 @@ LAST = nice -n 19
 STATICCHECK = $(LAST) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK = $(LAST) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VALE = CGO_ENABLED=1 $(LAST) $(GO) run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
 ACTIONLINT = $(LAST) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 8s
 
@@ -75,7 +76,7 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 
 # At the lowest priority: the tests beside it must not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck, subjects of commits
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck, subjects of commits, Vale
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@for module in . tools; do (cd $$module && $(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
 		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
@@ -88,6 +89,8 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulnc
 	@$(LAST) npx eslint --max-warnings 0 .
 	@.ci/shellcheck
 	@.ci/subjects
+	@if command -v "$$($(GO) env CC)" >/dev/null; then git ls-files '*.md' '*.go' | grep -vxE -f tools/vale/exempt | xargs env $(VALE) --output=line; \
+	else printf 'prose, because there is no C compiler: apt-get install gcc libc6-dev\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error

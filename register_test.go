@@ -21,8 +21,8 @@ func TestTheRootRegistersTheWholeExtension(t *testing.T) {
 	require.ElementsMatch(t, []string{"k6/x/handshake js", "k6/x/requests js", "k6/x/soak js", "soak output", "k6/x/sse js"}, registered)
 }
 
-// Whoever builds a k6 with this extension compiles what the root imports: what judges, reports or
-// drives a cluster is none of it.
+// A build of k6 with this extension compiles the imports of the root package. The verdict, reports and the cluster
+// must not be among them.
 func TestTheExtensionDoesNotBringTheCommandLine(t *testing.T) {
 	for _, pkg := range strings.Fields(output(t, ".", "go", "list", "-deps", ".")) {
 		for _, foreign := range []string{

@@ -37,7 +37,7 @@ func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 	}
 }
 
-// A machine without a home is one of a container; the sentence says what it needs.
+// A machine without a home is a container; the error names the variable to set.
 func TestNoCacheIsSaidWithTheRemedy(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")

@@ -19,13 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// To says who is to be told. The zero value tells nobody.
+// To names the CI systems that get the result. The zero value names none.
 type To struct {
 	GitHub bool
 	JUnit  string // path of a file; "": none
 }
 
-// Anybody says that somebody is to be told.
+// Anybody reports whether a CI system gets the result.
 func (t To) Anybody() bool { return t != To{} }
 
 // Check says in a sentence what would keep the file from being written.
@@ -77,7 +77,7 @@ func Begin(to To, out io.Writer) *Teller {
 	return t
 }
 
-// Judged takes the verdict, and the path of the report. A nil Teller tells nobody.
+// Judged reports the verdict, and the path of the report. A nil Teller does nothing.
 func (t *Teller) Judged(v *verdict.Verdict, report string) {
 	if t != nil {
 		t.verdict, t.report = v, report

@@ -188,7 +188,7 @@ func TestASummaryThatIsTooLargeIsCut(t *testing.T) {
 	require.Contains(t, text, "The rest is in report.md")
 }
 
-// Without a verdict CI is told why, and the error stays what it was.
+// Without a verdict CI gets the reason, and the error is unchanged.
 func TestAnErrorInPlaceOfAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := onGitHub(t)
 	file := filepath.Join(t.TempDir(), "soak.xml")

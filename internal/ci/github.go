@@ -33,7 +33,7 @@ func annotations(v *verdict.Verdict) (out []string) {
 	return append(out, first(warnings, "warning", name(v))...)
 }
 
-// first are as many as GitHub shows; the last one says how many there are more.
+// first returns as many messages as GitHub shows; the last one has the number of the others.
 func first(all []string, kind, title string) []string {
 	if len(all) <= mostAnnotations {
 		return all
@@ -56,7 +56,7 @@ func command(kind, title, message string) string {
 // mostSummary is the size of a summary in bytes: GitHub takes 1 MiB of all steps of a job.
 const mostSummary = 200 << 10
 
-// summary is report.md, as far as it fits.
+// summary returns report.md, up to the limit of GitHub.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // to memory; what a template could not write is missing

@@ -68,7 +68,7 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 		s.add(c)
 	}
 	if s.Failures+s.Errors == 0 {
-		for _, c := range broken(v) { // no check says why
+		for _, c := range broken(v) { // no check has the reason
 			s.add(c)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 // rise is by how much of the time that passes the earliest arrival may be forgotten: clocks of two machines differ by less.
 const rise = 1e-3
 
-// longest is the most by which a reference says that it was late: a stream is an hour behind at most.
+// longest is the largest delay that a reference reports: a stream is an hour behind at most.
 const longest = time.Hour
 
-// An Account is what one stream owed and brought, by the reader's own clock. The zero value is a stream of which nothing
-// has come.
+// An Account counts the expected and received events of one stream, by the reader's own clock. The zero value is a
+// stream without events.
 type Account struct {
 	// Asked is when the stream was asked for: no reference has begun to count before that. Zero: not known.
 	Asked time.Time
@@ -21,20 +21,20 @@ type Account struct {
 	number uint64    // the last that came
 	base   time.Time // when event 0 would have come, by the fastest event so far
 	last   time.Time // when the last event came
-	counts uint64    // events that were counted as owed
+	counts uint64    // events that were counted as expected
 }
 
 // An Arrival is one event.
 type Arrival struct {
 	Lost uint64 // events that were skipped right before it
-	// Late is how much later it came than the fastest, beside the delay of the reference itself: by the reader or by the
-	// network between.
+	// Late is the delay above the fastest event, without the delay of the reference itself: it is due to the reader
+	// or to the network between.
 	Late time.Duration
 	// Reference is by how much the reference was late to send it.
 	Reference time.Duration
 }
 
-// Note counts an event; it is not ok if it is none of a reference, or comes again.
+// Note counts an event. It is not ok if it is a duplicate or not from a reference.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, marked := bytes.CutPrefix(data, []byte(mark))
@@ -45,7 +45,7 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond
 	base := at.Add(-out.Reference - time.Duration(number)*Every)
 	if drift := time.Duration(rise * float64(at.Sub(a.Asked))); !a.Asked.IsZero() && base.Before(a.Asked.Add(-Every-drift-time.Millisecond)) {
-		return Arrival{}, false // it was not late by so much, as nobody had asked for it yet
+		return Arrival{}, false // it was not late by that much, because it had not been requested yet
 	}
 	if a.number == 0 {
 		out.Lost, a.base, a.last, a.counts = 0, base, at, number-1
@@ -59,8 +59,8 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	return out, true
 }
 
-// Owed is how many events have fallen due since it was last asked.
-func (a *Account) Owed(now time.Time) uint64 {
+// Due returns the number of events that have fallen due since the last call.
+func (a *Account) Due(now time.Time) uint64 {
 	if a.number == 0 {
 		return 0
 	}

@@ -16,16 +16,16 @@ import (
 // Every is the time between two events of a stream.
 const Every = time.Second
 
-// mark is what the data of an event begins with: the numbered events of any other service are none of a reference, whatever
-// their data is, or their rhythm would be taken for delays.
+// mark is the prefix of the data of an event. Without it the numbered events of another service could pass for those
+// of a reference, and their rhythm for delays.
 const mark = "late_us="
 
 // mostStreams bounds what a stranger can make a reference hold.
 const mostStreams = 10_000
 
-// Serve sends events to whoever asks, on each stream one as soon as it is open and one every Every after that, until ctx
-// ends. The id of an event is its number on its stream, from 1. Its data says by how many microseconds this process was
-// late to send it: a reference that stalls is told apart from a reader that does. A schedule does not drift.
+// Serve sends events to each client until ctx ends: one when a stream opens, and one every Every after that. The id
+// of an event is its number on its stream, from 1. Its data has the delay of this process in microseconds, so that a
+// stalled reference can be told apart from a stalled reader. The schedule does not drift.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
 		Handler: limited(mostStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,

@@ -121,18 +121,18 @@ func TestWhatIsOwedAndMissing(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	var a Account
-	require.Zero(t, a.Owed(start.Add(time.Hour)), "of a stream of which nothing came nothing is known")
+	require.Zero(t, a.Due(start.Add(time.Hour)), "of a stream of which nothing came nothing is known")
 	_, ok := a.Note(start, []byte("1"), []byte("late_us=0"))
 	require.True(t, ok)
-	assert.Equal(t, uint64(1), a.Owed(start))
-	assert.Zero(t, a.Owed(start))
-	assert.Equal(t, uint64(5), a.Owed(start.Add(5*time.Second)))
+	assert.Equal(t, uint64(1), a.Due(start))
+	assert.Zero(t, a.Due(start))
+	assert.Equal(t, uint64(5), a.Due(start.Add(5*time.Second)))
 	assert.Equal(t, uint64(4), a.Missing(start.Add(5*time.Second), time.Second))
 	for n := 2; n <= 6; n++ {
 		_, ok = a.Note(start.Add(5*time.Second), []byte(strconv.Itoa(n)), []byte("late_us=0"))
 		require.True(t, ok)
 	}
-	assert.Zero(t, a.Owed(start.Add(5*time.Second)))
+	assert.Zero(t, a.Due(start.Add(5*time.Second)))
 	assert.Zero(t, a.Missing(start.Add(5*time.Second), 0))
 	// A clock that differs by 100 ppm is not late after a day, and neither does it hide a delay.
 	for n := 7; n <= 86400; n++ {

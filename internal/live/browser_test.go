@@ -95,7 +95,7 @@ func (g gate) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// set cuts the network, or mends it: what was open then is gone.
+// set interrupts or restores the network; an interruption closes open connections.
 func (n *network) set(cut bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

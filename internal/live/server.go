@@ -42,8 +42,8 @@ type Source interface {
 	Page() *html.Live
 }
 
-// A Server shows a run that goes on to browsers, and then its report. Viewers need the token in URL, unless the server listens
-// on a loopback address.
+// A Server shows a run in progress to browsers, and then its report. Viewers need the token in URL, unless the server
+// listens on a loopback address.
 type Server struct {
 	source   Source
 	listener net.Listener
@@ -61,7 +61,7 @@ type Server struct {
 	viewers int
 	seen    map[string]time.Time // when each viewer's page was last there, by its key
 	took    map[string]bool      // viewers that have the report
-	report  []byte               // nil: the run goes on
+	report  []byte               // nil: the run is in progress
 	over    bool
 }
 

@@ -1,5 +1,5 @@
-// Package live shows a run that goes on: what its runners report each second, and the page that browsers follow. No verdict is
-// based on it.
+// Package live shows a run in progress: what its runners report each second, and the page that browsers follow. No
+// verdict is based on it.
 package live
 
 import (

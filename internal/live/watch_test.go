@@ -20,7 +20,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	t.Parallel()
 	var w Watch
 	for unix := int64(1000); unix <= 1200; unix += 5 {
-		for _, half := range []int{1, 2} { // of each bucket the present state is told twice
+		for _, half := range []int{1, 2} { // the present state of each bucket is reported twice
 			for runner := 1; runner <= 2; runner++ {
 				w.Hear(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, half, time.Duration(runner)*time.Millisecond)}})
 			}

@@ -142,7 +142,7 @@ func (l *Local) Settings() []Setting {
 		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; none: they share all (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
-		live     = "show the run in a browser while it goes on, by default for this machine only; for others, too, with an address as in --live=:8080"
+		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows others"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: Here},

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// card says what was run, on what, and when.
+// card returns the section with the plan, the machines and the time of the run.
 func (s *subject) card() Section {
 	p := s.v.Plan
 	target := p.BackendURL
@@ -98,7 +98,7 @@ func (s *subject) sampled() string {
 	return format.Duration(apart)
 }
 
-// source says where the samples of target and host come from.
+// source returns the source of the samples of target and host.
 func (s *subject) source() string {
 	switch {
 	case s.ResourcesFrom != "":

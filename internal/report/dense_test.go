@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// One bucket of 1970 beside those of a run made an axis of eleven million steps a year.
+// One bucket of 1970 in a run of today made an axis of eleven million steps a year.
 func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	t.Parallel()
 	const began = 1_800_000_000

@@ -107,7 +107,7 @@ func (s *subject) heat() *Heat {
 			}
 		}
 	}
-	top = min(top+1, len(heatRows)) // a row of nothing above says that there is nothing above
+	top = min(top+1, len(heatRows)) // an empty top row shows that there is nothing above
 	for i := range heat.Counts {
 		heat.Counts[i] = heat.Counts[i][:top+1]
 	}

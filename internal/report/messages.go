@@ -162,7 +162,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	}
 }
 
-// perWindow adds up so many points at a time, as noopsPer does.
+// perWindow adds up width points at a time, like noopsPer.
 func perWindow(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {

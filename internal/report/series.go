@@ -61,9 +61,9 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	return s
 }
 
-// dense bounds the axis where there is next to nothing on it: the clock of a runner that says 1970
-// would make it half a century long, with a point for each step of it in each column. What is far
-// from the middle of what there is is left out; such a run is invalid, and the verdict says why.
+// dense bounds the axis to the time with data: the clock of a runner at 1970 would make it half a century long, with
+// a point per step in each column. Points far from the median are left out; such a run is invalid, and the verdict
+// has the reason.
 func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
 	const most, least = 10, 24 * 3600 // steps for each bucket, seconds
 	n, middle := len(buckets), from
@@ -193,7 +193,7 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 	}
 }
 
-// some is a value of which 0 says that it is not known.
+// some returns NaN for 0, which means that the value is not known.
 func some(v float64) float64 {
 	if v == 0 {
 		return math.NaN()

@@ -14,7 +14,7 @@ import (
 const (
 	// longBefore is how long an action may have begun before an incident to be named with it.
 	longBefore = 60
-	// mostIncidents are told; what was found is listed anyway.
+	// mostIncidents limits the incidents of the section; the findings are listed anyway.
 	mostIncidents = 12
 )
 
@@ -46,8 +46,8 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// story tells what went wrong, to whom and when, and what else happened then: what a person asks first of a run that did
-// not pass.
+// story returns the section for a run that did not pass: what failed, on which clients, when, and what else happened
+// at that time.
 func (s *subject) story() Section {
 	out := Section{ID: "story", Title: "What happened"}
 	all := incidents(s.v)
@@ -107,7 +107,7 @@ func (s *subject) meanwhile(one *incident, causes []cause) string {
 	return strings.Join(out, "; ")
 }
 
-// apart says when something was that came so many seconds before.
+// apart describes an event that happened the given number of seconds before.
 func apart(seconds float64) string {
 	if seconds < 0 {
 		return format.Milliseconds(-1000*seconds) + " later"

@@ -68,7 +68,7 @@ func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
 	require.Contains(t, chart.Note, "8 of 12 loads")
 }
 
-// A suite names the sections of its page; a name that nobody knows would be a crash.
+// A suite names the sections of its page; an unknown name would be a crash.
 func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}

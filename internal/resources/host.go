@@ -22,7 +22,7 @@ type Host struct {
 	System
 }
 
-// FromHost reads this machine's own counters, as far as its kernel shows them.
+// FromHost reads the counters of this machine that its kernel shows.
 func (s *Sample) FromHost() {
 	if t, err := cpu.Times(false); err == nil && len(t) == 1 {
 		s.BusySeconds = busySeconds(t[0])

@@ -28,7 +28,8 @@ func TestListenerOf(t *testing.T) {
 	require.Empty(t, (*Listener)(nil).PIDs())
 }
 
-// TestHelperListener listens at LISTEN for TestTheProcessThatListensIsFound, and says where. It is a process of its own.
+// TestHelperListener listens at LISTEN for TestTheProcessThatListensIsFound and prints its address. It is a separate
+// process.
 func TestHelperListener(t *testing.T) {
 	address, set := os.LookupEnv("TEST_LISTEN")
 	if !set {

@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Machine says which computer a run was on.
+// A Machine identifies the computer of a run.
 type Machine struct {
 	Name   string `json:"name,omitempty"`
 	System string `json:"system,omitempty"` // "debian 12.11"

@@ -18,8 +18,8 @@ import (
 // its textfile directory.
 const (
 	nodes      = `job="node"`
-	hostInfo   = "soak_host_info"                     // its label boot_id says which
-	hostNotice = "soak_host_notice_timestamp_seconds" // its label what says what AWS announced, its value for when
+	hostInfo   = "soak_host_info"                     // its label boot_id identifies the host
+	hostNotice = "soak_host_notice_timestamp_seconds" // its label what is the notice of AWS, its value the time
 )
 
 // MachinesFromPrometheus asks the Prometheus at address for the machines that it watched from one time to another: whose

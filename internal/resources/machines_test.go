@@ -80,7 +80,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.ErrorContains(t, err, "for the machines")
 }
 
-// A Prometheus that tells what no machine counts is said, and keeps no file that nobody can read.
+// Impossible counters of a Prometheus are reported, and no unreadable file is written.
 func TestMachinesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, series := range map[string]string{

@@ -125,8 +125,8 @@ func Redacted(address string) string {
 	return u.Redacted()
 }
 
-// WithHost copies the host's part of own samples into those of a Prometheus that watches no
-// host, and says whether it did.
+// WithHost copies the host's part of own samples into those of a Prometheus that watches no host, and reports whether
+// it did.
 func WithHost(samples, own []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false

@@ -48,7 +48,7 @@ type Sample struct {
 	NginxRequests    uint64  `json:"nginx_requests,omitempty"`
 	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
 	Gauge *float64 `json:"gauge,omitempty"`
-	// Counter says that it is none but a counter, which never falls.
+	// Counter reports that the value is a counter, which never falls.
 	Counter bool `json:"gauge_is_counter,omitempty"`
 	Service
 	Host
@@ -82,7 +82,7 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 // be from before the last request.
 const served = "backend_service_requests_total"
 
-// FromMetrics adds the values of a backend from its metrics page, as far as the page has them.
+// FromMetrics adds the values of a backend that its metrics page has.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	return eachMetric(page, func(name model.LabelValue, v float64, _ dto.MetricType) {
 		if put := ofBackend[name]; put != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Room is how much there is of what a machine can run out of, beside its cores.
+// Room has the limits of a machine other than its cores.
 type Room struct {
 	Memory       uint64 `json:"host_memory_bytes,omitempty"`
 	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // that its network cards carry each way, where they say so

@@ -118,7 +118,7 @@ func (s *Sample) readThrottled(group string) {
 	}
 }
 
-// NginxLog is how often nginx's error log says that something was full.
+// NginxLog counts the messages about full resources in nginx's error log.
 type NginxLog struct {
 	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket
 	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections
@@ -138,7 +138,7 @@ type LogReader struct {
 	at   int64
 }
 
-// Read counts on from where it had come. A file that is not there says nothing.
+// Read counts from the end of the last read. A missing file counts as empty.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) //nolint:gosec // G304: the log of our own nginx
 	if err != nil {

@@ -38,7 +38,7 @@ type Lookups struct {
 	last time.Duration
 }
 
-// LookupsOf are of the host of a URL; nil where that is an address, which nobody has to look up.
+// LookupsOf returns the lookups of the host of a URL, or nil for an IP address, which needs none.
 func LookupsOf(address string) *Lookups {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {

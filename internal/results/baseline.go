@@ -2,7 +2,7 @@ package results
 
 import "path/filepath"
 
-// BaselineFile says which run somebody named last to compare this one with.
+// BaselineFile names the run that `soak report --baseline` last compared this one with.
 const BaselineFile = "baseline.json"
 
 // named is the content of that file.
@@ -22,7 +22,7 @@ func (d Dir) nameBaseline(against Dir) error {
 	return d.WriteJSON(BaselineFile, named{against.name()})
 }
 
-// Baseline is the folder of the run that somebody named last to compare this one with, "" where nobody did.
+// Baseline returns the folder of the run in BaselineFile, or "" without that file.
 func (d Dir) Baseline() (string, error) {
 	var n named
 	_, err := d.readJSON(BaselineFile, &n)

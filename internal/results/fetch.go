@@ -148,7 +148,7 @@ func (d Dir) testID(folder string) (string, error) {
 	return folder, nil
 }
 
-// nameable says that a folder may have the name of a run.
+// nameable returns an error if a folder cannot have the name of a run.
 func nameable(testID string) error {
 	p := plan.Plan{TestID: testID, Runners: 1}
 	return p.CheckDeclared()

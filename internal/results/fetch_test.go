@@ -120,7 +120,7 @@ func (deafStore) Get(context.Context, string) ([]byte, error) {
 	return nil, errors.New("it does not come")
 }
 
-// What does not come, or comes broken, is told of by a verdict.
+// Objects that are missing or broken end with a verdict.
 func TestFetchedInPartItIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

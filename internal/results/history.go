@@ -64,8 +64,8 @@ type History struct {
 	Others []string    // folders that are of no run
 }
 
-// ReadHistory reads the folder of all runs. What is damaged or unfinished is listed as that; an error says that the folder
-// itself cannot be read.
+// ReadHistory reads the folder of all runs. Damaged or unfinished runs are listed as such. It returns an error if the
+// folder itself cannot be read.
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,7 +205,7 @@ func (p *PlanRuns) compare(r *Entry) {
 			normal = append(normal, other.Run)
 		}
 	}
-	// An error says that there are too few, or that one is a copy of another: then nothing is known.
+	// An error means that there are too few runs, or that one is a copy of another: then nothing is known.
 	r.Against, _ = compare.Compare(compare.Before(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
 }
 

@@ -25,7 +25,7 @@ import (
 // HistoryFile is the page of all runs, in their folder.
 const HistoryFile = "index.html"
 
-// madeBy is how a page of ours is told from somebody else's index.html.
+// madeBy marks our pages, so that an index.html of another program is recognised.
 const madeBy = "soak history"
 
 // WriteHistory writes the page of all runs into their folder, in place of the one that was there. Of runs that end at the same
@@ -44,7 +44,7 @@ func WriteHistory(folder string) error {
 	return nil
 }
 
-// stale says that a run was judged since the folder was read.
+// stale reports whether a run was judged since the folder was read.
 func (h *History) stale() bool {
 	judged := map[string]bool{}
 	for _, r := range h.Runs {
@@ -65,7 +65,7 @@ func (h *History) Write() error {
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.Escaping(w), h.page()) })
 }
 
-// HasHistory says that the folder has a page of all runs.
+// HasHistory reports whether the folder has a page of all runs.
 func HasHistory(folder string) bool {
 	path := filepath.Join(folder, HistoryFile)
 	_, err := os.Stat(path)
@@ -73,7 +73,7 @@ func HasHistory(folder string) bool {
 	return err == nil && is
 }
 
-// ours says that a file is a page of ours, or not there.
+// ours reports whether a file is one of our pages, or missing.
 func ours(path string) (bool, error) {
 	f, err := safefile.Open(path, safefile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,7 +270,7 @@ func (p *PlanRuns) lines() (out []line) {
 			if len(known) == 0 {
 				continue
 			}
-			if l.Summary = compare.Summarize(known); l.Max > 0 { // else a fault that never was, or what nobody measured
+			if l.Summary = compare.Summarize(known); l.Max > 0 { // not measured, or without faults
 				out = append(out, l)
 			}
 		}
@@ -278,7 +278,7 @@ func (p *PlanRuns) lines() (out []line) {
 	return out
 }
 
-// sum says how the runs of a plan came out.
+// sum counts the runs of a plan by verdict.
 func (p *PlanRuns) sum() string {
 	n := map[verdict.Outcome]int{}
 	for _, r := range p.Runs {

@@ -23,7 +23,7 @@ import (
 
 const began = 1_700_000_000
 
-// made writes what a run leaves, as far as the history reads it: run n began n hours after the first.
+// made writes the files of a run that the history reads: run n began n hours after the first.
 func made(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
 	t.Helper()
 	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(began + 3600*n)}
@@ -312,7 +312,7 @@ func TestFiveHundredRunsAreReadFast(t *testing.T) {
 	info, err := os.Stat(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
 	t.Logf("500 runs in %v, a page of %d KB", took, info.Size()>>10)
-	require.Less(t, took, 20*time.Second) // with the race detector, beside other tests; some 0.3 s without
+	require.Less(t, took, 20*time.Second) // with the race detector and other tests; about 0.3 s without
 	require.Less(t, info.Size(), int64(1<<20))
 }
 

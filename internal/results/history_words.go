@@ -16,7 +16,7 @@ import (
 // failedVerdict is the metric that is 1 for a run that failed.
 const failedVerdict = "failed verdict"
 
-// mostFigures is how many metrics a run is told by, beside its faults.
+// mostFigures limits the metrics that describe a run, without its faults.
 const mostFigures = 4
 
 // faults are what a run had of what must not be.
@@ -66,7 +66,7 @@ func number(m verdict.Metric, v float64) string {
 	return format.Quantity(v, m.Unit)
 }
 
-// standing is how a run stands beside earlier ones of its plan.
+// standing compares a run with earlier ones of its plan.
 func (r *Entry) standing() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:
@@ -141,10 +141,10 @@ func (r *Entry) k6() string {
 	return strings.Join(all, ", ")
 }
 
-// mostChanges is how many changes a run is told by: with more of them it is another run altogether.
+// mostChanges limits the changes that describe a run: with more of them the runs have little in common.
 const mostChanges = 10
 
-// since says what changed since the run before.
+// since describes the changes since the run before.
 func (r *Entry) since() string {
 	switch {
 	case r.Verdict == nil:

@@ -94,7 +94,7 @@ func (d Dir) name() string {
 	return filepath.Base(string(d))
 }
 
-// shardFiles are the paths of all shards, in order of their runners as far as names tell.
+// shardFiles returns the paths of all shards, in the order of their runners if names show it.
 func (d Dir) shardFiles() ([]string, error) {
 	var paths []string
 	for _, folder := range []string{ShardsDir, "."} { // or a bare folder of shards, as two laptops would bring together
@@ -221,7 +221,8 @@ func checkPlan(p plan.Plan) error {
 	return kind.Check(p)
 }
 
-// hasConnections says that connections.csv has a row. A suite that did something to all of its streams lists none of them.
+// hasConnections reports whether connections.csv has a row. A suite that acts on all of its streams lists none of
+// them.
 func hasConnections(v *verdict.Verdict) bool {
 	for range v.Records() {
 		return true
@@ -229,8 +230,8 @@ func hasConnections(v *verdict.Verdict) bool {
 	return false
 }
 
-// Report writes verdict.json and every report beside it. against is a run of the same plan to
-// compare with, "" for the last one beside d that passed.
+// Report writes verdict.json and all reports. against is a run of the same plan to compare with; "" is the last one
+// in the same folder that passed.
 func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// ManifestFile says what a run has to have. It is there before the first runner starts, so that
-// evidence which is missing later cannot turn a failure into a pass.
+// ManifestFile lists the files that a run must have. It is written before the first runner starts, so that evidence
+// which is missing later cannot turn a failure into a pass.
 const ManifestFile = "manifest.json"
 
 // A Manifest is the content of that file.
 type Manifest struct {
 	RunID string   `json:"run_id"` // as the shards of its runners have it
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
-	// Ran is what the run is made with, as far as it is known before its target starts; run.json has all of it. A run that
-	// is killed leaves this.
+	// Ran has the programs and the machine of the run, as known before its target starts; run.json has the rest. A
+	// run that is killed leaves this.
 	Ran *verdict.Ran `json:"ran,omitempty"`
 }
 
@@ -39,8 +39,8 @@ func numbered(name string, part int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, suffix), part, suffix)
 }
 
-// Evidence are the files that a verdict rests on, beside shards. Of several machines the first one samples the target,
-// and asks Prometheus.
+// Evidence lists the files that a verdict needs in addition to shards. Of several machines the first one samples the
+// target, and queries Prometheus.
 func Evidence(part int) []string {
 	names := []string{PlanFile, RunName(part), LedgerName(part)}
 	if part <= 1 {
@@ -49,8 +49,8 @@ func Evidence(part int) []string {
 	return names
 }
 
-// NewManifest is that of a run, or of a part of it, that is about to start. ledger tells whether
-// its service has to have one.
+// NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether its
+// service must have a ledger.
 func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 	needs := 2 // of its evidence: what was planned, and what `soak run` saw
 	if ledger {
@@ -91,7 +91,7 @@ func (d Dir) has(name string) bool {
 	return err == nil && filepath.IsLocal(name)
 }
 
-// checkManifests says what is missing of what the run, or its parts, had to have.
+// checkManifests lists the files that the run, or its parts, must have and do not.
 func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
 	whole, there, err := d.manifest(0)
 	problems = append(problems, whole.missing(d)...)

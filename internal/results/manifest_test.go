@@ -34,7 +34,7 @@ func begun(t *testing.T) Dir {
 	return d
 }
 
-// A run that was killed before it wrote run.json says what it was, too.
+// A run that was killed before it wrote run.json still has its origin.
 func TestAKilledRunSaysWhatRan(t *testing.T) {
 	t.Parallel()
 	d := begun(t)

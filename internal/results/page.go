@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostInPage is the largest file, in bytes, that a page carries: with the table of 100,000
-// connections in it no browser would open it fast. The file is beside the page.
+// mostInPage is the largest file, in bytes, that a page embeds: with the table of 100,000 connections in it no
+// browser would open it fast. The file is in the same folder.
 const mostInPage = 8 << 20
 
 // page collects what report.html shows. verdict.json and the tables must exist.

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// reported is a run in out that began so many hours after the first and connected in that many ms,
-// with its reports.
+// reported writes a run with reports into out. The run began the given hours after the first and connected in the
+// given milliseconds.
 func reported(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
 	t.Helper()
 	p := thePlan()

@@ -79,7 +79,7 @@ func (d Dir) Seen(first int) Run {
 	return run
 }
 
-// ran is what the run was made with, nil where nobody wrote it down. first is the index of its first runner.
+// ran returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
 func (d Dir) ran(first int) *verdict.Ran {
 	run := d.Seen(first)
 	if ran := run.ran(); ran != nil {

@@ -67,7 +67,7 @@ func TestPruningKeepsWhatSomebodyMayStillWant(t *testing.T) {
 	require.DirExists(t, filepath.Join(out, "campaign"))
 }
 
-// A run that goes on may be older than those that have ended.
+// A run in progress may be older than finished ones.
 func TestPruningKeepsARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

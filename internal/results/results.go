@@ -55,7 +55,7 @@ func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) //nolint:gosec // G301: see above
 }
 
-// Create makes the folder of a new run and points `latest` beside it to it.
+// Create makes the folder of a new run and points the link `latest` to it.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	err := makeFolder(out)
@@ -80,7 +80,7 @@ func Create(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// takenError says that there is a folder of that name: it is fs.ErrExist.
+// A takenError reports that the folder exists already: it is fs.ErrExist.
 type takenError Dir
 
 func (e takenError) Error() string {

@@ -38,7 +38,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 	return (*suite.Run)(e), err
 }
 
-// evidence is what the verdict rests on, beside the sum of the shards. What cannot be read is a problem.
+// evidence returns the evidence of the verdict other than the sum of the shards. Unreadable files are problems.
 func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdict.Evidence, error) {
 	kind, err := suite.Of(merged.Plan)
 	if err != nil {

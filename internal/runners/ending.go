@@ -13,7 +13,7 @@ import (
 // the verdict sees why, so it is no problem of its own.
 const ThresholdsFailed = 99
 
-// Problems says which runners did not end in order.
+// Problems lists the runners that did not end in order.
 func (g *Group) Problems() (out []string) {
 	for _, r := range g.runners {
 		switch code := r.ExitCode(); {
@@ -28,7 +28,8 @@ func (g *Group) Problems() (out []string) {
 	return out
 }
 
-// lastError is LastError of the file at path; not ok where there is none, and then it says where the log is.
+// lastError returns LastError of the file at path. It is not ok without an error; the text is then the path of the
+// log.
 func lastError(path string) (last string, ok bool) {
 	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {

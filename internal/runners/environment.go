@@ -16,7 +16,7 @@ func ignored(variable string) bool {
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritable, name)
 }
 
-// Ignored says which of k6's variables in our environment no runner is given, "" if there are none.
+// Ignored lists the variables of k6 in our environment that no runner gets, "" if there are none.
 func Ignored() string {
 	var names []string
 	for _, variable := range os.Environ() {

@@ -21,7 +21,7 @@ type Requirements struct {
 	Duration    time.Duration // at most
 	// Service is the description of the service, as internal/service reads it; nil where the script names none.
 	Service []byte
-	// OwnToken says that its token() gives another token than SUBSCRIBE_TOKEN.
+	// OwnToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
 	OwnToken bool
 }
 

@@ -30,7 +30,7 @@ const trendStats = "p(50),p(99),max"
 // remoteWriteFiles name files, of which a pod has none.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
-// Watched says whether the runners send metrics to a Prometheus.
+// Watched reports whether the runners send metrics to a Prometheus.
 func Watched() bool { return os.Getenv(remoteWriteURL) != "" }
 
 // RemoteWriteArgs are the arguments of a k6 that sends metrics to a Prometheus. Dashboards know the run by the tag. Each

@@ -53,7 +53,7 @@ func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
 	require.Equal(t, "0,1/3,2/3,1", Sequence(3))
 }
 
-// fake is a k6 of shell: it says what it was given.
+// fake is a shell script in place of k6: it prints its arguments.
 func fake(t *testing.T, runners int, script string) Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -161,7 +161,7 @@ func TestProblemsOfRunners(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ script, want string }{
 		{"exit 0", ""},
-		{"exit 99", ""}, // a threshold: the verdict says why
+		{"exit 99", ""}, // a threshold: the verdict has the reason
 		{`echo 'time=x level=error msg="no such host"'; echo 'level=info msg=bye'; exit 107`, `runner 1 ended with exit code 107: "no such host"`},
 		{"exit 3", "runner 1 ended with exit code 3: see "},
 		{"kill -9 $$", "runner 1 was ended by a signal (signal: killed)"},

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/process"
 )
 
-// How many connections that are no streams a backend takes where nobody says, and how many beside those of the runners it may get:
-// soak itself asks it how it is.
+// Connections of a backend that are not streams: the default limit, and the number that runners and health checks of
+// soak may add.
 const (
 	usualPlain = 4096
 	sparePlain = 64
@@ -85,7 +85,7 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 	return c, nil
 }
 
-// ready waits until every backend says that it is ready.
+// ready waits until every backend is ready.
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
 		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, "http://backend/readyz") }); err != nil {

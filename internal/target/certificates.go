@@ -28,7 +28,7 @@ func (c Certificates) path(elements ...string) string {
 	return filepath.Join(append([]string{string(c)}, elements...)...)
 }
 
-// Check says what is missing.
+// Check returns an error that names the missing files.
 func (c Certificates) Check() error {
 	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem", "clients/impostor.pem"} {
 		if _, err := os.Stat(c.path(file)); errors.Is(err, fs.ErrNotExist) {

@@ -35,7 +35,7 @@ func newFolder() (*folder, error) {
 	return f, nil
 }
 
-// own takes the lock before it has its name: nobody else can take it in between.
+// own takes the lock before the file has its name, so that no other process can take it in between.
 func (f *folder) own() (err error) {
 	unnamed := filepath.Join(f.path, "."+lockName)
 	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { //nolint:gosec // G304: in a new folder of our own
@@ -52,8 +52,8 @@ func (f *folder) remove() {
 	_ = f.lock.Close()
 }
 
-// removeOrphans removes the folders of ours in parent whose lock nobody holds. One without a lock may
-// be about to get it, or is none of ours.
+// removeOrphans removes our folders in parent whose lock is free. A folder without a lock file may be about to get
+// one, or belong to another program.
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {

@@ -106,7 +106,7 @@ func (l *Local) start(ctx context.Context) error {
 	return l.startNginx(ctx, nginxBinary())
 }
 
-// Check says why there can be no such target on this machine.
+// Check returns an error if this machine cannot run such a target.
 func (c LocalConfig) Check() error {
 	switch {
 	case !c.direct():
@@ -119,7 +119,7 @@ func (c LocalConfig) Check() error {
 	return nil
 }
 
-// direct says that runners go to the backend itself.
+// direct reports whether runners connect to the backend itself.
 func (c LocalConfig) direct() bool { return nginxBinary() == "" || c.NoNginx || c.Certificates != "" }
 
 // nginxBinary is where nginx is, "" if nowhere. Debian keeps it off a user's PATH.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Several are targets at addresses of their own, which the runners share out (plan.BackendOf):
-// one process, or one address, holds only so many streams. They have one token.
+// Several are targets at different addresses, which the runners share out (plan.BackendOf), because one process, or
+// one address, has a limited number of streams. They have one token.
 type Several []*Target
 
 // Remotes are targets that run elsewhere; with certificates they want one of their clients.
@@ -60,7 +60,7 @@ func (s Several) URL() string {
 // Local is whether they run here.
 func (s Several) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
-// Nginx is the version of the one in front of each, "" where there is none of ours.
+// Nginx returns the version of the nginx in front of each, "" if soak started none.
 func (s Several) Nginx() string {
 	if !s.Local() {
 		return ""

@@ -125,8 +125,8 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 // ReadyWithin is how long a target may take to answer. Tests shorten it.
 var ReadyWithin = 10 * time.Second
 
-// Ready waits until the target answers, for some seconds at most: one that is ours says that it is ready, another one
-// may say anything.
+// Ready waits until the target answers, for some seconds at most. Our own backend must report that it is ready; of
+// another service any answer is enough.
 func (t *Target) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()

@@ -182,7 +182,7 @@ func (s *controlStream) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.present.Owed += s.account.Owed(now)
+	g.present.Owed += s.account.Due(now)
 	g.all.Lost += s.account.Missing(now, max(g.limit, control.Every))
 	s.account = control.Account{}
 }
@@ -195,7 +195,7 @@ func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.streams {
-		g.present.Owed += s.account.Owed(now)
+		g.present.Owed += s.account.Due(now)
 	}
 	bucket := g.present
 	g.present = shard.ControlCounts{}

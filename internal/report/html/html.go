@@ -1,8 +1,8 @@
-// Package html lays out a report.Page as HTML: report.html, the page of all runs, and the page of a run that goes on. A page
-// needs no network and opens from disk.
+// Package html lays out a report.Page as HTML: report.html, the page of all runs, and the page of a run in progress.
+// A page needs no network and opens from disk.
 //
-// page.html.tmpl lays a page out, and the script in page/ draws its charts. `make build` bundles the script into bundle/. Without
-// the bundle (a bare `go build`) the page has no drawings, and says so.
+// page.html.tmpl lays a page out, and the script in page/ draws its charts. `make build` bundles the script into
+// bundle/. Without the bundle (a bare `go build`) the page has no charts and states the reason.
 package html
 
 import (

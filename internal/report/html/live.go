@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/report"
 )
 
-// A Live is the page of a run that goes on.
+// A Live is the page of a run in progress.
 type Live struct {
 	report.Page
 	Share float64 // of the run that is over, 0 to 1

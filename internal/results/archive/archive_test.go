@@ -241,7 +241,7 @@ func TestAnArchiveWithASecretIsNotWritten(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.LeftOut), "[redacted].pem is not a file that a run writes")
 }
 
-// Whoever's they are, and whatever else stands in the line.
+// Secrets of any origin, with any text around them.
 func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -49,7 +49,7 @@ func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
 	gone.Store(true)
 	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
 
-	// Into the past, as far as a Prometheus takes it: over several windows, at odd milliseconds, with odd values.
+	// Into the past, up to the limit of Prometheus: over several windows, at odd milliseconds, with odd values.
 	await(t, address, `count_over_time(seen_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)

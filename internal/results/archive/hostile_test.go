@@ -159,7 +159,7 @@ func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
 	require.NotContains(t, err.Error(), "trusted")
 	require.NoDirExists(t, dir)
 
-	pipe := filepath.Join(t.TempDir(), "pipe") // which nobody writes to
+	pipe := filepath.Join(t.TempDir(), "pipe") // without a writer
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, none := range []string{pipe, t.TempDir()} {
 		_, err = Open(t.Context(), none, dir)

@@ -14,11 +14,11 @@ const (
 	latenessP99 = "lateness p99"
 )
 
-// sinceSending are the metrics that count from the time of sending, as far as clocks tell it.
+// sinceSending are the metrics that count from the time of sending, if clocks allow it.
 var sinceSending = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
 
-// blind says what may have changed between the runs without a metric that shows it: "nothing got worse"
-// is said of what was compared.
+// blind lists changes between the runs that no compared metric would show: "nothing got worse" is limited to the
+// compared metrics.
 func (c *Comparison) blind() (out []string) {
 	compared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
@@ -47,7 +47,7 @@ func clockOf(r Run) string {
 	return r.Verdict.LatencyMS.Above
 }
 
-// oneClock says whether the latencies of all runs count from the same.
+// oneClock reports whether the latencies of all runs count from the same moment.
 func oneClock(runs []Run) bool {
 	return !slices.ContainsFunc(runs, func(r Run) bool { return clockOf(r) != clockOf(runs[0]) })
 }

@@ -97,5 +97,5 @@ func NoiseBand(values []float64, further int) (b Band, ok bool) {
 	return Band{Low: mean - reach, High: mean + reach}, true
 }
 
-// Holds says whether v is in the band.
+// Holds reports whether v is in the band.
 func (b Band) Holds(v float64) bool { return b.Low <= v && v <= b.High }

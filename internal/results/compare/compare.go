@@ -59,7 +59,7 @@ const (
 	leastAll = 3
 )
 
-// Tolerance is the share of the old median by which a metric may get worse, where nobody says another.
+// Tolerance is the default share of the old median by which a metric may get worse.
 const Tolerance = .1
 
 // Compare compares new runs with old ones of the same plan.
@@ -157,8 +157,9 @@ func (c *Comparison) warn(all []Run) {
 	}
 }
 
-// bound says that half of the new runs or more are lower bounds of a metric, for their load generator was the limit: the service may
-// be as good as before. Of an old run it matters not, since that can only have been better.
+// bound reports whether half of the new runs or more are lower bounds of a metric, because their load generator was
+// the limit. The service may then be as good as before. Old runs do not matter: a lower bound of them was better
+// still.
 func (c *Comparison) bound(name string) bool {
 	n := 0
 	for _, r := range c.New {

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// folder writes a run as `soak run` leaves it, as far as a comparison reads it.
+// folder writes the files of a run of `soak run` that a comparison reads.
 func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	t.Helper()
 	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}

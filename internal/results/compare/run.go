@@ -1,6 +1,5 @@
-// Package compare says what is normal for a plan: the median and the spread of several runs
-// of it, the band in which one more run should fall, and whether two sets of runs differ by
-// more than chance. A single run says nothing of that.
+// Package compare compares runs of one plan: median and spread of several runs, the band in which one more run should
+// fall, and whether two sets of runs differ by more than chance. A single run cannot show that.
 package compare
 
 import (
@@ -130,7 +129,7 @@ func (r Run) actions() string {
 	return strings.Join(all, "; ")
 }
 
-// circumstances are what run.json says that has to be the same, beside the plan.
+// circumstances are the parts of run.json that must be equal, in addition to the plan.
 type circumstances struct {
 	OneClock bool   `json:"one_clock"` // soak started the target itself: its address is drawn at random
 	Cores    string `json:"cores"`     // that target and runners had of their own

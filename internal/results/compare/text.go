@@ -44,7 +44,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	return nil
 }
 
-// rule says what "worse" rests on, for these numbers of runs.
+// rule describes the rule for "worse" with these numbers of runs.
 func (c *Comparison) rule() string {
 	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
 	n, m := len(c.Old), len(c.New)
@@ -55,7 +55,7 @@ func (c *Comparison) rule() string {
 	return fmt.Sprintf("%s p of at most %.2g in a two-sided\nrank-sum test (Mann-Whitney). The first fault where there was none is always worse.", worse, Alpha)
 }
 
-// Sentence says what became of the metric.
+// Sentence describes the change of the metric.
 func (c Change) Sentence() string {
 	if c.Fault && c.Old.Max == 0 {
 		return fmt.Sprintf("%s: up to %.0f, where no old run had any", c.Name, c.New.Max)
