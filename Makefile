@@ -122,13 +122,23 @@ fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of 
 TRY_SERVICES = @$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be built, see above; their tests are skipped' >&2
 
 .PHONY: services
-services: bin/services/mercure bin/services/pocketbase bin/services/python/ready ## build the services that soaks are tested on (test/services)
+services: bin/services/mercure bin/services/pocketbase bin/services/python/ready gateways ## build the services that soaks are tested on (test/services)
 
 bin/services/mercure bin/services/pocketbase: bin/services/%: test/services/%/main.go test/services/%/go.mod test/services/%/go.sum
 	@mkdir -p $(@D)
 	@cd test/services/$* && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o '$(CURDIR)/$@' .
 
-bin/services/python/ready: test/services/python/requirements.txt
+# Gateways for language models, which the tests and gateways-bench start.
+.PHONY: gateways
+gateways: bin/services/litellm/ready bin/services/ai-sdk/server.js
+
+bin/services/ai-sdk/server.js: test/services/ai-sdk/server.js test/services/ai-sdk/package.json test/services/ai-sdk/package-lock.json
+	@mkdir -p $(@D)
+	@cp test/services/ai-sdk/package.json test/services/ai-sdk/package-lock.json $(@D)
+	@cd $(@D) && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+	@cp $< $@
+
+bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test/services/%/requirements.txt
 	@rm -rf $(@D) && mkdir -p bin/services && python3 -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

@@ -39,5 +39,5 @@ export default [
     languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },
     rules: { 'no-console': 'error', 'prefer-const': 'error', eqeqeq: 'error', curly: 'error', 'no-var': 'error', 'no-shadow': 'error' },
   },
-  { files: ['*.config.js', 'tools/recording/*.js'], languageOptions: { globals: globals.node } },
+  { files: ['*.config.js', 'tools/recording/*.js', 'test/services/ai-sdk/*.js'], languageOptions: { globals: globals.node } },
 ];

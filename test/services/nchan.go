@@ -24,12 +24,9 @@ var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
 func setNchan(s setup) (command, error) {
-	nginx, err := exec.LookPath("nginx")
+	nginx, err := findNginx("nchan", "nginx-light libnginx-mod-nchan")
 	if err != nil {
-		nginx = "/usr/sbin/nginx"
-	}
-	if _, err := os.Stat(nginx); err != nil {
-		return command{}, &Missing{"nchan", "nginx is not installed: apt-get install nginx-light libnginx-mod-nchan"}
+		return command{}, err
 	}
 	module := ""
 	for _, path := range nchanModules {
@@ -71,15 +68,36 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
+// findNginx finds nginx for a service. The packages have it.
+func findNginx(service, packages string) (string, error) {
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		nginx = "/usr/sbin/nginx"
+	}
+	if _, err := os.Stat(nginx); err != nil {
+		return "", &Missing{service, "nginx is not installed: apt-get install " + packages}
+	}
+	return nginx, nil
+}
+
 // nchanVersion is empty for what cannot be found out: the module does not say its version, Debian's dpkg does.
 func nchanVersion(nginx string) string {
 	var known []string
 	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {
 		known = append(known, "nchan "+string(out))
 	}
-	if out, err := exec.Command(nginx, "-v").CombinedOutput(); err == nil {
-		_, version, _ := strings.Cut(strings.TrimSpace(string(out)), "nginx/")
-		known = append(known, "nginx "+version)
+	if version := nginxVersion(nginx); version != "" {
+		known = append(known, version)
 	}
 	return strings.Join(known, ", ")
+}
+
+// nginxVersion is empty if it cannot be found out.
+func nginxVersion(nginx string) string {
+	out, err := exec.Command(nginx, "-v").CombinedOutput()
+	if err != nil {
+		return ""
+	}
+	_, version, _ := strings.Cut(strings.TrimSpace(string(out)), "nginx/")
+	return "nginx " + version
 }

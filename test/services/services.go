@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,8 @@ type Options struct {
 	Tokens bool
 	// Streams is how many there will be at most; 0: 4000. Only nchan wants to know.
 	Streams int
+	// Upstream is the URL of the server behind a gateway. Only gateways have one.
+	Upstream string
 	// Dir takes configuration, data and log; "": a folder that Stop removes.
 	Dir string
 }
@@ -49,7 +52,9 @@ type Running struct {
 	Service string
 	// PublishToken is what publishing needs as PUBLISH_TOKEN; "" where anybody may.
 	PublishToken string
-	// Env is what a run needs in its environment: PUBLISH_TOKEN=…, or nothing.
+	// SubscribeToken is what a stream needs as SUBSCRIBE_TOKEN; "" where anybody may open one.
+	SubscribeToken string
+	// Env is what a run needs in its environment: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, or nothing.
 	Env []string
 	// Version is of the service, and of what it runs in.
 	Version string
@@ -83,8 +88,10 @@ type command struct {
 	path    string
 	args    []string
 	env     []string // added to PATH and HOME
-	token   string
-	tells   []string // of env, what a run needs to know, too
+	token   string   // to publish
+	key     string   // to subscribe
+	tells   []string // what a run needs in its environment
+	health  string   // path that answers 200 once the service is ready; "": it is ready once it listens
 	version string
 	// settings are in words.
 	settings string
@@ -93,9 +100,10 @@ type command struct {
 var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
 
 // Names are the services, in the order of docs/services.md.
-func Names() []string {
-	var out []string
-	for _, d := range definitions {
+func Names() []string { return names(definitions) }
+
+func names(of []definition) (out []string) {
+	for _, d := range of {
 		out = append(out, d.name)
 	}
 	return out
@@ -106,16 +114,16 @@ type Missing struct{ Service, What string }
 
 func (m *Missing) Error() string { return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What) }
 
-// patience is how long a service may take to start: Python's on a busy machine.
-const patience = 30 * time.Second
+// patience is how long a service may take to start: LiteLLM on a busy machine.
+const patience = 2 * time.Minute
 
 // Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
 // After an error nothing is left.
 func Start(ctx context.Context, name string, o Options) (*Running, error) {
-	all := append(slices.Clone(definitions), fastapiRooms)
+	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("start service %q: there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("start service %q: there are %s", name, strings.Join(names(all), ", "))
 	}
 	d := all[i]
 	root, err := findRoot()
@@ -141,8 +149,12 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 		r.Stop()
 		return nil, err
 	}
+	r.Env = r.command.tells
+	if r.SubscribeToken = r.command.key; r.SubscribeToken != "" {
+		r.Env = append(r.Env, "SUBSCRIBE_TOKEN="+r.SubscribeToken)
+	}
 	if r.PublishToken = r.command.token; r.PublishToken != "" {
-		r.Env = append(r.command.tells, "PUBLISH_TOKEN="+r.PublishToken)
+		r.Env = append(r.Env, "PUBLISH_TOKEN="+r.PublishToken)
 	}
 	r.Version, r.Settings = r.command.version, r.command.settings
 	if err := r.Up(ctx); err != nil {
@@ -164,20 +176,31 @@ func (r *Running) Up(ctx context.Context) error {
 	r.process = p
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var dialer net.Dialer
-	for {
-		conn, err := dialer.DialContext(ctx, "tcp", r.address)
-		if err == nil {
-			return conn.Close()
-		}
+	for !r.ready(ctx) {
 		select {
 		case <-p.Done():
 			return fmt.Errorf("start %s: it ended (%w):\n%s", r.Name, p.Err(), r.said())
 		case <-ctx.Done():
-			return fmt.Errorf("start %s: it does not listen on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.said())
+			return fmt.Errorf("start %s: it is not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.said())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return nil
+}
+
+// ready reports whether the service listens, and answers if it has a path for that.
+func (r *Running) ready(ctx context.Context) bool {
+	if r.command.health == "" {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", r.address)
+		return err == nil && conn.Close() == nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+r.command.health, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
 // said is the end of the log.

@@ -1,0 +1,23 @@
+// A server that answers by Vercel's AI SDK, as its documentation has it for Node (https://ai-sdk.dev/cookbook/api-servers/
+// node-http-server): an upstream that speaks OpenAI's chat API, and the AI SDK's own UI message stream to the client.
+import { createServer } from 'node:http';
+
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { convertToModelMessages, streamText } from 'ai';
+
+const [host, port, baseURL] = process.argv.slice(2);
+const upstream = createOpenAICompatible({ name: 'upstream', baseURL });
+
+async function text(request) {
+  let out = '';
+  for await (const part of request.setEncoding('utf8')) {
+    out += part;
+  }
+  return out;
+}
+
+createServer(async (request, response) => {
+  const { messages } = JSON.parse(await text(request));
+  const result = streamText({ model: upstream('numbered'), messages: await convertToModelMessages(messages) });
+  result.pipeUIMessageStreamToResponse(response);
+}).listen(Number(port), host);

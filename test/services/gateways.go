@@ -1,0 +1,127 @@
+package services
+
+import (
+	"bytes"
+	"crypto/rand"
+	_ "embed" // the template
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// gateways pass the answers of Options.Upstream, a server of OpenAI's chat API, on to their clients.
+var gateways = []definition{
+	liteLLM,
+	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
+	{name: "nginx-unbuffered", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, true) }},
+	aiSDK,
+}
+
+// Gateways returns the names of the gateways. Start needs Options.Upstream for them.
+func Gateways() []string { return names(gateways) }
+
+// liteLLM is the proxy of the Python package litellm. Its key is SUBSCRIBE_TOKEN of Env.
+var liteLLM = definition{name: "litellm", service: "openai-chat", set: setLiteLLM}
+
+const liteLLMConfig = `model_list:
+  - model_name: numbered
+    litellm_params: {model: openai/numbered, api_base: %s/v1, api_key: none}
+`
+
+func setLiteLLM(s setup) (command, error) {
+	ready, err := built(s, "litellm", "litellm", "ready")
+	if err != nil {
+		return command{}, err
+	}
+	bin := filepath.Join(filepath.Dir(ready), "bin")
+	config := filepath.Join(s.dir, "litellm.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, liteLLMConfig, s.Upstream), 0o600); err != nil {
+		return command{}, fmt.Errorf("write LiteLLM's configuration: %w", err)
+	}
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return command{}, fmt.Errorf("start litellm: %w", err)
+	}
+	key := "sk-" + rand.Text()
+	return command{
+		path: filepath.Join(bin, "python"),
+		args: []string{filepath.Join(bin, "litellm"), "--config", config, "--host", host, "--port", port, "--telemetry", "False"},
+		env: []string{
+			"LITELLM_MASTER_KEY=" + key, "LITELLM_LOCAL_MODEL_COST_MAP=True", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+		},
+		key:     key,
+		health:  "/health/liveliness",
+		version: pythonVersion(filepath.Join(bin, "python"), "litellm"), settings: "1 worker, no database",
+	}, nil
+}
+
+//go:embed gateway.conf.tmpl
+var gatewaySource string
+
+var gatewayTemplate = template.Must(template.New("gateway.conf").Parse(gatewaySource))
+
+// nginxGateway is nginx with its defaults, or with what streams need.
+func nginxGateway(s setup, streams bool) (command, error) {
+	nginx, err := findNginx("nginx", "nginx-light")
+	if err != nil {
+		return command{}, err
+	}
+	const files = 10_000
+	var config bytes.Buffer
+	if err := gatewayTemplate.Execute(&config, map[string]any{
+		"Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Files": files, "Upstream": s.Upstream, "Streams": streams,
+	}); err != nil {
+		return command{}, err
+	}
+	path := filepath.Join(s.dir, "gateway.conf")
+	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
+		return command{}, fmt.Errorf("write nginx's configuration: %w", err)
+	}
+	settings := "1 worker, defaults: proxy_buffering on, HTTP/1.0 to the upstream"
+	if streams {
+		settings = "1 worker, proxy_buffering off, proxy_http_version 1.1"
+	}
+	return command{
+		path: nginx, args: []string{"-e", filepath.Join(s.dir, "error.log"), "-c", path},
+		version: nginxVersion(nginx), settings: settings,
+	}, nil
+}
+
+// aiSDK is a server of ours that answers by Vercel's AI SDK.
+var aiSDK = definition{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK}
+
+func setAISDK(s setup) (command, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return command{}, &Missing{"ai-sdk", "node is not installed"}
+	}
+	server, err := built(s, "ai-sdk", "ai-sdk", "server.js")
+	if err != nil {
+		return command{}, err
+	}
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return command{}, fmt.Errorf("start ai-sdk: %w", err)
+	}
+	return command{
+		path: node, args: []string{server, host, port, s.Upstream + "/v1"},
+		version: aiSDKVersion(node, filepath.Dir(server)), settings: "1 process of Node, streamText without abortSignal",
+	}, nil
+}
+
+// aiSDKVersion is empty if it cannot be found out.
+func aiSDKVersion(node, dir string) string {
+	const ask = `const of = (name) => require('./node_modules/' + name + '/package.json').version;
+console.log('ai ' + of('ai') + ', @ai-sdk/openai-compatible ' + of('@ai-sdk/openai-compatible') + ', Node ' + process.versions.node)`
+	command := exec.Command(node, "--input-type=commonjs", "--eval", ask)
+	command.Dir = dir
+	out, err := command.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,57 @@
+package services
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// Each gateway passes a clean answer on whole and in order, also after a restart.
+func TestGatewaysPassAnswersOn(t *testing.T) {
+	for _, name := range Gateways() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstream := httptest.NewServer(model.New(model.Config{
+				Order: model.Order{Chunks: 20, Delay: time.Millisecond}, Keep: 100, Log: slog.New(slog.DiscardHandler),
+			}))
+			t.Cleanup(upstream.Close)
+			r, s := up(t, name, Options{Upstream: upstream.URL})
+			answer(t, r, s, "first")
+			require.NoError(t, r.Restart(t.Context()))
+			answer(t, r, s, "second")
+		})
+	}
+}
+
+// answer requests one answer with 20 chunks and checks them.
+func answer(t *testing.T, r *Running, s *service.Service, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	v := service.Values{Base: r.URL, ID: id, Prompt: "soak id=" + id, Token: r.SubscribeToken}
+	response, err := http.DefaultClient.Do(fill(t, ctx, &s.Connect, v))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s", body)
+	rest := body
+	for k := 1; k <= 20; k++ {
+		var token numbered.Token
+		var found bool
+		token, rest, found = numbered.Next(rest)
+		require.True(t, found && token.Valid(id) && token.K == k, "chunk %d of:\n%s", k, body)
+	}
+	_, _, found := numbered.Next(rest)
+	require.False(t, found, "%s", body)
+}
