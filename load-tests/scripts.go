@@ -1,4 +1,4 @@
-// Package scripts carries the k6 scripts of this folder, so that soak needs no file beside it and k6.
+// Package scripts embeds the k6 scripts of this folder, so that soak needs no other files than itself and k6.
 package scripts
 
 import (
@@ -39,8 +39,8 @@ func Write(folder string) error {
 	})
 }
 
-// Cached is a folder of this user's with all scripts as they were compiled in: other versions have other folders, and what
-// somebody changed there is mended.
+// Cached returns a folder of this user with all embedded scripts. Each version has its own folder, and changed files
+// are restored.
 func Cached() (string, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {

@@ -37,7 +37,7 @@ func TestTheLogSaysWhatWasFull(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	raw, err := l.(*net.UnixListener).SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // and nobody accepts
+	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // and no program accepts
 	require.NoError(t, err)
 	start(t, c)
 	full(c, func(l resources.NginxLog) int { return l.QueueFull })

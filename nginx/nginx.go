@@ -35,7 +35,7 @@ type Config struct {
 	// Silence is how long a stream may be silent before nginx cuts it; 0: four intervals, and
 	// never under a minute.
 	Silence time.Duration
-	// Site is nil where nobody but the run itself can reach nginx.
+	// Site is nil if only the run itself can reach nginx.
 	Site *Site
 }
 
@@ -55,7 +55,7 @@ type Site struct {
 	Key            string
 }
 
-// spare is what a worker needs beside streams: requests, the log, its listening socket.
+// spare is the number of connections of a worker in addition to streams: requests, the log, its listening socket.
 const spare = 512
 
 // WorkerConnections is enough for one worker to hold all streams, two sides each.
@@ -73,7 +73,7 @@ func (c Config) ReadTimeout() int {
 	return max(60, int(4*c.NoopInterval/time.Second))
 }
 
-// Cluster tells whether there are several backends.
+// Cluster reports whether there are several backends.
 func (c Config) Cluster() bool { return len(c.Sockets) > 1 }
 
 // bearer is the syntax of a token, RFC 6750. Nothing in it means anything to nginx inside quotes.

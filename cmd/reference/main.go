@@ -1,5 +1,5 @@
-// Command reference serves the reference target of the control group at the address LISTEN, as `soak control` does, from an
-// image of its own: beside the stack of compose.yaml, for runners on other machines.
+// Command reference serves the reference target of the control group at the address LISTEN, as `soak control` does.
+// It has an image of its own for the stack of compose.yaml, for runners on other machines.
 package main
 
 import (

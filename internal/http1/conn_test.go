@@ -168,7 +168,7 @@ func TestAnIdleConnectionOverTLS(t *testing.T) {
 
 func TestOpenEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"http", "https"} { // a proxy, or a server of TLS, that says nothing
+	for _, scheme := range []string{"http", "https"} { // a proxy, or a server of TLS, without an answer
 		u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
 		require.NoError(t, err)

@@ -45,8 +45,8 @@ const (
 
 const larger = "use an instance type that is allowed more, or more machines"
 
-// Counters are all that are read, in the order in which reports name them. Those of AWS's driver (ENA) are there on
-// machines of AWS only; docs.aws.amazon.com says what they mean under "Monitor network performance for ENA settings".
+// Counters are all counters that are read, in the order of reports. Those of AWS's driver (ENA) exist on machines of
+// AWS only; see "Monitor network performance for ENA settings" at docs.aws.amazon.com.
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
@@ -91,8 +91,8 @@ func Of(name string) (Counter, bool) {
 	return Counter{}, false
 }
 
-// ByAWS says that it is one of AWS's driver.
+// ByAWS reports whether it is a counter of AWS's driver.
 func (c *Counter) ByAWS() bool { return c.Did != "" }
 
-// timed says that it is kept when the counter moved. Segments are sent all the time.
+// timed reports whether the times of increases are kept. Segments are sent all the time.
 func (c *Counter) timed() bool { return c.Effect != Shown && c.Name != Retrans && c.Limit == "" }

@@ -19,8 +19,8 @@ import (
 
 const inNamespace = "SOAK_TEST_IN_NAMESPACE"
 
-// In a network namespace of its own, whose counters nobody else moves, an accept queue overflows, and the connects that
-// were dropped are sent again: the record has both, and when the queue overflowed.
+// In a network namespace of its own, without other traffic, an accept queue overflows, and the dropped connects are
+// sent again. The record has both, and the time of the overflow.
 func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

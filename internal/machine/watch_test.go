@@ -125,7 +125,7 @@ func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
 	}
 }
 
-// A machine of AWS: its driver counts beside the kernel.
+// On a machine of AWS, the driver has counters in addition to the kernel's.
 func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()

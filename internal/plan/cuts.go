@@ -16,7 +16,7 @@ const (
 	CutFIN   = "fin"   // the client closes the connection
 	CutRST   = "rst"   // it resets it
 	CutHalf  = "half"  // it vanishes: whatever comes is dropped unread and unacknowledged, and nothing is sent
-	CutPause = "pause" // its reader stops for some time, and goes on with the same connection
+	CutPause = "pause" // its reader stops for some time, and continues on the same connection
 )
 
 // CutKinds are all of them, in the order of tables.
@@ -31,7 +31,7 @@ const (
 	comesBack    = 3    // seconds that a stream is given to connect again: the standard's second, spread, and a connect
 )
 
-// Cuts says that the run cuts streams.
+// Cuts reports whether the run disconnects streams.
 func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
 
 // Pause is for how long a reader stops.
@@ -68,8 +68,8 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutWindow is when streams are cut, from the beginning of the first: when all had the time for a message, and not so late
-// that one could not come back and get another one.
+// CutWindow returns the time in which streams are disconnected, from the beginning of the first one. All streams then
+// have had time for a message, and a client still has time to reconnect and receive another one.
 func (p *Plan) CutWindow() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -104,7 +104,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// dealt are so many kinds by their shares: of each as many as its share says, but for one.
+// dealt returns count kinds in the proportions of their shares, within one of each.
 func dealt(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	given := make([]int, len(shares))

@@ -26,9 +26,9 @@ const (
 	AllowActions = "allow-actions"
 )
 
-// FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the flags'
-// names. A file that has a name of its own (named) has to be there. It is for all commands of a folder: a key that is none of
-// the flags is left to them if another command has it (others).
+// FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the
+// names of flags. A file that the user names (named) must exist. The file is for all commands of a folder: unknown
+// keys are ignored if another command has such a flag (others).
 func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
@@ -92,7 +92,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// repeats says that a flag takes more than one value.
+// repeats reports whether a flag accepts more than one value.
 func repeats(flag *pflag.Flag) bool {
 	s, ok := flag.Value.(Setting)
 	if !ok {

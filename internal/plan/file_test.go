@@ -20,7 +20,7 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	return f, &p, &l
 }
 
-// alsoOfStorm says that other commands have a setting more.
+// alsoOfStorm reports whether another command has the setting.
 func alsoOfStorm(name string) bool { return name == "held-percent" }
 
 func written(t *testing.T, text string) string {

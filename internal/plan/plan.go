@@ -22,8 +22,8 @@ const DisconnectLead = 5
 // How long streams may take to end.
 const (
 	endTimeoutSeconds   = 15  // of one stream, at least,
-	endTimeoutIntervals = 1.5 // or so many noop intervals
-	teardownSeconds     = 45  // of a runner, beside the ends themselves
+	endTimeoutIntervals = 1.5 // or this number of noop intervals
+	teardownSeconds     = 45  // of a runner, in addition to the ends themselves
 	endsPerSecond       = 50  // DELETEs that a runner has answered in a second, at least
 )
 
@@ -142,8 +142,8 @@ func (p *Plan) checkStreams() error {
 // longestURL is less than a shard may hold.
 const longestURL = 1000
 
-// CheckControl says what is wrong with the address of the reference target: a group that can never be held is said at the
-// start of a run, not behind it. The sentence does not repeat what may be a password.
+// CheckControl validates the address of the reference target, so that an impossible one is reported at the start of a
+// run. The error does not repeat a possible password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
 		return nil
@@ -197,7 +197,7 @@ func (p *Plan) Share(runner int) int {
 	return held
 }
 
-// PerBackend is the most connections that one of so many services holds: the first, which has the runners that hold most.
+// PerBackend returns the most connections of one of several services: of the first one, whose runners have the most.
 func (p *Plan) PerBackend(services int) (held int) {
 	for runner := 1; runner <= p.Runners; runner += services {
 		held += p.Share(runner)
@@ -211,7 +211,7 @@ const HTTP2 = "2"
 // usualPerConnection is how many streams a server of HTTP/2 allows on a connection at least, as RFC 9113 recommends (6.5.2).
 const usualPerConnection = 100
 
-// Sockets is how many connections carry so many streams, at most. Virtual users share none.
+// Sockets returns the largest number of connections for the streams. Virtual users share none.
 func (p *Plan) Sockets(streams int) int {
 	if p.HTTPVersion != HTTP2 {
 		return streams

@@ -16,7 +16,7 @@ const NoopService = "noop"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// IsServiceFile says that the text of SERVICE is the path of a module, and not the name of one.
+// IsServiceFile reports whether the value of SERVICE is the path of a module, and not a name.
 func IsServiceFile(text string) bool {
 	return strings.HasSuffix(text, ".js") || strings.ContainsRune(text, filepath.Separator)
 }
@@ -26,7 +26,7 @@ func (p *Plan) ServiceName() string {
 	return strings.TrimSuffix(filepath.Base(cmp.Or(p.Service, NoopService)), ".js")
 }
 
-// Published says that the run publishes what its streams are owed.
+// Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
 // PublishInterval is how many seconds apart the messages of one topic are, and so of one stream.

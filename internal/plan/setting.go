@@ -251,7 +251,7 @@ func Default() (p Plan) {
 	return p
 }
 
-// DefaultLocal are the defaults beside the plan.
+// DefaultLocal returns the defaults of settings outside of the plan.
 func DefaultLocal() (l Local) {
 	reset(l.Settings())
 	return l

@@ -14,9 +14,8 @@ var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00
 
 var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
-// NormalURL is the one form of a service's URL that everybody is given: scheme and host in lower
-// case, without slashes, a question mark or a hash at the end. name is the variable that holds it,
-// for the sentence that says what is wrong with it.
+// NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without slashes, a question
+// mark or a hash at the end. name is the variable of the URL, for the error.
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !withScheme.MatchString(text) {
@@ -60,7 +59,7 @@ func NormalURLs(name, text string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// OnLoopback says that a service is on the machine that asks it.
+// OnLoopback reports whether a service is on this machine.
 func OnLoopback(service string) bool {
 	u, err := url.Parse(service)
 	if err != nil {

@@ -15,7 +15,7 @@ type State string
 // The states.
 const (
 	OK      State = "ok"
-	Absent  State = "absent"  // nothing that a run needs: the finding says what is not to be had without it
+	Absent  State = "absent"  // not needed for a run; the finding names what it would allow
 	Warning State = "warning" // a run begins, and may be disturbed
 	Broken  State = "broken"  // a run does not begin, or breaks midway
 )
@@ -39,7 +39,7 @@ func Inspect(ctx context.Context, p plan.Plan, s Services, own []Program) []Find
 	return out
 }
 
-// Fit says that a run can begin.
+// Fit reports whether a run can start.
 func Fit(findings []Finding) bool {
 	for _, f := range findings {
 		if f.State == Broken {

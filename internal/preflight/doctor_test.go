@@ -74,7 +74,7 @@ func TestAProgramSaysWhatItIsOrWhy(t *testing.T) {
 	}
 }
 
-// Whatever is not in order says what to do.
+// Each problem has a remedy.
 func TestEverythingThatIsAbsentCanBeHad(t *testing.T) {
 	t.Parallel()
 	for _, f := range Inspect(t.Context(), plan.Default(), Services{Count: 1}, nil) {

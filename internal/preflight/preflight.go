@@ -21,7 +21,7 @@ const (
 	perNginx   = 12 << 10  // both sides of a proxied stream
 	perBackend = 3 << 10
 	perRunner  = 64 << 20 // k6 itself
-	spareFiles = 512      // beside connections, for any process
+	spareFiles = 512      // in addition to connections, for any process
 )
 
 // A Wire is what a stream costs a runner by the way it comes: an event stream of the soak script, in one process with
@@ -45,7 +45,7 @@ func WireOf(p *plan.Plan) Wire {
 // PerTargetStream is what nginx and the backend take for a stream, in bytes.
 const PerTargetStream = perNginx + perBackend
 
-// Files is how many open files a process needs that holds so many streams.
+// Files returns the number of open files that a process with the given number of streams needs.
 func Files(streams int) int { return streams + spareFiles }
 
 // Machine is what this host offers. A value of 0 is not known and not checked.
@@ -83,7 +83,7 @@ type Services struct {
 	Proxied bool // behind nginx, on this host
 }
 
-// Check says what would break the plan, and what may disturb it.
+// Check lists what would break the plan, and what may disturb it.
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
 	need, who := need(p, s, perService)

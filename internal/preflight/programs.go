@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Program is one that soak starts, or that somebody needs beside it.
+// A Program is one that soak starts, or that a user needs in addition.
 type Program struct {
 	Name    string
 	Names   []string               // under which it is looked for; none: Name

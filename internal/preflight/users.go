@@ -22,7 +22,7 @@ type Users struct {
 	Handshakes   bool // each connection computes a TLS handshake
 }
 
-// Check says what would break a suite of requests, and what may disturb it.
+// Check lists what would break a suite of requests, and what may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	held := max(u.Connections, u.VUs)
 	need, who := clamp.Uint64(Files(u.perRunner(held))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(held))

@@ -11,9 +11,10 @@ import (
 // stands for all.
 type Cores []int
 
-// Halves shares them out, the second half being the larger one, and never parts the threads of one core: they take turns at
-// its units, so one would slow the other. Threads with the same name of a core are of one. Where all are of one core they are
-// parted nevertheless, and threads is true. Of a single one nobody gets any.
+// Halves divides the cores; the second half is the larger one. It keeps the threads of one core together, because
+// they share its units and one would slow the other. core returns the name of a thread's core. If all threads belong
+// to one core they are divided nevertheless, and threads is true. A single thread is not divided: both halves are
+// empty.
 func (c Cores) Halves(core func(int) string) (first, second Cores, threads bool) {
 	if len(c) < 2 {
 		return nil, nil, false

@@ -82,7 +82,7 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal; to one that has ended it does nothing.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// LeftBehind says that what the process started still runs, though it has ended itself.
+// LeftBehind reports whether children of the process still run after its end.
 func (p *Process) LeftBehind() bool { return p.signalGroup(0) == nil }
 
 // StopGroup is Stop for the process and all that it started: each is asked. It may be asked of a process that has

@@ -135,7 +135,7 @@ func TestStopGroupEndsWhatAShellStarted(t *testing.T) {
 	}
 }
 
-// gone says that a process has ended, whether or not its new parent has noticed.
+// gone reports whether a process has ended, whether or not its new parent has noticed.
 func gone(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

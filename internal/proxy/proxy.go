@@ -88,13 +88,13 @@ func (p *Proxy) Address(target *url.URL) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Forwards says that the proxy takes the requests themselves, whose URLs are to be absolute (RFC 9112, section 3.2.2):
-// those to http:. Through any other the server itself is reached.
+// Forwards reports whether the proxy receives the requests themselves, with absolute URLs (RFC 9112, section 3.2.2),
+// as for http:. Any other proxy tunnels the connection to the server.
 func (p *Proxy) Forwards() bool {
 	return p != nil && p.target.Scheme == "http" && !p.socks()
 }
 
-// Secure says that TLS is spoken to the proxy.
+// Secure reports whether the connection to the proxy uses TLS.
 func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
 
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
@@ -128,7 +128,7 @@ func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Err
 // Unwrap is the error itself.
 func (e *Error) Unwrap() error { return e.err }
 
-// fault is an Error; err says what the proxy did: "refused …".
+// fault returns an Error of the proxy; err describes its answer: "refused …".
 func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
 
 // Undialed is the error of a dial, which names the proxy where it was one that was dialed.

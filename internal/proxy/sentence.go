@@ -14,8 +14,8 @@ const (
 	toldOf = 300
 )
 
-// Sentence is what the body of a refusal says, in one line: the detail or title of a problem (RFC 9457), or the first line
-// of a text. "" where it says nothing of that kind.
+// Sentence returns the reason in the body of a refusal as one line: the detail or title of a problem (RFC 9457), or
+// the first line of a text. It is "" without a reason.
 func Sentence(body io.Reader) string {
 	line, _ := sentence(body)
 	return line
@@ -40,8 +40,8 @@ func sentence(body io.Reader) (line, whole string) {
 	return strings.TrimSpace(line), whole
 }
 
-// Told is what a proxy says of its own answer in a header field: Proxy-Status (RFC 9209), or Squid's. "" where it says nothing,
-// as where the answer is the service's.
+// Told returns the reason that a proxy gives in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
+// one, for example if the answer is the service's.
 func Told(header http.Header) string {
 	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }

@@ -38,7 +38,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPublish says what a message costs at 1000 per second, a Go server in the same process included.
+// BenchmarkPublish measures the cost of a message at 1000 per second, including a Go server in the same process.
 func BenchmarkPublish(b *testing.B) {
 	for name, rate := range map[string]float64{"1000": 1000, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {

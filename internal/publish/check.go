@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// check refuses what cannot be published, completes the rest, and says how many messages that makes.
+// check validates the configuration, completes it, and returns the number of planned messages.
 func (c *Config) check() (planned uint64, err error) {
 	c.Base = strings.TrimRight(c.Base, "/")
 	if c.Timeout <= 0 {

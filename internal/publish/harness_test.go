@@ -168,7 +168,7 @@ func sorted(numbers []int) []int {
 	return numbers
 }
 
-// quiet is a log that nobody reads.
+// quiet returns a log without output.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // marked is a run that marks the messages of all topics alike.

@@ -58,7 +58,7 @@ func TestTheKeepAliveTimeoutOfTheServerIsKept(t *testing.T) {
 	}
 }
 
-// Nobody but the service knows whether it had a message that was on its way when an idle connection was closed. It is not sent
+// Only the service knows whether it had received a message when it closed an idle connection. The message is not sent
 // again, and recorded as such.
 func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 	}
 }
 
-// What a proxy does to a message is told as that.
+// Faults of a proxy are attributed to the proxy.
 func TestAProxyThatRefusesMessages(t *testing.T) {
 	t.Parallel()
 	through, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})

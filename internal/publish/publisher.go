@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostInFlight limits the connections. With so many unanswered messages, further ones wait.
+// mostInFlight limits the connections. With that many unanswered messages, further ones wait.
 const mostInFlight = 1000
 
 // Config configures a publisher; for Topics and Rate see shard.Published.

@@ -33,7 +33,7 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue says that one more message of a topic is due. The caller holds mu.
+// queue records that one more message of a topic is due. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
 	q.due++
@@ -89,7 +89,7 @@ func (p *Publisher) worker() {
 	}
 }
 
-// stopped says that nothing more is to be sent. The caller holds mu.
+// stopped reports whether nothing more is to be sent. The caller holds mu.
 func (p *Publisher) stopped() bool {
 	select {
 	case <-p.quit:

@@ -144,8 +144,8 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 
 const mostSaid = 1 << 10
 
-// describe says why a message was refused: the status, the proxy, which may be who says so, where a redirect leads to, and
-// the first line of the body. A service may say the token back.
+// describe returns the reason of a refusal: the status, the proxy if it refused, the target of a redirect, and the
+// first line of the body. A service may repeat the token in it.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
 	text := resp.Status + through.Through()
 	if location := resp.Header.Get("Location"); location != "" {

@@ -27,7 +27,7 @@ const (
 	TargetDiskGiB    = 30
 )
 
-// A Need is what a soak of so many streams takes. Memory is in bytes, money in US dollars.
+// A Need has the resources of a soak with a number of streams. Memory is in bytes, money in US dollars.
 type Need struct {
 	Connections     int     `json:"connections"`
 	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
@@ -56,7 +56,7 @@ type Load struct {
 	HTTP2    bool // streams share connections
 }
 
-// Need is what so many streams of it take.
+// Need returns the resources for the given number of streams.
 func (l Load) Need(connections int) (Need, error) {
 	p := plan.Default()
 	if l.Topics == 0 && l.Rate == 0 {
@@ -84,7 +84,7 @@ func perRunner(p *plan.Plan) int {
 	return StreamsPerRunner
 }
 
-// of is the need of a plan with so many connections.
+// of returns the need of a plan with the given number of connections.
 func of(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval

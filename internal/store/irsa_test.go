@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An stsServer is the Security Token Service: it gives a role to whoever has the token of a service account.
+// An stsServer is the Security Token Service: it grants a role for the token of a service account.
 type stsServer struct {
 	t       *testing.T
 	token   atomic.Value // what it takes, a string
@@ -71,7 +71,7 @@ func (s *s3Server) inEKS(t *testing.T, path string) Store {
 	return b
 }
 
-// runnersOnly lets through what the policy in docs/distributed.md lets runners do, for whoever has the role.
+// runnersOnly allows what the policy in docs/distributed.md allows runners, to requests with the role.
 func (s *s3Server) runnersOnly(sts *stsServer) {
 	before := func(w http.ResponseWriter, r *http.Request) bool {
 		n := sts.asked.Load()

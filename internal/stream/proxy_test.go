@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// What probe and trial ask for goes through the proxy too, and what that does is told as its doing.
+// Requests of probe and trial use the proxy too, and its faults are attributed to it.
 func TestRequestsGoThroughAProxy(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -210,7 +210,7 @@ func (r Request) redirect(next *http.Request, via []*http.Request, usual http.He
 	return nil
 }
 
-// inner takes the URL, which may hold a token, out of an error of net/http, and says what refused means.
+// inner removes the URL, which may have a token, from an error of net/http, and explains a refused connection.
 func inner(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -76,7 +76,7 @@ func Open(ctx context.Context, r Request) (*Stream, error) {
 	return s, nil
 }
 
-// IsEventStream says that the answer is one: 200 and text/event-stream.
+// IsEventStream reports whether the answer is one: 200 and text/event-stream.
 func (s *Stream) IsEventStream() bool {
 	kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type"))
 	return s.Status == http.StatusOK && kind == "text/event-stream"
@@ -122,8 +122,8 @@ type Part struct {
 	Line bool      // a comment line
 }
 
-// Next waits for the next part. The error at the end of the stream says how it ended: io.EOF where the server ended
-// it after a block, io.ErrUnexpectedEOF where it was cut off, context.Canceled where ctx ended or Close was called.
+// Next waits for the next part. The error at the end of the stream is io.EOF if the server ended it after a block,
+// io.ErrUnexpectedEOF if it was truncated, context.Canceled if ctx ended or Close was called.
 func (s *Stream) Next() (Part, error) {
 	if s.parser == nil {
 		body, err := s.unpacked()
@@ -152,7 +152,7 @@ func (s *Stream) Next() (Part, error) {
 	return part, nil
 }
 
-// LastEventID is what a stream that goes on behind this one sends.
+// LastEventID returns the id that a stream sends to continue this one.
 func (s *Stream) LastEventID() string {
 	if s.parser == nil {
 		return ""
@@ -169,7 +169,7 @@ func (s *Stream) Close() {
 	_ = s.response.Body.Close()
 }
 
-// EndInWords says how a stream ended, by the error of Next.
+// EndInWords describes the end of a stream, by the error of Next.
 func EndInWords(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):

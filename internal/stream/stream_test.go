@@ -159,7 +159,7 @@ func TestTextIsShortened(t *testing.T) {
 	require.Equal(t, "it broke: x", EndInWords(errors.New("x")))
 }
 
-// Services that speak nothing but HTTP/2: over TLS nobody has to say it, over http:// the version is set.
+// Services with HTTP/2 only: over TLS it is negotiated, over http:// the version is set.
 func TestAServiceOfHTTP2(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for _, secure := range []bool{true, false} {

@@ -17,7 +17,7 @@ import (
 // attempts is how often the message is published: a service may take a moment until a stream is subscribed.
 const attempts = 3
 
-// publish publishes the trial's message, if the description says how.
+// publish publishes the trial's message, if the description has `publish`.
 func (t *trial) publish(ctx context.Context) error {
 	p := t.s.Publish
 	if p == nil {
@@ -78,8 +78,8 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge says whether a part is the trial's message, and what does not fit about it. What only may be the message is
-// kept as a doubt: the message may come behind it.
+// judge reports whether a part is the trial's message, and the mismatches. A part that may be the message is kept as
+// a doubt: the message may follow.
 func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
 	if p.Line {
 		return false, nil
@@ -99,7 +99,7 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
 	return true, t.misread(p, r, sent)
 }
 
-// overlooked says why our message is taken for something else.
+// overlooked explains why our message is classified as something else.
 func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
@@ -116,7 +116,7 @@ func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
-// named says whether a message may have that event.
+// named reports whether a message may have that event.
 func (t *trial) named(p stream.Part) bool {
 	said := []byte(t.s.Said("message.event"))
 	var one string
@@ -129,7 +129,7 @@ func (t *trial) named(p stream.Part) bool {
 	return slices.Contains(many, p.EventName())
 }
 
-// misread says what is wrong with our message as it was read.
+// misread describes the errors in the values that were read from our message.
 func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
@@ -166,7 +166,7 @@ func (t *trial) inJSON() string {
 	return "resume.id"
 }
 
-// sendsTime says that the time in a message is the one that we put there.
+// sendsTime reports whether the time in a message is the one that we sent.
 func (t *trial) sendsTime() bool {
 	p := t.s.Publish
 	return p != nil && t.s.Message.Timed && p.Uses(service.SentAt)

@@ -39,8 +39,8 @@ func (t *trial) due(ctx context.Context) error {
 	return wrong
 }
 
-// regular waits for what comes by itself every so often, unless it came already. field says how often, none that
-// nothing came.
+// regular waits for what arrives at an interval, unless it arrived already. field names the interval, none the error
+// without an arrival.
 func (t *trial) regular(ctx context.Context, every time.Duration, field, none string, is func(stream.Part) bool) error {
 	if every == 0 || every > longestBeat || slices.ContainsFunc(t.open.came, is) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
-// errLate says that what was awaited did not come in time.
+// errLate reports that the expected part did not arrive in time.
 var errLate = errors.New("it did not come in time")
 
 // subscription is a stream that is read all the time. It keeps what came.
@@ -85,7 +85,7 @@ func (f *subscription) last(kind func(stream.Part) bool) string {
 	return ""
 }
 
-// seen says what came on the stream.
+// seen describes what arrived on the stream.
 func (f *subscription) seen() string {
 	n := 0
 	for _, p := range f.came {

@@ -45,7 +45,7 @@ type Config struct {
 	FollowRedirects bool // of streams, to other origins
 
 	Patience time.Duration // 0: Patience
-	Note     func(string)  // is told what could not be tried; may be nil
+	Note     func(string)  // gets what could not be tried; may be nil
 }
 
 // ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/neterr"
 )
 
-// Cause is why a connection came to nothing; handshake.d.ts says what each means.
+// A Cause is the reason of a failed connection; handshake.d.ts describes each.
 type Cause string
 
 // Causes, by the phase in which a connection ends and who ended it.

@@ -69,7 +69,7 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish goes through the phases as far as they succeed.
+// establish goes through the phases until one fails.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	began := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)

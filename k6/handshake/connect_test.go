@@ -45,8 +45,8 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 	}, v.drained())
 }
 
-// In TLS 1.3 a client is done before the server has looked at its certificate: only the answer
-// tells that it was taken.
+// In TLS 1.3 a client is done before the server has checked its certificate: only the answer shows that it was
+// accepted.
 func TestWithoutTheRightCertificateTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t), newAuthority(t)
@@ -129,7 +129,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// raw starts a server that does with a connection what it is told, then closes it.
+// raw starts a server that calls with on a connection, then closes it.
 func raw(t *testing.T, with func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,9 +1,8 @@
-// Package handshake is the k6 module k6/x/handshake: connections of which each is a TCP and a
-// full TLS handshake of its own, timed apart, with a cause for each failure.
+// Package handshake is the k6 module k6/x/handshake: connections of which each is a TCP and a full TLS handshake of
+// its own, timed separately, with a cause for each failure.
 //
-// k6/http can do without connection reuse too, but it does not tell a server's refusal of a
-// client certificate from a broken answer, and cannot keep a connection open beside the next
-// one. See load-tests/types/handshake.d.ts for the API as scripts see it.
+// k6/http can do without connection reuse too. But it does not distinguish a refused client certificate from a broken
+// answer, and cannot keep several connections open. See load-tests/types/handshake.d.ts for the API.
 package handshake
 
 import (

@@ -11,7 +11,7 @@ type wire struct {
 	sent, received atomic.Int64
 }
 
-// traffic is so many bytes each way.
+// traffic counts the bytes in each direction.
 type traffic struct{ sent, received int64 }
 
 // bytes are those so far; none of no connection.

@@ -122,7 +122,7 @@ func (c *Client) opened(r *sseclient.Response) error {
 // event pushes a sample for each event, as upstream does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the end follows, and says why
+		return nil //nolint:nilerr // the end follows, with the reason
 	}
 	if c.events++; c.events == 1 {
 		c.push(sample(c.m.metrics.firstEvent, &c.tags, at, metrics.D(at.Sub(c.openedAt))))

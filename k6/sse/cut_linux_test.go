@@ -49,7 +49,7 @@ func say(w http.ResponseWriter, events string) {
 	w.(http.Flusher).Flush()
 }
 
-// whatEnds says how the server's read of a connection ends within a time.
+// whatEnds describes how the server's read of a connection ends within a time.
 func whatEnds(conn net.Conn, within time.Duration) string {
 	_ = conn.SetReadDeadline(time.Now().Add(within))
 	_, err := io.Copy(io.Discard, conn)
@@ -64,7 +64,7 @@ func whatEnds(conn net.Conn, within time.Duration) string {
 	return err.Error()
 }
 
-// The server sees of each cut what its name says, and the stream goes on behind the last event that was read.
+// The server sees the kind of each disconnect, and the stream continues behind the last event that was read.
 func TestACutStreamResumes(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {

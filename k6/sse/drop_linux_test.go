@@ -17,7 +17,7 @@ func behind(retryMS int) http.HandlerFunc {
 	}
 }
 
-// A source that is dropped comes back behind the last event, at once where it is told to, whatever the server's `retry:`.
+// A dropped source reconnects behind the last event, at once if requested, whatever the server's `retry:`.
 func TestADroppedSourceComesBack(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		for _, atOnce := range []bool{false, true} {
@@ -53,7 +53,7 @@ func TestADroppedSourceComesBack(t *testing.T) {
 	})
 }
 
-// Only an open stream can be dropped, and one that is not to come back does not.
+// Only an open stream can be dropped, and one without reconnect stays closed.
 func TestWhatCannotBeDropped(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A connection that dies drops all its streams, each says so, and they come back on one.
+// A connection that dies drops all its streams, each reports it, and they reconnect on one connection.
 func TestAConnectionThatDiesDropsAll(t *testing.T) {
 	var conns atomic.Int32
 	over2(t, func(p *framed) {
@@ -56,7 +56,7 @@ func TestAConnectionThatDiesDropsAll(t *testing.T) {
 	})
 }
 
-// A server that goes says so to whoever has just connected: the request goes elsewhere, five times at most.
+// A server sends GOAWAY to a client that has just connected: the request goes elsewhere, five times at most.
 func TestGoAwayBeforeAnyRequest(t *testing.T) {
 	for _, c := range []struct {
 		going int
@@ -85,7 +85,8 @@ func TestGoAwayBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// Streams above the last one of a GOAWAY were not looked at: they are asked for again at once, elsewhere. The others go on.
+// Streams above the last one of a GOAWAY were not processed: they are requested again at once, elsewhere. The others
+// continue.
 func TestGoAway(t *testing.T) {
 	over2(t, func(p *framed) {
 		if p.n > 0 {
@@ -154,7 +155,7 @@ func TestRefusedStreams(t *testing.T) {
 	})
 }
 
-// A stream that is closed here is told to the server, and what was on its way disturbs nobody.
+// The server is notified of a stream that is closed here, and frames that were on their way disturb no other stream.
 func TestAClosedStreamIsCancelled(t *testing.T) {
 	over2(t, func(p *framed) {
 		first, second := p.accepted(), p.accepted()
@@ -218,7 +219,7 @@ func TestSettingsChange(t *testing.T) {
 	})
 }
 
-// A body that is larger than the windows goes on as these widen.
+// A body that is larger than the windows continues when they widen.
 func TestABodyWaitsForTheWindow(t *testing.T) {
 	over2(t, func(p *framed) {
 		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
@@ -341,7 +342,7 @@ func TestNoConnectionReuse(t *testing.T) {
 	})
 }
 
-// sharer is a recorder that is told which streams share a connection.
+// sharer is a recorder that also records which streams share a connection.
 type sharer struct {
 	recorder
 	first, rest *atomic.Int32
@@ -355,7 +356,7 @@ func (s *sharer) Response(r *sseclient.Response) {
 	}
 }
 
-// Streams in Go have the same options, and an observer is told which of them is the first on its connection.
+// Streams in Go have the same options, and an observer learns which of them is the first on its connection.
 func TestSharedStreamsInGo(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v := w.vu(t)

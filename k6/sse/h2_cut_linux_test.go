@@ -173,7 +173,7 @@ func TestASlowStreamEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// What is done to a connection is not done to one that others share; a stream can be dropped, and the others go on.
+// An action on a connection does not apply to a shared one; a single stream can be dropped, and the others continue.
 func TestASharedStreamIsDroppedOnly(t *testing.T) {
 	over2(t, func(p *framed) {
 		for range 2 {

@@ -90,7 +90,7 @@ func TestWhatCameBeforeAFailedWriteIsRead(t *testing.T) {
 		for _, r := range ledgers {
 			all += r.String() + "\n"
 		}
-		// truncated: over TLS the server says that it closes, before the reset
+		// truncated: over TLS the server announces the close before the reset
 		require.Regexp(t, "connecting opened event:last closed:(reset|truncated)", all)
 	})
 }

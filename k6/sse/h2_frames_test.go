@@ -19,8 +19,7 @@ const oneStream = `
 	s.onerror = (e) => log.push(e.reason + ":", e.message);
 `
 
-// What a server may send, and what it may not, on a connection with one stream: what a script is told of that, and what the
-// server is.
+// Valid and invalid frames of a server on a connection with one stream: what the script and the server observe.
 func TestH2Frames(t *testing.T) {
 	t.Parallel()
 	const ended = "server: the server ended the stream"

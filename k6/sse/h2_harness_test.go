@@ -26,7 +26,7 @@ type framed struct {
 	n      int // 0 for the first connection to the server
 	block  bytes.Buffer
 	fields *hpack.Encoder
-	saw    []string // what the client sent beside requests, but for acknowledgements of SETTINGS
+	saw    []string // what the client sent in addition to requests, without acknowledgements of SETTINGS
 }
 
 // serveFrames starts a server that has said its first SETTINGS, and hands each connection to handle.

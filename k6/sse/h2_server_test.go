@@ -43,7 +43,7 @@ func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config
 	}
 	v.t.Cleanup(s.Close)
 	v.set("url", s.URL)
-	v.set("http", map[bool]string{true: "auto", false: "2"}[v.way.tls]) // over TLS nobody has to name it
+	v.set("http", map[bool]string{true: "auto", false: "2"}[v.way.tls]) // over TLS it is negotiated
 	return conns
 }
 

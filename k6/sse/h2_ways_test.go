@@ -16,8 +16,8 @@ import (
 // h2Ways are those of streams that share connections, by net/http's own server.
 var h2Ways = []way{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, parked: true}}
 
-// allWays are ways and h2Ways: what a test of these wants is told of a stream whatever it comes by. Its server writes a
-// response as in HTTP/1.1; where that breaks off, the stream does.
+// allWays are ways and h2Ways: a test of these expects the same of a stream over each transport. Its server writes a
+// response as in HTTP/1.1; if that breaks off, the stream does.
 var allWays = append(ways[:len(ways):len(ways)], h2Ways...)
 
 // serveFromHTTP1 is serve over HTTP/2 for a server that writes HTTP/1.1.

@@ -321,7 +321,7 @@ func serveText(t testing.TB, text string) string {
 	return serve(t, func(p *peer) { p.say(text) })
 }
 
-// recorder is an Observer that writes down what it is told.
+// recorder is an Observer that records its calls.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string

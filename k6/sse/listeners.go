@@ -31,7 +31,7 @@ func (l *listeners) all() []listener {
 	return nil
 }
 
-// want says whether there is one for events of a name. From any goroutine.
+// want reports whether there is one for events of a name. From any goroutine.
 //
 //go:noinline // most streams have none, and their stacks no room for its frame
 func (l *listeners) want(name []byte) bool {

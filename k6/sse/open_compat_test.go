@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What scripts that were written for xk6-sse may rely on, and how open is told to do it.
+// Behaviour that scripts for xk6-sse rely on, and the options of open for it.
 func TestOpenAsUpstream(t *testing.T) {
 	t.Parallel()
 	const plainHead = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"

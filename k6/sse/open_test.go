@@ -14,7 +14,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// logging is the function of open that writes down all it is told.
+// logging is the function of open that records all calls.
 const logging = `function (client) {
 	client.on("open", () => log.push("open"));
 	client.on("event", (e) => log.push("event:" + [e.id, e.name, e.data, e.comment].join("|")));
@@ -46,8 +46,8 @@ func TestOpenReadsAStream(t *testing.T) {
 	assert.Equal(t, 1.0, got)
 }
 
-// Each fault of xk6-sse that is told in the tracker or was measured: open returns, the
-// error handler runs, and nothing opens that is no event stream.
+// Each fault of xk6-sse in its tracker or of our measurements: open returns, the error handler runs, and responses
+// other than event streams do not open.
 func TestOpenReturns(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

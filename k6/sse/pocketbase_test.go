@@ -89,7 +89,7 @@ func (b *bucket) String() string {
 // serve starts it and returns the URL of its streams.
 func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
 
-// answers is a recorder that is told of second requests too.
+// answers is a recorder of second requests too.
 type answers struct{ recorder }
 
 func (r *answers) Answered(at time.Time, response *sseclient.Response) {

@@ -91,7 +91,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 	}
 }
 
-// Where a proxy fails a script is told which, what it said, and no password.
+// If a proxy fails, a script gets its address and answer, without the password.
 func TestFailuresOfAProxy(t *testing.T) {
 	t.Parallel()
 	refused := func(text string) func(p *peer) { return func(p *peer) { p.say(text) } }
@@ -185,7 +185,7 @@ func TestOptionsOfK6AndNoProxy(t *testing.T) {
 	require.ElementsMatch(t, []string{"proxy", "refused", "dns"}, strings.Fields(v.log(strings.Replace(script, "const s", "var s", 1))))
 }
 
-// What a proxy is told alone is in no log.
+// Credentials that only the proxy gets are in no log.
 func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	t.Parallel()
 	proxy := somewhere(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
@@ -242,8 +242,8 @@ func TestAProxyThatDiesOrIsIdle(t *testing.T) {
 	}
 }
 
-// Streams of HTTP/2 share a tunnel: by an http: proxy the poller reads it, in a proxy's TLS a goroutine. When the proxy dies, each
-// stream says that it has ended.
+// Streams of HTTP/2 share a tunnel: by an http: proxy the poller reads it, in a proxy's TLS a goroutine. When the
+// proxy dies, each stream reports its end.
 func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: serverTLS()}} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tellRequests serves streams whose one event says what was asked for; each ends at once.
+// tellRequests serves streams with one event that has the request; each ends at once.
 func tellRequests(t *testing.T) string {
 	return serve(t, func(p *peer) {
 		body, _ := io.ReadAll(p.req.Body)

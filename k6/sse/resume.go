@@ -48,7 +48,7 @@ func parseMethod(v sobek.Value) (string, error) {
 	return method, nil
 }
 
-// parseBody reads a body: text, as nothing says how anything else is to be written.
+// parseBody reads a body, which must be text: other values have no defined encoding.
 func parseBody(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	if !ok {

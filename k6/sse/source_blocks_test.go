@@ -34,8 +34,8 @@ func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 	return srv.URL
 }
 
-// Each block is told once, in its order, before its event and before any JS; the sample sse_event counts
-// events as ever.
+// Each block is reported once, in order, before its event and before any JS; the sample sse_event counts events as
+// before.
 func TestAnObserverSeesEveryBlock(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &blockRecorder{}
@@ -58,8 +58,8 @@ func TestAnObserverSeesEveryBlock(t *testing.T) {
 	})
 }
 
-// Heartbeats that are no events keep the idle timeout away and are told as they come, Mercure's line without
-// a blank one too: the server waits with the next for this one to be told.
+// Heartbeats that are not events reset the idle timeout and are reported at once, also Mercure's line without a blank
+// one. The server sends the next one only after that.
 func TestHeartbeatsThatAreNoEvents(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
 	over(t, allWays, func(t *testing.T, w way) {

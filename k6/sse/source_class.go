@@ -91,8 +91,7 @@ var sourceType = reflect.TypeFor[*eventSource]()
 
 // sourceOf returns the Go half of an EventSource, or throws.
 func (m *module) sourceOf(this sobek.Value) *eventSource {
-	// The type first: the export of an ordinary object would read its attributes, and
-	// with the prototype's come back here.
+	// The type first: the export of an ordinary object would read its attributes, and with the prototype's recurse.
 	if obj, ok := this.(*sobek.Object); ok && obj.ExportType() == sourceType {
 		if s, ok := obj.Export().(*eventSource); ok {
 			return s

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. fill
-// adds what the type has beside what all have. An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
+// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type.
+// An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.want([]byte(kind)) || s.session.Interrupted() {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// goSide is what a service's description is in Go: it sees the headers, knows where to go on, and makes the
-// second request.
+// goSide is the Go side of a description: it sees the headers, chooses the id to resume from, and makes the second
+// request.
 type goSide struct {
 	recorder
 	last string
@@ -47,7 +47,7 @@ func (g *goSide) SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, 
 	}, nil
 }
 
-// Headers, the id to go on from and the second request are Go's where the observer takes them.
+// Headers, the id to resume from and the second request come from the observer if it implements them.
 func TestAnObserverThatKnowsTheService(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{}

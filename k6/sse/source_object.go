@@ -80,7 +80,7 @@ func (s *eventSource) Set(name string, value sobek.Value) bool {
 	return true
 }
 
-// Has says whether Get knows the name.
+// Has reports whether Get knows the name.
 func (s *eventSource) Has(name string) bool { return s.Get(name) != nil }
 
 // Delete removes a property the script has added.

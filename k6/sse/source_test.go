@@ -50,7 +50,7 @@ func TestEventSourceEnds(t *testing.T) {
 		tests := []struct {
 			name     string
 			handle   func(p *peer)
-			options  string // beside reconnect
+			options  string // in addition to reconnect
 			opened   bool
 			reason   sseclient.Reason
 			message  string // a part of it

@@ -147,7 +147,7 @@ func TestSecondRequestBacksOff(t *testing.T) {
 	`))
 }
 
-// The service says where to, as the HTTP+SSE transport of MCP does; a form is written as a form.
+// The service provides the address, as in the HTTP+SSE transport of MCP; a form is encoded as a form.
 func TestSecondRequestWhereTheServiceSays(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
@@ -174,8 +174,8 @@ func TestSecondRequestWhereTheServiceSays(t *testing.T) {
 		"Content-Type:[application/x-www-form-urlencoded] N:[endpoint] User-Agent:[test-agent]]", <-got)
 }
 
-// While the second request lasts the event loop goes on, events are told, and an end of the stream, of the
-// source or of the VU ends it too.
+// During the second request the event loop continues and events arrive. An end of the stream, of the source or of the
+// VU ends it too.
 func TestSecondRequestBlocksNobody(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want, closed string }{
@@ -265,7 +265,7 @@ func TestSecondRequestOfASourceThatIsClosed(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
-// Streams and second requests that end at any time, in any order: each stream is told as one, and ends once.
+// Streams and second requests that end at any time, in any order: each stream is reported as one, and ends once.
 func TestSecondRequestsAndStreamsThatEndAtAnyTime(t *testing.T) {
 	t.Parallel()
 	soon := func() { time.Sleep(rand.N(20 * time.Millisecond)) }

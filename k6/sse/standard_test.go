@@ -16,7 +16,7 @@ import (
 // The cases of the HTML standard that other suites of event streams have, web-platform-tests' eventsource/ before all, in
 // tables of our own. What concerns the format alone is in eventstream.
 
-// Section 9.2.5: what is no UTF-8 becomes U+FFFD as a TextDecoder makes it, in all that a script or the server is told.
+// Section 9.2.5: invalid UTF-8 becomes U+FFFD, as by a TextDecoder, in all that a script or the server gets.
 func TestStandardDecodes(t *testing.T) {
 	t.Parallel()
 	const euro = "\xE2\x82" // lacks its end
@@ -150,7 +150,7 @@ func TestStandardDomains(t *testing.T) {
 	}
 }
 
-// Fetch standard, section 4.4, HTTP-redirect fetch: a POST that becomes a GET has no body, and nothing that says what it was.
+// Fetch standard, section 4.4, HTTP-redirect fetch: a POST that becomes a GET has no body, and no header about one.
 func TestStandardRedirects(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{

@@ -97,7 +97,7 @@ func TestStreamsInGo(t *testing.T) {
 	})
 }
 
-// A stream in Go comes back as an EventSource does: with the last event ID, and with what Renew has it send.
+// A stream in Go reconnects like an EventSource, with the last event ID and the values of Renew.
 func TestAStreamInGoComesBack(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -134,8 +134,8 @@ func TestARenewalInGoThatFailsEndsTheStream(t *testing.T) {
 	require.EqualError(t, k.last.Err, "no login")
 }
 
-// A stream that is to be ended by its server is not cut when that is silent, and does not come back; one that waits to
-// come back is over at once.
+// A stream that its server should end is not closed when that is silent, and does not reconnect; one that waits for
+// its reconnect ends at once.
 func TestAStreamInGoThatItsServerEnds(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32

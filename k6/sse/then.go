@@ -138,7 +138,7 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 // literal is a text without placeholders, whatever is in it.
 func literal(s string) *text { return &text{template: &template{rest: s}} }
 
-// awaits says whether an event of this name is the one.
+// awaits reports whether it waits for an event of this name.
 func (o *secondRequest) awaits(name []byte) bool { return o.event == "" || o.event == string(name) }
 
 // texts are all parts of the request.
@@ -153,7 +153,7 @@ func (o *secondRequest) texts() []*text {
 	return all
 }
 
-// needsJS says that a part is a function: it runs on the event loop.
+// needsJS reports whether a part is a function: it runs on the event loop.
 func (o *secondRequest) needsJS() bool {
 	return slices.ContainsFunc(o.texts(), func(t *text) bool { return t.fn != nil })
 }

@@ -16,7 +16,7 @@ import (
 
 var tlsWays = []way{ways[1], ways[3]}
 
-// told is what a script is told of a stream over TLS that a server writes by hand: its data, and how it ended.
+// told returns what a script observes of a stream over TLS from a hand-written server: its data, and its end.
 func told(t *testing.T, w way, version uint16, server func(p *peer, r *records)) string {
 	t.Helper()
 	v, config := w.vu(t), serverTLS().Clone()
@@ -40,7 +40,7 @@ const (
 	twoEvents     = "data: a\n\ndata: b\n\n"
 )
 
-// What a server may send beside data, or in place of it, by either version of TLS.
+// What a server may send in addition to data, or in place of it, by either version of TLS.
 func TestTLSRecords(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 15<<10) // most of a record of the largest size
@@ -201,7 +201,7 @@ func TestClientCertificate(t *testing.T) {
 	})
 }
 
-// So many handshakes are under way at a time, and no more: one that is through makes room.
+// The number of concurrent handshakes is limited: a finished one makes room for the next.
 func TestHandshakesAreBounded(t *testing.T) {
 	for through, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -50,7 +50,7 @@ func pack(coding, text string) string {
 	return out.String()
 }
 
-// flushed is a text in a coding that goes on.
+// flushed encodes a text that continues.
 func flushed(coding, text string) string {
 	var out bytes.Buffer
 	z := packers[coding](&out)
@@ -104,7 +104,7 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e
 // addresses are those of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
-// How a compressed stream ends, and what an answer is told as that is none.
+// How a compressed stream ends, and the error of a response that is not compressed.
 func TestHowPackedStreamsEnd(t *testing.T) {
 	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
 	bomb := pack("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
@@ -188,7 +188,8 @@ func TestHowPackedStreamsEnd(t *testing.T) {
 	}
 }
 
-// A stream that goes on behind another one begins to unpack anew; one that is dropped or closed by its script leaves nothing.
+// A stream that resumes another one starts with a new decoder; one that is dropped or closed by its script leaves
+// nothing.
 func TestPackedStreamsThatComeBack(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
@@ -230,7 +231,7 @@ func TestOpenReadsWhatIsPacked(t *testing.T) {
 	require.ErrorContains(t, err, `option acceptEncoding: "true", which is neither none, gzip nor browser`)
 }
 
-// codings is an Observer that is told which streams are packed.
+// codings is an Observer of the codings of streams.
 type codings struct{ recorder }
 
 func (c *codings) Response(r *sseclient.Response) {
@@ -239,7 +240,7 @@ func (c *codings) Response(r *sseclient.Response) {
 	}
 }
 
-// An observer is told of a coding right before Opened, with a second request, too.
+// An observer gets the coding right before Opened, with a second request, too.
 func TestAnObserverIsToldOfTheCoding(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]string{

@@ -76,7 +76,7 @@ func write(to folders, env func(string) string) error {
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
 		// Not .json: what ends so are backends.
 		replace(filepath.Join(to.targets, "alertmanager.yml"), told, 0o644),
-		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by nobody else: the volume is Alertmanager's
+		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
 	)
 }
 

@@ -25,7 +25,7 @@ var ends = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
-// chosen is the end of a help that says what `soak run` chooses.
+// chosen matches the end of a help text with the default that `soak run` chooses.
 var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
 var words = template.FuncMap{
