@@ -60,7 +60,8 @@ type deliveries struct {
 	first     uint64
 	corrupted *corrupted // nil: no corrupted message arrived
 	spans     []Span
-	unlisted  uint64 // spans beyond maxSpans
+	unlisted  uint64  // spans beyond maxSpans
+	cursor    *cursor // nil: messages carry numbers
 }
 
 // corrupted holds the possible numbers of corrupted messages.
@@ -155,7 +156,7 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 // with AnyOrder, those that may have been on their way when the stream ended.
 func (c *deliveries) lost() (sum uint64) {
 	for _, h := range c.numbers.holes {
-		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
+		if !c.stream.cfg.Published || !h.separate && (!c.stream.cfg.AnyOrder || c.cursor != nil) {
 			sum += h.size()
 		}
 	}
@@ -272,6 +273,7 @@ func (c *deliveries) fill(r *Record) {
 // fillLists adds the lists of Record that Sums omits.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
+	c.fillDeviations(r)
 	if c.corrupted != nil {
 		r.UnplacedAt = slices.Clone(c.corrupted.at)
 	}

@@ -39,6 +39,7 @@ type Record struct {
 	Unplaced      uint64        `json:"unplaced,omitempty"`
 	UnplacedAt    []Instant     `json:"unplaced_at_ns,omitempty"` // arrival times of Unplaced messages that may be any message missing then
 	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
+	Deviations    *Deviations   `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
 	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt that was under way at the request for the end
 	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without any sign of life on an open stream

@@ -43,3 +43,26 @@ func TestAStreamWithoutAFaultKeepsNothingMore(t *testing.T) { //nolint:parallelt
 }
 
 const testInterval = 1e9
+
+func TestFollowingALogAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
+	cfg := &Config{Interval: testInterval, Counting: Numbered, Published: true, AnyOrder: true}
+	log := NewLog()
+	first, second := New("a", cfg), New("b", cfg)
+	for _, l := range []*Ledger{first, second} {
+		l.Follow(log)
+		l.Connecting(1)
+		l.Opened(2)
+	}
+	for n := range uint64(200) {
+		first.Printed(Print{At: Instant(n+3) * testInterval, Sum: n})
+	}
+	n := uint64(0)
+	follow := func() {
+		second.Printed(Print{At: Instant(n+4) * testInterval, Sum: n})
+		n++
+	}
+	follow()
+	follow()
+	require.Zero(t, testing.AllocsPerRun(100, follow))
+	require.LessOrEqual(t, unsafe.Sizeof(cursor{})+unsafe.Sizeof(uintptr(0)), uintptr(64))
+}

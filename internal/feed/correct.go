@@ -1,0 +1,206 @@
+package feed
+
+import (
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
+func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
+	if f.same[log] && r.Deviations == nil {
+		return r
+	}
+	r = repair(f.logs[log], r, f.Repeats)
+	c := correction{Feed: f, log: log, from: r, out: *r}
+	c.out.Findings = slices.Clone(r.Findings)
+	c.again()
+	c.copies()
+	c.reorder()
+	c.renumber()
+	return &c.out
+}
+
+// A correction makes the record of one connection.
+type correction struct {
+	*Feed
+	log      int
+	from     *ledger.Record
+	out      ledger.Record
+	received []uint64 // numbers of messages that the log has as extras
+}
+
+// numberOf returns the number of an entry of the log; 0: it is a copy.
+func (c *correction) numberOf(local uint64) uint64 {
+	if local == 0 || local > uint64(len(c.ids[c.log])) {
+		return 0
+	}
+	return uint64(c.nodes[c.ids[c.log][local-1]].number)
+}
+
+// again counts the messages that the connection received again and most others once as messages.
+func (c *correction) again() {
+	d := c.from.Deviations
+	if d == nil {
+		return
+	}
+	for _, a := range d.Again {
+		number := uint64(c.nodes[c.extras[c.log][a.Extra]].number)
+		if number == 0 || slices.Contains(c.received, number) {
+			continue
+		}
+		c.received = append(c.received, number)
+		uncount(&c.out, a, c.Repeats)
+	}
+	c.out.Hidden += d.Unlisted
+}
+
+// copies counts the entries of the log that are copies.
+func (c *correction) copies() {
+	for _, n := range c.doubles[c.log] {
+		if !received(c.from, n) {
+			continue
+		}
+		c.out.Received--
+		if c.Repeats {
+			c.out.Repeated++
+			continue
+		}
+		c.out.Duplicated++
+		e := &c.logs[c.log].Entries[n-1]
+		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
+	}
+}
+
+// original returns the last number before n with the same content, as an entry of the log.
+func (c *correction) original(print, n uint64) uint64 {
+	for n--; n > 0; n-- {
+		if c.logs[c.log].Entries[n-1].Print == print && c.numberOf(n) > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// reorder counts the messages that arrived after one with a higher number.
+func (c *correction) reorder() {
+	if c.AnyOrder {
+		return
+	}
+	for w := range c.windows {
+		highest := uint64(0)
+		for _, n := range c.sequence(w, c.log, c.from) {
+			number := c.numberOf(n)
+			if number == 0 {
+				continue
+			}
+			if number < highest {
+				c.out.Reordered++
+				c.find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
+			}
+			highest = max(highest, number)
+		}
+	}
+}
+
+// arrival returns about when a message arrived.
+func (c *correction) arrival(n uint64) ledger.Instant {
+	if d := c.from.Deviations; d != nil {
+		if i := slices.IndexFunc(d.Overtaken, func(o ledger.Overtaken) bool { return o.Number == n }); i >= 0 {
+			return d.Overtaken[i].At
+		}
+	}
+	return c.logs[c.log].Entries[n-1].At
+}
+
+func (c *correction) find(f ledger.Finding) {
+	const most = 16
+	if len(c.out.Findings) >= most {
+		c.out.Unlisted++
+		return
+	}
+	c.out.Findings = append(c.out.Findings, f)
+}
+
+// renumber states numbers of the log as numbers of the feed.
+func (c *correction) renumber() {
+	r := &c.out
+	for i, f := range r.Findings {
+		if n := c.numberOf(f.From); n > 0 {
+			r.Findings[i].From = n
+		}
+	}
+	r.First, r.Last = c.ends(c.from.First, c.from.Last)
+	for _, n := range c.received {
+		if r.First == 0 || n < r.First {
+			r.First = n
+		}
+		r.Last = max(r.Last, n)
+	}
+	r.Holes = c.holes()
+	r.Spans = slices.Clone(r.Spans)
+	for i := range r.Spans {
+		s := &r.Spans[i]
+		s.First, s.Last = c.ends(s.First, s.Last)
+	}
+}
+
+// ends returns the lowest and the highest number of the received messages among entries of the log; 0: there is none.
+func (c *correction) ends(first, last uint64) (low, high uint64) {
+	if first == 0 {
+		return 0, 0
+	}
+	look := func(n uint64) (done bool) {
+		if !received(c.from, n) {
+			return false
+		}
+		number := c.numberOf(n)
+		if number == 0 {
+			return false
+		}
+		if low == 0 || number < low {
+			low = number
+		}
+		high = max(high, number)
+		_, in := c.in[c.ids[c.log][n-1]]
+		return !in
+	}
+	for n := first; n <= last && !look(n); n++ {
+	}
+	for n := last; n >= first && !look(n); n-- {
+	}
+	return low, high
+}
+
+// holes returns the numbers between the first and the last one that did not arrive.
+func (c *correction) holes() (holes []ledger.Range) {
+	r := &c.out
+	var missing []uint64
+	add := func(n uint64) {
+		if n > r.First && n < r.Last && !slices.Contains(c.received, n) {
+			missing = append(missing, n)
+		}
+	}
+	for _, h := range c.from.Holes {
+		for n := h[0]; n <= h[1]; n++ {
+			add(c.numberOf(n))
+		}
+	}
+	for _, a := range c.absent[c.log] {
+		for n := max(a[0], r.First+1); n <= a[1] && n < r.Last; n++ {
+			add(n)
+		}
+	}
+	for _, w := range c.windows { // beyond the first and the last entry
+		for _, n := range w.locals[c.log] {
+			if !received(c.from, n) && (n < c.from.First || n > c.from.Last) {
+				add(c.numberOf(n))
+			}
+		}
+	}
+	slices.Sort(missing)
+	for _, n := range slices.Compact(missing) {
+		holes = addNumber(holes, n)
+	}
+	return holes
+}

@@ -1,0 +1,294 @@
+// Package feed aligns what the streams of several runners received of one topic whose messages carry no numbers. It numbers the
+// messages of the topic, and restates the record of each connection in these numbers.
+//
+// The order of the messages, and whether a message is a copy of another one, is decided by the majority of the streams. The result
+// does not depend on which stream received a message first.
+package feed
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A Log is what the streams of one runner received of the topic: see ledger.Log.
+type Log struct {
+	Entries []ledger.Entry
+	Extras  []ledger.Extra
+	Dropped uint64 // messages beyond the bound of the log
+	// StartedUS is when the runner started, in microseconds since 1970 by its clock.
+	StartedUS int64
+}
+
+// Records yields the records of the connections of the topic, with the indexes of their logs.
+type Records = iter.Seq2[int, *ledger.Record]
+
+// A Feed holds the messages of one topic, from number 1 on.
+type Feed struct {
+	Messages []Message
+	// AnyOrder reports whether the service may reorder messages; Repeats, whether it may send one twice.
+	AnyOrder, Repeats bool
+
+	logs    []*Log
+	nodes   []node     // by id; 0 is the head of the list
+	ids     [][]uint32 // of each log: ids of its entries
+	orders  [][]uint32 // of each log: its numbers in the order of most of its streams; nil: ascending
+	extras  [][]uint32 // of each log: ids of its extras
+	windows []window
+	in      map[uint32]int // windows by id
+	absent  [][]ledger.Range
+	doubles [][]uint64 // of each log: its numbers of copies
+	offsets [][]offset // between the instants of two logs
+	same    []bool     // of each log: the numbers of its entries are those of the feed
+}
+
+// A Message is one message of the topic.
+type Message struct {
+	Count uint32 // streams that received it
+	Live  bool   // see ledger.Entry
+	// Log and At are a log that has the message, and its first arrival there.
+	Log int
+	At  ledger.Instant
+
+	id uint32
+}
+
+// A node is a message that may turn out to be a copy. Nodes form a list in the order of the messages.
+type node struct {
+	print  uint64
+	next   uint32
+	before uint32
+	count  uint32
+	number uint32 // 0: it is a copy
+	log    int32  // the last log that has it
+	live   bool
+	repeat bool // an earlier node has the same print
+	again  bool // a later node has it
+}
+
+// A window is a part of the list in which streams received messages in different orders.
+type window struct {
+	ids    []uint32
+	locals [][]uint64 // of each log: its numbers of these messages, ascending
+}
+
+// Align aligns the logs of the runners.
+func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
+	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, logs: logs, nodes: make([]node, 1), in: map[uint32]int{}}
+	records = repaired(logs, repeats, records)
+	index := map[uint64]uint32{}
+	for i := range logs {
+		f.link(i, sorted(i, logs[i], records), index)
+	}
+	f.offsets = make([][]offset, len(logs))
+	order := f.order()
+	f.consent(order, records)
+	order = f.addExtras(order)
+	f.number(order, records)
+	f.compare()
+	return f
+}
+
+// order returns the ids in the order of the list.
+func (f *Feed) order() []uint32 {
+	order := make([]uint32, 0, len(f.nodes)-1)
+	for id := f.nodes[0].next; id != 0; id = f.nodes[id].next {
+		order = append(order, id)
+	}
+	return order
+}
+
+// addExtras adds the extras of the logs behind the messages that they followed. One that another log has as an entry is that.
+func (f *Feed) addExtras(order []uint32) []uint32 {
+	behind := map[uint32][]uint32{}
+	f.extras = make([][]uint32, len(f.logs))
+	place := f.places(order)
+	for log, l := range f.logs {
+		if len(l.Extras) == 0 {
+			continue
+		}
+		has := make([]bool, len(f.nodes)+len(l.Extras))
+		for _, id := range f.ids[log] {
+			has[id] = true
+		}
+		for _, x := range l.Extras {
+			after := uint32(0)
+			if x.After > 0 {
+				after = f.ids[log][x.After-1]
+			}
+			id := f.extraAs(after, x, order, place, behind[after], has)
+			if id == 0 {
+				id = uint32(len(f.nodes)) //nolint:gosec // G115: bounded by the logs
+				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, repeat: true})
+				behind[after] = append(behind[after], id)
+			}
+			has[id] = true
+			f.nodes[id].count += x.Count
+			f.extras[log] = append(f.extras[log], id)
+		}
+	}
+	if len(behind) == 0 {
+		return order
+	}
+	out := make([]uint32, 0, len(f.nodes)-1)
+	out = append(out, behind[0]...)
+	for _, id := range order {
+		out = append(append(out, id), behind[id]...)
+	}
+	return out
+}
+
+// extraAs returns the id of the message that an extra is; 0: it is a new one. has are the messages that its log has.
+func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, behind []uint32, has []bool) uint32 {
+	next := 0
+	if after != 0 {
+		next = int(place[after]) + 1
+	}
+	for _, id := range order[next:min(next+nearby, len(order))] {
+		if f.nodes[id].print == x.Print && !has[id] {
+			return id
+		}
+	}
+	for _, id := range behind {
+		if f.nodes[id].print == x.Print && !has[id] {
+			return id
+		}
+	}
+	return 0
+}
+
+// places returns the places of the messages in the list, by id.
+func (f *Feed) places(order []uint32) []uint32 {
+	place := make([]uint32, len(f.nodes))
+	for i, id := range order {
+		place[id] = uint32(i) //nolint:gosec // G115: bounded by the logs
+	}
+	return place
+}
+
+// number numbers the messages that are not copies. A message with repeated content is a copy if at most half of the streams that
+// were open received it.
+func (f *Feed) number(order []uint32, records Records) {
+	copies := f.copies(records)
+	for _, id := range order {
+		n := &f.nodes[id]
+		if copies[id] {
+			continue
+		}
+		n.number = uint32(len(f.Messages)) + 1 //nolint:gosec // G115: bounded by the logs
+		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live, Log: -1, id: id})
+	}
+	for log := range f.logs {
+		for i, id := range f.ids[log] {
+			f.tell(id, log, f.logs[log].Entries[i].At)
+		}
+		for i, id := range f.extras[log] {
+			f.tell(id, log, f.logs[log].Extras[i].At)
+		}
+	}
+}
+
+func (f *Feed) tell(id uint32, log int, at ledger.Instant) {
+	if n := f.nodes[id].number; n > 0 && f.Messages[n-1].Log < 0 {
+		f.Messages[n-1].Log, f.Messages[n-1].At = log, at
+	}
+}
+
+// A doubt is a message that may be a copy, and when it arrived first by the clock of a log.
+type doubt struct {
+	id  uint32
+	log int
+	at  ledger.Instant
+}
+
+// margin is the time after the start and before the end of a stream in which it may or may not receive a message.
+var margin = time.Second
+
+// copies returns the messages that are copies. Messages that may be copies are not live: nobody is expected to receive them.
+func (f *Feed) copies(records Records) map[uint32]bool {
+	doubts := f.doubts(records)
+	if len(doubts) == 0 {
+		return nil
+	}
+	surely, possibly := map[uint32]uint32{}, map[uint32]uint32{} // streams that were open
+	for log, r := range records {
+		for _, d := range doubts {
+			at := d.at + f.offset(d.log, log)
+			if wasOpen(r, at, margin) {
+				surely[d.id]++
+			}
+			if wasOpen(r, at, -margin) {
+				possibly[d.id]++
+			}
+		}
+	}
+	copies := map[uint32]bool{}
+	for _, d := range doubts {
+		n := &f.nodes[d.id]
+		copies[d.id] = 2*n.count <= surely[d.id]
+		n.live = n.live && 2*n.count > possibly[d.id]
+	}
+	return copies
+}
+
+// wasOpen reports whether a connection had a stream at an instant, for longer than within before and after that.
+func wasOpen(r *ledger.Record, at, within ledger.Instant) bool {
+	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+within <= at && (s.To == 0 || at <= s.To-within) })
+}
+
+// doubts returns the messages with repeated content that at most half of the connections received.
+func (f *Feed) doubts(records Records) (doubts []doubt) {
+	var most uint32
+	for range records {
+		most++
+	}
+	found := map[uint32]bool{}
+	for log, l := range f.logs {
+		add := func(id uint32, at ledger.Instant) {
+			if n := &f.nodes[id]; n.repeat && 2*n.count <= most && !found[id] {
+				found[id], doubts = true, append(doubts, doubt{id, log, at})
+			}
+		}
+		for i := range l.Entries {
+			add(f.ids[log][i], l.Entries[i].At)
+		}
+		for i := range l.Extras {
+			add(f.extras[log][i], l.Extras[i].At)
+		}
+	}
+	return doubts
+}
+
+// compare finds the messages that a log lacks.
+func (f *Feed) compare() {
+	f.absent, f.same, f.doubles = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
+	for log, ids := range f.ids {
+		has := make([]bool, len(f.Messages)+1)
+		same := len(ids) == len(f.Messages) && len(f.windows) == 0
+		for i, id := range ids {
+			n := f.nodes[id].number
+			has[n] = true
+			if n == 0 {
+				f.doubles[log] = append(f.doubles[log], uint64(i)+1)
+			}
+			same = same && int(n) == i+1
+		}
+		for n := 1; n < len(has); n++ {
+			if !has[n] {
+				f.absent[log] = addNumber(f.absent[log], uint64(n)) //nolint:gosec // G115: positive
+			}
+		}
+		f.same[log] = same
+	}
+}
+
+// addNumber adds the next higher number to ascending ranges.
+func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
+	if last := len(ranges) - 1; last >= 0 && ranges[last][1]+1 == n {
+		ranges[last][1] = n
+		return ranges
+	}
+	return append(ranges, ledger.Range{n, n})
+}

@@ -1,0 +1,219 @@
+package feed
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A broadcast sends messages to all streams, each of which may lag by some messages.
+type broadcast struct {
+	*world
+	random *rand.Rand
+	queues [][]step
+	every  time.Duration
+	lag    int // messages by which a stream may lag
+}
+
+func newBroadcast(seed uint64, runners ...int) *broadcast {
+	b := &broadcast{world: newWorld(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), every: 100 * time.Millisecond, lag: 3} //nolint:gosec // G404: no secret
+	for i := range runners {
+		b.open(i)
+	}
+	return b
+}
+
+// send sends a message to the streams for which of returns how often they receive it.
+func (b *broadcast) send(message int, of func(i int) int) {
+	for i := range b.queues {
+		for range of(i) {
+			b.queues[i] = append(b.queues[i], step{message: message})
+		}
+	}
+	b.now += b.every
+	b.deliver(b.lag)
+}
+
+// deliver delivers messages in random order until at most so many wait for each stream.
+func (b *broadcast) deliver(most int) {
+	for {
+		var full []int
+		for i, q := range b.queues {
+			if len(q) > most || len(q) > 0 && b.random.IntN(3) == 0 {
+				full = append(full, i)
+			}
+		}
+		if len(full) == 0 {
+			return
+		}
+		i := full[b.random.IntN(len(full))]
+		b.do(i, b.queues[i][0])
+		b.queues[i] = b.queues[i][1:]
+	}
+}
+
+func once(int) int { return 1 }
+
+// prices returns prices that often stay the same for a while, and come back.
+func prices(random *rand.Rand, count int) []int {
+	out := make([]int, count)
+	price := 1000
+	for i := range out {
+		if random.IntN(3) > 0 {
+			price += random.IntN(21) - 10
+		}
+		out[i] = price
+	}
+	return out
+}
+
+func TestRepeatedContentWithoutFaults(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		b := newBroadcast(seed, 0, 0, 1, 1, 2)
+		for _, p := range prices(b.random, 300) {
+			b.send(p, once)
+		}
+		b.deliver(0)
+		records, f := b.end()
+		require.Len(t, f.Messages, 300, "seed %d", seed)
+		for i, r := range records {
+			c := f.Correct(b.runner[i], r)
+			require.Equal(t, [5]uint64{300, 0, 0, 1, 300}, [5]uint64{c.Received, c.Duplicated, c.Reordered, c.First, c.Last}, "seed %d, stream %d", seed, i)
+			require.Empty(t, c.Holes)
+		}
+	}
+}
+
+// One message is lost or duplicated on one stream. Where its neighbours have the same content it is one of them.
+func TestRepeatedContentWithOneFault(t *testing.T) {
+	t.Parallel()
+	exact := 0
+	const runs = 300
+	for seed := range uint64(runs) {
+		b := newBroadcast(seed, 0, 0, 1, 1, 2)
+		b.lag = 0
+		at, who, times := 50+b.random.IntN(200), b.random.IntN(5), 2*b.random.IntN(2)
+		for n, p := range prices(b.random, 300) {
+			b.send(p, func(i int) int {
+				if n == at && i == who {
+					return times
+				}
+				return 1
+			})
+		}
+		b.deliver(0)
+		records, f := b.end()
+		good, faults := len(f.Messages) == 300, uint64(0)
+		for i, r := range records {
+			c := f.Correct(b.runner[i], r)
+			lost, again := uint64(0), uint64(0)
+			if i == who {
+				lost, again = uint64(1-times/2), uint64(times/2) //nolint:gosec // G115: 0 or 1
+			}
+			faults += missing(c) + c.Duplicated
+			good = good && missing(c) == lost && c.Duplicated == again && c.Reordered == 0
+		}
+		require.NotZero(t, faults, "seed %d: the fault was not found", seed)
+		if good {
+			exact++
+		} else {
+			t.Logf("seed %d: message %d on stream %d came %d times: not exact", seed, at+1, who, times)
+		}
+	}
+	t.Logf("%d of %d runs are exact", exact, runs)
+	require.GreaterOrEqual(t, exact, runs*97/100)
+}
+
+func TestMessagesThatOneRunnerMissed(t *testing.T) {
+	t.Parallel()
+	b := newBroadcast(1, 0, 0, 1, 1)
+	for n := 1; n <= 100; n++ {
+		b.send(n, func(i int) int {
+			if n >= 40 && n < 50 && b.runner[i] == 1 {
+				return 0
+			}
+			return 1
+		})
+	}
+	b.deliver(0)
+	records, f := b.end()
+	require.Len(t, f.Messages, 100)
+	for i, r := range records {
+		require.Equal(t, uint64(10*b.runner[i]), missing(f.Correct(b.runner[i], r))) //nolint:gosec // G115: positive
+	}
+}
+
+// A client that joins late gets the last messages again: they are not expected of others, and not copies.
+func TestHistoryAtJoining(t *testing.T) {
+	t.Parallel()
+	b := newBroadcast(1, 0, 0, 0)
+	joined := func(i int) int { return 1 - i/2 }
+	b.every = time.Second
+	for n := 1; n <= 50; n++ {
+		b.send(n, joined)
+	}
+	b.deliver(0)
+	b.ledgers[2].Closed(b.now, "server", true, true) // it had received nothing
+	b.now += time.Minute
+	b.open(2)
+	for _, n := range []int{1001, 47, 48, 49, 50} { // a greeting, and the history
+		b.do(2, step{message: n})
+	}
+	for n := 51; n <= 60; n++ {
+		b.now += time.Second
+		b.send(n, once)
+	}
+	b.deliver(0)
+	records, f := b.end()
+	require.Len(t, f.Messages, 61)
+	live := 0
+	for _, m := range f.Messages {
+		if m.Live {
+			live++
+		}
+	}
+	require.Equal(t, 59, live, "all but the greeting and the first")
+	c := f.Correct(0, records[2])
+	require.Zero(t, c.Duplicated+c.Reordered)
+	require.Empty(t, c.Holes)
+}
+
+func TestClocksOfRunnersDiffer(t *testing.T) {
+	t.Parallel()
+	b := newBroadcast(1, 0, 1)
+	for n := 1; n <= 20; n++ {
+		b.send(n, func(i int) int {
+			if n == 10 && i == 1 {
+				return 0
+			}
+			return 1
+		})
+	}
+	b.deliver(0)
+	_, f := b.end()
+	for i := range f.logs[1].Entries {
+		f.logs[1].Entries[i].At += time.Hour
+	}
+	f.offsets = make([][]offset, 2)
+	require.InDelta(t, (f.ArrivedAt(10, 0) + time.Hour).Seconds(), f.ArrivedAt(10, 1).Seconds(), 1)
+}
+
+// An hour of 100 messages per second, of 8 runners that each miss a few.
+func BenchmarkAlign(b *testing.B) {
+	w := newWorld([]int{0, 1, 2, 3, 4, 5, 6, 7})
+	for i := range w.ledgers {
+		w.open(i)
+		for n := range 125_000 {
+			if n%1000 != i {
+				w.do(i, step{message: n + 1})
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.end()
+	}
+}

@@ -1,0 +1,356 @@
+package feed
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// context is the number of messages by which one with repeated content is found if no message has unique content.
+const context = 8
+
+// link adds the entries of a log to the list. Messages with unique content are found first, and then their neighbours. An entry that
+// no earlier log has follows the one before it. order has the numbers of the log in the order of most streams; nil: ascending.
+func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
+	entries := f.logs[log].Entries
+	if order != nil {
+		entries = make([]ledger.Entry, len(order))
+		for i, n := range order {
+			entries[i] = f.logs[log].Entries[n-1]
+		}
+	}
+	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} //nolint:gosec // G115: few runners
+	if log > 0 && len(f.nodes) > 1 {
+		l.unique()
+		l.neighbours()
+		l.gaps()
+		l.firsts()
+	}
+	l.rest()
+	for i, id := range l.ids {
+		n := &f.nodes[id]
+		n.count, n.live = n.count+entries[i].Count, n.live || entries[i].Live
+	}
+	ids := l.ids
+	if order != nil {
+		ids = make([]uint32, len(order))
+		for i, n := range order {
+			ids[n-1] = l.ids[i]
+		}
+	}
+	f.ids, f.orders = append(f.ids, ids), append(f.orders, order)
+}
+
+// sorted returns the numbers of a log in the order of most of its streams; nil: ascending.
+func sorted(log int, l *Log, records Records) []uint32 {
+	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), in: map[uint32]int{}}
+	order := make([]uint32, len(l.Entries))
+	for i := range order {
+		order[i] = uint32(i) + 1 //nolint:gosec // G115: bounded by the log
+	}
+	f.ids, f.orders = [][]uint32{order}, [][]uint32{nil}
+	of := func(yield func(int, *ledger.Record) bool) {
+		for i, r := range records {
+			if i == log && !yield(0, r) {
+				return
+			}
+		}
+	}
+	settled := slices.Clone(order)
+	if !f.consent(settled, of) {
+		return nil
+	}
+	return settled
+}
+
+// A linker finds the messages of one log in the list.
+type linker struct {
+	*Feed
+	log     int32
+	entries []ledger.Entry
+	ids     []uint32
+	index   map[uint64]uint32 // first message with a print
+}
+
+// take makes a message that of an entry.
+func (l *linker) take(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
+
+// fits reports whether a message may be that of an entry.
+func (l *linker) fits(i int, id uint32) bool {
+	return id != 0 && l.nodes[id].print == l.entries[i].Print && l.nodes[id].log != l.log
+}
+
+// unique finds messages whose content is unique in the log and in the list.
+func (l *linker) unique() {
+	times := make(map[uint64]uint8, len(l.entries))
+	for i := range l.entries {
+		times[l.entries[i].Print] = min(times[l.entries[i].Print]+1, 2)
+	}
+	found := false
+	for i := range l.entries {
+		id, known := l.index[l.entries[i].Print]
+		if known && times[l.entries[i].Print] == 1 && !l.nodes[id].again {
+			l.take(i, id)
+			found = true
+		}
+	}
+	if !found {
+		l.byContext()
+	}
+}
+
+// byContext finds messages that, with those before them, are unique in the log and in the list.
+func (l *linker) byContext() {
+	order := l.order()
+	prints := make([]uint64, len(order))
+	for i, id := range order {
+		prints[i] = l.nodes[id].print
+	}
+	there := contexts(prints)
+	here := make([]uint64, len(l.entries))
+	for i := range l.entries {
+		here[i] = l.entries[i].Print
+	}
+	for sum, i := range contexts(here) {
+		if at, known := there[sum]; known && i >= 0 && at >= 0 {
+			l.take(i, order[at])
+		}
+	}
+}
+
+// contexts returns the places of the messages by the content of them and of those before; -1: several have it.
+func contexts(prints []uint64) map[uint64]int {
+	const prime = 0x100000001b3
+	places := map[uint64]int{}
+	for i := context - 1; i < len(prints); i++ {
+		sum := uint64(0xcbf29ce484222325)
+		for _, p := range prints[i-context+1 : i+1] {
+			sum = (sum ^ p) * prime
+		}
+		if _, known := places[sum]; known {
+			places[sum] = -1
+			continue
+		}
+		places[sum] = i
+	}
+	return places
+}
+
+// neighbours finds the messages next to those that are found.
+func (l *linker) neighbours() {
+	for i := 1; i < len(l.ids); i++ {
+		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
+			l.take(i, l.nodes[before].next)
+		}
+	}
+	for i := len(l.ids) - 2; i >= 0; i-- {
+		if after := l.ids[i+1]; l.ids[i] == 0 && after != 0 && l.fits(i, l.nodes[after].before) {
+			l.take(i, l.nodes[after].before)
+		}
+	}
+}
+
+// gaps finds the messages between those that are found, with as many as possible in the same order.
+func (l *linker) gaps() {
+	for from := 0; from < len(l.ids); from++ {
+		if l.ids[from] != 0 {
+			continue
+		}
+		to := from
+		for to < len(l.ids) && l.ids[to] == 0 {
+			to++
+		}
+		l.gap(from, to)
+		from = to
+	}
+}
+
+// mostCells limits the work for one gap.
+const mostCells = 1 << 20
+
+// gap finds the messages of the entries from one that is found to the next.
+func (l *linker) gap(from, to int) {
+	list := l.between(from, to)
+	count := to - from
+	if len(list) == 0 || (count+1)*(len(list)+1) > mostCells {
+		return
+	}
+	// best[i][j] is the number of messages in common between the entries from i on and the list from j on.
+	best := make([][]uint32, count+1)
+	for i := range best {
+		best[i] = make([]uint32, len(list)+1)
+	}
+	for i := count - 1; i >= 0; i-- {
+		for j := len(list) - 1; j >= 0; j-- {
+			if best[i][j] = max(best[i+1][j], best[i][j+1]); l.fits(from+i, list[j]) {
+				best[i][j] = max(best[i][j], best[i+1][j+1]+1)
+			}
+		}
+	}
+	for i, j := 0, 0; i < count && j < len(list); {
+		switch {
+		case l.fits(from+i, list[j]) && best[i][j] == best[i+1][j+1]+1:
+			l.take(from+i, list[j])
+			i, j = i+1, j+1
+		case best[i][j] == best[i][j+1]:
+			j++
+		default:
+			i++
+		}
+	}
+}
+
+// between returns the messages of the list among which those of the entries are, bounded.
+func (l *linker) between(from, to int) (list []uint32) {
+	most := 2*(to-from) + 64
+	before, after := uint32(0), uint32(0)
+	if from > 0 {
+		before = l.ids[from-1]
+	}
+	if to < len(l.ids) {
+		after = l.ids[to]
+	}
+	if before == 0 && after != 0 {
+		for id := l.nodes[after].before; id != 0 && len(list) < most; id = l.nodes[id].before {
+			list = append(list, id)
+		}
+		slices.Reverse(list)
+		return list
+	}
+	for id := l.nodes[before].next; id != 0 && id != after && len(list) < most; id = l.nodes[id].next {
+		list = append(list, id)
+	}
+	return list
+}
+
+// firsts prefers the first of neighbours with the same content: a copy follows its original.
+func (l *linker) firsts() {
+	for i := range l.ids {
+		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
+			l.ids[at-1], l.ids[at] = l.ids[at], 0
+		}
+	}
+	for i := range l.ids {
+		l.first(i)
+	}
+}
+
+func (l *linker) first(i int) {
+	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].before); id = l.ids[i] {
+		l.nodes[id].log = -1
+		l.take(i, l.nodes[id].before)
+	}
+}
+
+// rest adds the other messages.
+func (l *linker) rest() {
+	at := l.start()
+	for i := range l.ids {
+		if l.ids[i] == 0 {
+			id := l.near(i, at)
+			if id == 0 {
+				id = l.insert(at, l.entries[i].Print)
+			}
+			l.take(i, id)
+			l.first(i)
+		}
+		at = l.ids[i]
+	}
+}
+
+// nearby is the number of messages around the one before an entry in which it may be, in another order than in the log.
+const nearby = 64
+
+// near returns the message of an entry with repeated content near another message; 0: there is none.
+func (l *linker) near(i int, at uint32) uint32 {
+	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
+		return 0
+	}
+	behind, ahead := at, at
+	for range nearby {
+		if l.fits(i, behind) {
+			return behind
+		}
+		if ahead = l.nodes[ahead].next; l.fits(i, ahead) {
+			return ahead
+		}
+		behind = l.nodes[behind].before
+	}
+	return 0
+}
+
+// start returns the message before the first entry: the one before the first that is found, or the last of the list.
+func (l *linker) start() uint32 {
+	for _, id := range l.ids {
+		if id != 0 {
+			return l.nodes[id].before
+		}
+	}
+	return l.nodes[0].before
+}
+
+// insert adds a message behind another one. The head, 0, precedes the first and follows the last.
+func (l *linker) insert(at uint32, print uint64) uint32 {
+	id := uint32(len(l.nodes)) //nolint:gosec // G115: bounded by the logs
+	next := l.nodes[at].next
+	n := node{print: print, next: next, before: at, log: -1}
+	if first, known := l.index[print]; known {
+		n.repeat, l.nodes[first].again = true, true
+	} else {
+		l.index[print] = id
+	}
+	l.nodes = append(l.nodes, n)
+	l.nodes[at].next, l.nodes[next].before = id, id
+	return id
+}
+
+// An offset is the difference between the instants of two logs at one moment.
+type offset struct {
+	by    ledger.Instant
+	known bool
+}
+
+// offset returns what to add to an instant of one log for that of another one: the median difference of the messages that both have.
+// If they share none, their clocks are trusted.
+func (f *Feed) offset(from, to int) ledger.Instant {
+	if from == to {
+		return 0
+	}
+	if f.offsets[from] == nil {
+		f.offsets[from] = make([]offset, len(f.logs))
+	}
+	o := &f.offsets[from][to]
+	if !o.known {
+		*o = offset{f.difference(from, to), true}
+	}
+	return o.by
+}
+
+// samples is the number of messages from which the difference of two clocks is known.
+const samples = 1001
+
+func (f *Feed) difference(from, to int) ledger.Instant {
+	at := map[uint32]ledger.Instant{}
+	step := max(len(f.ids[from])/samples, 1)
+	for i := 0; i < len(f.ids[from]); i += step {
+		at[f.ids[from][i]] = f.logs[from].Entries[i].At
+	}
+	var all []ledger.Instant
+	for i, id := range f.ids[to] {
+		if there, both := at[id]; both {
+			all = append(all, f.logs[to].Entries[i].At-there)
+		}
+	}
+	if len(all) == 0 {
+		return time.Duration(f.logs[from].StartedUS-f.logs[to].StartedUS) * time.Microsecond
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// ArrivedAt returns when a message first arrived, as an instant of a log.
+func (f *Feed) ArrivedAt(number uint64, log int) ledger.Instant {
+	m := &f.Messages[number-1]
+	return m.At + f.offset(m.Log, log)
+}

@@ -1,0 +1,336 @@
+package feed
+
+import (
+	"flag"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+var cases = flag.Int("feed.cases", 100_000, "cases of the reference model")
+
+// In the model a stream receives all that is sent while it is open.
+func TestMain(m *testing.M) {
+	margin = 0
+	m.Run()
+}
+
+// A step is what happens next on one stream.
+type step struct {
+	message int // 0: the stream ends, and a new one opens
+	resumed bool
+}
+
+// A script is all that happens on one stream, and what the model expects of it.
+type script struct {
+	name       string
+	steps      []step
+	duplicated uint64
+	reordered  uint64
+	resumes    bool
+}
+
+func messages(numbers ...int) (steps []step) {
+	for _, n := range numbers {
+		steps = append(steps, step{message: n})
+	}
+	return steps
+}
+
+// scripts are what one stream may receive of the messages 1 to 4. All receive the first and the last one, unless they join.
+var scripts = []script{
+	{name: "all", steps: messages(1, 2, 3, 4)},
+	{name: "lost 2", steps: messages(1, 3, 4)},
+	{name: "lost 3", steps: messages(1, 2, 4)},
+	{name: "lost 2 and 3", steps: messages(1, 4)},
+	{name: "duplicated 1", steps: messages(1, 1, 2, 3, 4), duplicated: 1},
+	{name: "duplicated 2", steps: messages(1, 2, 2, 3, 4), duplicated: 1},
+	{name: "2 again after 3", steps: messages(1, 2, 3, 2, 4), duplicated: 1},
+	{name: "swapped", steps: messages(1, 3, 2, 4), reordered: 1},
+	{name: "joined before 2", steps: messages(2, 3, 4)},
+	{name: "joined before 3", steps: messages(3, 4)},
+	{name: "reconnected without 2", steps: slices.Concat(messages(1), []step{{}}, messages(3, 4))},
+	{name: "reconnected in time", steps: slices.Concat(messages(1, 2), []step{{}}, messages(3, 4))},
+	{name: "resumed", steps: slices.Concat(messages(1), []step{{resumed: true}}, messages(2, 3, 4)), resumes: true},
+	{name: "resumed without 2", steps: slices.Concat(messages(1), []step{{resumed: true}}, messages(3, 4)), resumes: true},
+}
+
+func (s *script) received() (numbers []int) {
+	for _, one := range s.steps {
+		if one.message > 0 && !slices.Contains(numbers, one.message) {
+			numbers = append(numbers, one.message)
+		}
+	}
+	return numbers
+}
+
+// A world runs scripts on streams of one or two runners.
+type world struct {
+	logs    []*ledger.Log
+	ledgers []*ledger.Ledger
+	runner  []int
+	now     ledger.Instant
+}
+
+func config() *ledger.Config {
+	return &ledger.Config{Interval: time.Second, Counting: ledger.Numbered, Published: true, AnyOrder: true, IgnoresSilence: true, Resumes: true}
+}
+
+func newWorld(runners []int) *world {
+	w := &world{runner: runners, now: time.Second}
+	cfg := config()
+	for i, r := range runners {
+		for len(w.logs) <= r {
+			w.logs = append(w.logs, ledger.NewLog())
+		}
+		l := ledger.New(fmt.Sprint(i), cfg)
+		l.Follow(w.logs[r])
+		w.ledgers = append(w.ledgers, l)
+	}
+	return w
+}
+
+func (w *world) open(i int) {
+	w.ledgers[i].Connecting(w.now)
+	w.ledgers[i].Opened(w.now)
+}
+
+func (w *world) do(i int, s step) {
+	w.now += 10 * time.Millisecond
+	if s.message > 0 {
+		w.ledgers[i].Printed(ledger.Print{At: w.now, Sum: uint64(s.message)}) //nolint:gosec // G115: positive
+		return
+	}
+	if s.resumed {
+		w.ledgers[i].IDReceived()
+	}
+	w.ledgers[i].Closed(w.now, "server", true, true)
+	w.open(i)
+}
+
+// end returns the records, and the feed.
+func (w *world) end() ([]*ledger.Record, *Feed) {
+	records := make([]*ledger.Record, len(w.ledgers))
+	for i, l := range w.ledgers {
+		r := l.Record()
+		records[i] = &r
+	}
+	var logs []*Log
+	for _, l := range w.logs {
+		entries, extras, _ := l.Entries()
+		logs = append(logs, &Log{Entries: entries, Extras: extras})
+	}
+	var all Records = func(yield func(int, *ledger.Record) bool) {
+		for i, r := range records {
+			if !yield(w.runner[i], r) {
+				return
+			}
+		}
+	}
+	return records, Align(logs, false, false, all)
+}
+
+// missing returns how many messages between the first and the last one did not arrive.
+func missing(r *ledger.Record) (n uint64) {
+	for _, h := range r.Holes {
+		n += h[1] - h[0] + 1
+	}
+	return n
+}
+
+// check compares what the ledgers counted with the model.
+func check(streams []script, runners []int, order []int) error {
+	w := newWorld(runners)
+	for i := range streams {
+		w.open(i)
+	}
+	w.now += time.Second
+	next := make([]int, len(streams))
+	for _, i := range order {
+		w.do(i, streams[i].steps[next[i]])
+		next[i]++
+	}
+	records, f := w.end()
+	var known []int // messages that a stream received
+	whole := false
+	for i := range streams {
+		got := streams[i].received()
+		known = append(known, got...)
+		whole = whole || len(got) == 4 && streams[i].reordered == 0
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if len(f.Messages) != len(known) {
+		return fmt.Errorf("%d messages instead of %d", len(f.Messages), len(known))
+	}
+	for i := range streams {
+		if err := streams[i].compare(f.Correct(runners[i], records[i]), known, whole); err != nil {
+			return fmt.Errorf("stream %d (%s): %w", i, streams[i].name, err)
+		}
+	}
+	return nil
+}
+
+// compare compares the record of a stream with the model. whole: a stream received all messages in order, so that their numbers are known.
+func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
+	got := s.received()
+	low, high := slices.Min(got), slices.Max(got)
+	var gone uint64
+	for _, n := range known {
+		if n > low && n < high && !slices.Contains(got, n) {
+			gone++
+		}
+	}
+	switch {
+	case r.Received != uint64(len(got)):
+		return fmt.Errorf("received %d instead of %d", r.Received, len(got))
+	case r.Duplicated != s.duplicated:
+		return fmt.Errorf("duplicated %d instead of %d", r.Duplicated, s.duplicated)
+	case r.Reordered != s.reordered:
+		return fmt.Errorf("reordered %d instead of %d", r.Reordered, s.reordered)
+	case whole && (r.First != uint64(low) || r.Last != uint64(high)):
+		return fmt.Errorf("from %d to %d instead of %d to %d", r.First, r.Last, low, high)
+	case whole && missing(r) != gone:
+		return fmt.Errorf("missing %d instead of %d", missing(r), gone)
+	}
+	return nil
+}
+
+// decidable reports whether a majority shows what was sent: two messages in a different order, and one that came again later, are
+// decided by the streams that received both once and in order.
+func decidable(streams []script) bool {
+	odd, sound := 0, 0
+	for i := range streams {
+		got := streams[i].received()
+		switch {
+		case streams[i].reordered > 0 || streams[i].name == "2 again after 3":
+			odd++
+		case slices.Contains(got, 2) && slices.Contains(got, 3) && streams[i].duplicated == 0:
+			sound++
+		}
+	}
+	return (odd == 0 || 2*sound > len(streams)) && !repeated(streams)
+}
+
+// repeated reports whether most streams received a message again, so that it was sent again.
+func repeated(streams []script) bool {
+	again := map[int]int{}
+	for i := range streams {
+		for at, s := range streams[i].steps {
+			if s.message > 0 && slices.Contains(streams[i].steps[:at], s) {
+				again[s.message]++
+			}
+		}
+	}
+	for _, n := range again {
+		if 2*n > len(streams) || n > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// interleavings yields all orders of the steps of the streams.
+func interleavings(streams []script) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		left := make([]int, len(streams))
+		total := 0
+		for i := range streams {
+			left[i] = len(streams[i].steps)
+			total += left[i]
+		}
+		order := make([]int, 0, total)
+		var walk func() bool
+		walk = func() bool {
+			if len(order) == total {
+				return yield(order)
+			}
+			for i := range left {
+				if left[i] == 0 {
+					continue
+				}
+				left[i]--
+				order = append(order, i)
+				if !walk() {
+					return false
+				}
+				order = order[:len(order)-1]
+				left[i]++
+			}
+			return true
+		}
+		walk()
+	}
+}
+
+func shuffled(streams []script, random *rand.Rand) (order []int) {
+	for i := range streams {
+		for range streams[i].steps {
+			order = append(order, i)
+		}
+	}
+	random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+	return order
+}
+
+func describe(streams []script, runners, order []int) string {
+	var names []string
+	for i := range streams {
+		names = append(names, streams[i].name)
+	}
+	return fmt.Sprintf("%q on runners %v in the order %v", names, runners, order)
+}
+
+// All pairs of streams, in all orders of arrival.
+func TestTwoStreamsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, a := range scripts {
+		for _, b := range scripts {
+			streams := []script{a, b}
+			if !decidable(streams) {
+				continue
+			}
+			for _, runners := range [][]int{{0, 0}, {0, 1}} {
+				for order := range interleavings(streams) {
+					count++
+					require.NoError(t, check(streams, runners, order), describe(streams, runners, order))
+				}
+			}
+		}
+	}
+	t.Log(count, "cases")
+}
+
+// Three and four streams on up to three runners.
+func TestStreamsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: no secret
+	for count := 0; count < *cases; {
+		streams := make([]script, 3+random.IntN(2))
+		runners := make([]int, len(streams))
+		for i := range streams {
+			if streams[i] = scripts[0]; random.IntN(2) > 0 {
+				streams[i] = scripts[random.IntN(len(scripts))]
+			}
+			if i > 0 {
+				runners[i] = runners[i-1] + random.IntN(2)
+			}
+		}
+		if !decidable(streams) {
+			continue
+		}
+		for range 10 {
+			order := shuffled(streams, random)
+			require.NoError(t, check(streams, runners, order), describe(streams, runners, order))
+			count++
+		}
+	}
+}

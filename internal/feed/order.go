@@ -1,0 +1,228 @@
+package feed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// consent puts the messages that streams received in different orders into the order of most streams. It reports whether there are
+// any.
+func (f *Feed) consent(order []uint32, records Records) bool {
+	parts := f.disordered(f.places(order), records)
+	if len(parts) == 0 {
+		return false
+	}
+	f.open(order, parts)
+	groups := make([]map[string]*group, len(parts))
+	for log, r := range records {
+		for w := range f.windows {
+			sequence := f.sequence(w, log, r)
+			if len(sequence) == 0 {
+				continue
+			}
+			if groups[w] == nil {
+				groups[w] = map[string]*group{}
+			}
+			key := f.key(log, sequence)
+			if groups[w][key] == nil {
+				groups[w][key] = &group{key: key, ids: f.idsOf(log, sequence)}
+			}
+			groups[w][key].streams++
+		}
+	}
+	for w, part := range parts {
+		copy(order[part[0]:], merged(groups[w], f.windows[w].ids))
+	}
+	return true
+}
+
+// A group is a sequence of messages, and the number of streams that received it.
+type group struct {
+	key     string
+	ids     []uint32
+	streams int
+}
+
+// merged returns the order that most streams received. Messages that they lack follow the messages that they follow on others.
+func merged(groups map[string]*group, all []uint32) []uint32 {
+	sorted := make([]*group, 0, len(groups)+1)
+	for _, g := range groups {
+		sorted = append(sorted, g)
+	}
+	slices.SortFunc(sorted, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.streams, a.streams), cmp.Compare(len(b.ids), len(a.ids)), cmp.Compare(a.key, b.key))
+	})
+	sorted = append(sorted, &group{ids: all})
+	next := map[uint32]uint32{} // 0 is the head
+	has := map[uint32]bool{}
+	for _, g := range sorted {
+		at := uint32(0)
+		for _, id := range g.ids {
+			if !has[id] {
+				has[id], next[id], next[at] = true, next[at], id
+			}
+			at = id
+		}
+	}
+	order := make([]uint32, 0, len(all))
+	for id := next[0]; id != 0; id = next[id] {
+		order = append(order, id)
+	}
+	return vote(order, sorted[:len(sorted)-1])
+}
+
+// mostVotes limits the work for one window.
+const mostVotes = 1 << 26
+
+// vote puts each message behind those that most streams received before it.
+func vote(order []uint32, groups []*group) []uint32 {
+	if len(order)*len(order)*len(groups) > mostVotes {
+		return order
+	}
+	at := make(map[uint32]int, len(order))
+	for i, id := range order {
+		at[id] = i
+	}
+	before := make([]int, len(order)*len(order)) // votes for one before another, minus those against
+	for _, g := range groups {
+		for i, a := range g.ids {
+			for _, b := range g.ids[i+1:] {
+				before[at[a]*len(order)+at[b]] += g.streams
+				before[at[b]*len(order)+at[a]] -= g.streams
+			}
+		}
+	}
+	open := make([]int, len(order)) // votes for others before it
+	for i := range order {
+		for j := range order {
+			open[j] += max(before[i*len(order)+j], 0)
+		}
+	}
+	out := make([]uint32, 0, len(order))
+	for range order {
+		next := -1
+		for i := range order {
+			if at[order[i]] >= 0 && (next < 0 || open[i] < open[next]) {
+				next = i
+			}
+		}
+		for j := range order {
+			open[j] -= max(before[next*len(order)+j], 0)
+		}
+		out, at[order[next]] = append(out, order[next]), -1
+	}
+	return out
+}
+
+// disordered returns the parts of the list that streams received in different orders, as first and last places.
+func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
+	add := func(places ...uint32) {
+		parts = append(parts, [2]int{int(slices.Min(places)), int(slices.Max(places))})
+	}
+	for log, ids := range f.ids {
+		at := func(i int) uint32 {
+			if order := f.orders[log]; order != nil {
+				i = int(order[i]) - 1
+			}
+			return place[ids[i]]
+		}
+		for i := 1; i < len(ids); i++ {
+			if at(i) < at(i-1) {
+				add(at(i), at(i-1))
+			}
+		}
+	}
+	for log, r := range records {
+		if r.Deviations == nil {
+			continue
+		}
+		for _, o := range r.Deviations.Overtaken {
+			low, high := min(o.Number, o.By), max(o.Number, o.By)
+			places := make([]uint32, 0, high-low+1)
+			for n := low; n <= high; n++ {
+				places = append(places, place[f.ids[log][n-1]])
+			}
+			add(places...)
+		}
+	}
+	slices.SortFunc(parts, func(a, b [2]int) int { return a[0] - b[0] })
+	var joined [][2]int
+	for _, p := range parts {
+		if last := len(joined) - 1; last >= 0 && p[0] <= joined[last][1] {
+			joined[last][1] = max(joined[last][1], p[1])
+			continue
+		}
+		joined = append(joined, p)
+	}
+	return joined
+}
+
+// open makes the windows of the parts.
+func (f *Feed) open(order []uint32, parts [][2]int) {
+	f.windows = make([]window, len(parts))
+	for w, part := range parts {
+		f.windows[w] = window{ids: slices.Clone(order[part[0] : part[1]+1]), locals: make([][]uint64, len(f.logs))}
+		for _, id := range f.windows[w].ids {
+			f.in[id] = w
+		}
+	}
+	for log, ids := range f.ids {
+		for i, id := range ids {
+			if w, in := f.in[id]; in {
+				f.windows[w].locals[log] = append(f.windows[w].locals[log], uint64(i)+1)
+			}
+		}
+	}
+}
+
+// sequence returns the messages of a window in the order in which a connection received them, by the numbers of its log.
+func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
+	locals := f.windows[w].locals[log]
+	if len(locals) == 0 || r.Last < locals[0] || r.First > locals[len(locals)-1] {
+		return nil
+	}
+	var overtaken []ledger.Overtaken
+	if r.Deviations != nil {
+		overtaken = r.Deviations.Overtaken
+	}
+	late := func(n uint64) bool {
+		return slices.ContainsFunc(overtaken, func(o ledger.Overtaken) bool { return o.Number == n })
+	}
+	for _, n := range locals {
+		if !received(r, n) || late(n) {
+			continue
+		}
+		out = append(out, n)
+		for _, o := range overtaken {
+			if o.By == n {
+				out = append(out, o.Number)
+			}
+		}
+	}
+	return out
+}
+
+// received reports whether a connection received a message, by the number of its log.
+func received(r *ledger.Record, n uint64) bool {
+	return r.First > 0 && n >= r.First && n <= r.Last &&
+		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })
+}
+
+func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
+	ids := make([]uint32, len(sequence))
+	for i, n := range sequence {
+		ids[i] = f.ids[log][n-1]
+	}
+	return ids
+}
+
+func (f *Feed) key(log int, sequence []uint64) string {
+	text := make([]byte, 0, 4*len(sequence))
+	for _, n := range sequence {
+		text = binary.BigEndian.AppendUint32(text, f.ids[log][n-1])
+	}
+	return string(text)
+}

@@ -1,0 +1,96 @@
+package feed
+
+import (
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// lookback is the number of messages that a swapped message may be away from its place.
+const lookback = 4
+
+// repair returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
+// had not yet received what followed, and a message could be taken for another one with the same content.
+func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
+	if r.Deviations == nil || len(r.Holes) == 0 {
+		return r
+	}
+	out := *r
+	d := *r.Deviations
+	out.Deviations, out.Holes = &d, slices.Clone(r.Holes)
+	d.Overtaken, d.Again = nil, nil
+	for _, o := range r.Deviations.Overtaken {
+		other := missingCopy(l, &out, l.Entries[o.Number-1].Print, o.By, lookback)
+		if other == 0 || o.Number <= out.First {
+			d.Overtaken = append(d.Overtaken, o)
+			continue
+		}
+		out.Holes = without(out.Holes, other)
+		out.Holes = append(out.Holes, ledger.Range{o.Number, o.Number})
+	}
+	for _, a := range r.Deviations.Again {
+		x := l.Extras[a.Extra]
+		other := missingCopy(l, &out, x.Print, x.After, nearby)
+		if other == 0 {
+			d.Again = append(d.Again, a)
+			continue
+		}
+		out.Holes = without(out.Holes, other)
+		uncount(&out, a, repeats)
+	}
+	return &out
+}
+
+// missingCopy returns the number of a message with the same content that the connection lacks, among the next few; 0: there is none.
+func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
+	for n := after + 1; n <= min(after+within, r.Last); n++ {
+		if l.Entries[n-1].Print == print && !received(r, n) {
+			return n
+		}
+	}
+	return 0
+}
+
+// uncount counts a message that was taken for a copy as received.
+func uncount(r *ledger.Record, a ledger.Again, repeats bool) {
+	r.Received++
+	if repeats {
+		r.Repeated--
+		return
+	}
+	r.Duplicated--
+	at := slices.IndexFunc(r.Findings, func(f ledger.Finding) bool {
+		return f.Kind == ledger.KindDuplicated && f.From == a.Number && f.At == a.At
+	})
+	if at >= 0 {
+		r.Findings = slices.Delete(slices.Clone(r.Findings), at, at+1)
+	}
+}
+
+// without removes a number from ranges.
+func without(ranges []ledger.Range, n uint64) (out []ledger.Range) {
+	for _, h := range ranges {
+		if n < h[0] || n > h[1] {
+			out = append(out, h)
+			continue
+		}
+		if h[0] < n {
+			out = append(out, ledger.Range{h[0], n - 1})
+		}
+		if n < h[1] {
+			out = append(out, ledger.Range{n + 1, h[1]})
+		}
+	}
+	return out
+}
+
+// repaired yields the records as repair returns them.
+func repaired(logs []*Log, repeats bool, records Records) Records {
+	return func(yield func(int, *ledger.Record) bool) {
+		for log, r := range records {
+			if !yield(log, repair(logs[log], r, repeats)) {
+				return
+			}
+		}
+	}
+}

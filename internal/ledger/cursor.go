@@ -1,0 +1,358 @@
+package ledger
+
+import "slices"
+
+// maxDeviations limits the deviations from the Log that one connection lists, of each kind.
+const maxDeviations = 4096
+
+// A cursor is the place of one connection in the Log of its topic.
+type cursor struct {
+	log        *Log
+	last       uint64 // number of the message that arrived last; 0: none
+	joined     uint32 // the last stream whose place in the log is certain
+	deviations *Deviations
+	waiting    []waiting // messages of a stream that has just opened, whose numbers are not known yet
+}
+
+// A waiting message may be part of a history, or a message that no other stream has received yet.
+type waiting struct {
+	print uint64
+	at    Instant
+}
+
+// Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
+type Deviations struct {
+	// Overtaken lists the messages that arrived after one with a higher number.
+	Overtaken []Overtaken `json:"overtaken,omitempty"`
+	// Again lists the messages that arrived again after another message: see Extra.
+	Again []Again `json:"again,omitempty"`
+	// UnknownAt are the arrival times of messages whose numbers are not known.
+	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
+	// Unlisted counts deviations beyond the bound.
+	Unlisted uint64 `json:"unlisted,omitempty"`
+}
+
+// An Overtaken message arrived after the message By.
+type Overtaken struct {
+	Number uint64  `json:"number"`
+	By     uint64  `json:"by"`
+	At     Instant `json:"at_ns"`
+}
+
+// An Again is a message that arrived again. Extra is the index of the Extra, and Number that of the message with its content.
+type Again struct {
+	Extra  int     `json:"extra"`
+	Number uint64  `json:"number"`
+	At     Instant `json:"at_ns"`
+}
+
+// A Print is a message as it arrived, known by its fingerprint alone.
+type Print struct {
+	At  Instant
+	Sum uint64
+}
+
+// Follow makes the ledger count messages by the log of its topic. It is called before the first stream.
+func (l *Ledger) Follow(log *Log) { l.messages.cursor = &cursor{log: log} }
+
+// Printed counts a message that carries no number: the log of its topic numbers it.
+func (l *Ledger) Printed(p Print) (a Arrival) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endSilence(p.At)
+	c := l.messages
+	duplicated, repeated := c.copies()
+	a = c.follow(&p)
+	nowDuplicated, nowRepeated := c.copies()
+	l.cutMessage(p.At, c.cursor.last, nowDuplicated > duplicated, nowRepeated > repeated)
+	return a
+}
+
+// follow counts a message by its fingerprint.
+func (c *deliveries) follow(p *Print) (a Arrival) {
+	f := c.cursor
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	if next := f.last + 1; f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum {
+		c.receive(next, p.At, &a)
+		return a
+	}
+	c.deviate(p, &a)
+	return a
+}
+
+// deviate counts a message that is not the next one of the log.
+//
+//go:noinline
+func (c *deliveries) deviate(p *Print, a *Arrival) {
+	if c.joins() {
+		c.join(p, a)
+		return
+	}
+	c.place(p, a)
+}
+
+// joins reports whether the stream has just opened, so that a known message may be part of a history.
+func (c *deliveries) joins() bool {
+	span := c.openSpan()
+	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
+}
+
+// join counts a message of a stream that has just opened: the number of one with known content is only certain if it is recent.
+func (c *deliveries) join(p *Print, a *Arrival) {
+	f := c.cursor
+	first, known := f.log.index[p.Sum]
+	if !known {
+		c.claim(f.log.last() + 1)
+		c.addEntry(p, a)
+		return
+	}
+	c.anchorWaiting()
+	if !c.joins() {
+		c.place(p, a)
+		return
+	}
+	number, live := c.fresh(p.Sum)
+	switch {
+	case live && c.sawNoop:
+		c.place(p, a)
+		return
+	case number > 0:
+		c.claim(number)
+		c.receive(number, p.At, a)
+		return
+	}
+	if c.has(uint64(first)) && !f.log.at(uint64(first)).again { // the history repeats it
+		c.fault().Repeated++
+		return
+	}
+	c.Received++
+	a.Counted = true
+	c.recordGap(p.At, p.At-c.lastAt)
+	if len(f.waiting) == maxRanges {
+		c.forgetWaiting(1)
+	}
+	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
+}
+
+// fresh returns the number of the first message with this content that the connection has not received, of those that arrived after
+// its stream had opened; 0: there is none. It reports whether there are any with this content.
+func (c *deliveries) fresh(print uint64) (number uint64, live bool) {
+	log := c.cursor.log
+	from := c.openedAt() - joining
+	for n := log.last(); n > 0 && log.at(n).At >= from; n-- {
+		if log.at(n).Print != print {
+			continue
+		}
+		if live = true; !c.has(n) {
+			number = n
+		}
+	}
+	return number, live
+}
+
+// openedAt returns when the present stream opened.
+func (c *deliveries) openedAt() Instant {
+	if span := c.openSpan(); span != nil {
+		return span.From
+	}
+	return c.stream.openedAt
+}
+
+// anchorWaiting finds the numbers of the waiting messages, once other streams have received all but the last.
+func (c *deliveries) anchorWaiting() {
+	f := c.cursor
+	if len(f.waiting) == 0 {
+		return
+	}
+	start, _ := c.fresh(f.waiting[0].print)
+	if start == 0 {
+		return
+	}
+	for i := range f.waiting {
+		n := start + uint64(i)
+		if n > f.log.last() || f.log.at(n).Print != f.waiting[i].print {
+			return
+		}
+	}
+	c.claim(start + uint64(len(f.waiting)))
+}
+
+// claim gives waiting messages their numbers: they are those before the message with the given number.
+func (c *deliveries) claim(before uint64) {
+	f := c.cursor
+	if len(f.waiting) == 0 {
+		return
+	}
+	known := 0
+	for known < len(f.waiting) {
+		n := before - 1 - uint64(known) //nolint:gosec // G115: bounded by the next condition
+		if uint64(known)+1 >= before || f.log.at(n).Print != f.waiting[len(f.waiting)-1-known].print || c.has(n) {
+			break
+		}
+		known++
+	}
+	c.forgetWaiting(len(f.waiting) - known)
+	for i, w := range f.waiting {
+		number := before - uint64(known) + uint64(i)
+		c.Received-- // receive counts it
+		var a Arrival
+		c.receive(number, w.at, &a)
+	}
+	f.waiting = nil
+}
+
+// forgetWaiting lists the first waiting messages as unknown.
+func (c *deliveries) forgetWaiting(count int) {
+	f := c.cursor
+	for _, w := range f.waiting[:count] {
+		if d := f.deviate(); len(d.UnknownAt) < maxDeviations {
+			d.UnknownAt = append(d.UnknownAt, w.at)
+		}
+	}
+	f.waiting = slices.Delete(f.waiting, 0, count)
+}
+
+func (f *cursor) deviate() *Deviations {
+	if f.deviations == nil {
+		f.deviations = new(Deviations)
+	}
+	return f.deviations
+}
+
+// place counts a message that is not the next one.
+func (c *deliveries) place(p *Print, a *Arrival) {
+	f := c.cursor
+	first, known := f.log.index[p.Sum]
+	if !known {
+		c.addEntry(p, a)
+		return
+	}
+	if number := c.candidate(uint64(first), p); number > 0 {
+		c.receive(number, p.At, a)
+		return
+	}
+	if f.last == f.log.last() {
+		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
+		return
+	}
+	index, d := f.log.extra(f.last, p.Sum, p.At), f.deviate()
+	if len(d.Again) < maxDeviations {
+		d.Again = append(d.Again, Again{Extra: index, Number: uint64(first), At: p.At})
+	} else {
+		d.Unlisted++
+	}
+	c.recordGap(p.At, p.At-c.lastAt)
+	if c.stream.cfg.Repeats {
+		c.fault().Repeated++
+		return
+	}
+	c.fault().Duplicated++
+	c.findAt(KindDuplicated, uint64(first), p.At)
+}
+
+// candidate returns the number of the message with this content that arrived now: the next one that the connection has not received, or
+// one that it has skipped; 0: there is none. first is the first one with this content.
+func (c *deliveries) candidate(first uint64, p *Print) uint64 {
+	f := c.cursor
+	log, highest := f.log, max(c.numbers.highest, f.last)
+	if !log.at(first).again {
+		near := !log.repeats || first+lookback >= f.last
+		if first > highest || near && c.skipped(first, p.At) {
+			return first
+		}
+		return 0
+	}
+	fits := func(n uint64) bool {
+		return n > 0 && n <= log.last() && log.at(n).Print == p.Sum && (n > highest || c.skipped(n, p.At))
+	}
+	for distance := uint64(1); distance <= lookahead && f.last+distance <= log.last(); distance++ {
+		if fits(f.last + distance) {
+			return f.last + distance
+		}
+		if distance <= lookback && distance < f.last && fits(f.last-distance) {
+			return f.last - distance
+		}
+	}
+	for distance := uint64(1); distance <= lookback && distance < f.last; distance++ {
+		if fits(f.last - distance) {
+			return f.last - distance
+		}
+	}
+	return 0
+}
+
+// skipped reports whether the connection has not received a message below the highest one, which may still arrive.
+func (c *deliveries) skipped(number uint64, at Instant) bool {
+	return !c.has(number) && (c.cursor.log.at(number).At >= at-recent || number == c.cursor.last+1)
+}
+
+// has reports whether the connection has received a message.
+func (c *deliveries) has(number uint64) bool {
+	if !c.hasNumber || number < c.first || number > c.numbers.highest {
+		return false
+	}
+	return !slices.ContainsFunc(c.numbers.holes, func(h hole) bool { return number >= h.from && number <= h.to })
+}
+
+// addEntry adds a message to the log, and counts it.
+func (c *deliveries) addEntry(p *Print, a *Arrival) {
+	log := c.cursor.log
+	if log.last() >= MostEntries {
+		log.dropped++
+		return
+	}
+	c.receive(log.add(p.Sum, p.At), p.At, a)
+}
+
+// receive counts a message that the connection receives for the first time.
+func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
+	f := c.cursor
+	e := f.log.at(number)
+	if e.Count++; e.Count > 1 && e.Repeat {
+		f.log.repeats = true
+	}
+	opened := c.openedAt()
+	e.Live = e.Live || at-opened > joining && c.sawNoop
+	if at-opened > joining || e.Count > 1 && e.At >= opened-joining || !c.joins() {
+		f.joined = c.stream.count
+	}
+	highest := c.numbers.highest
+	if c.see(number, at) == filled {
+		if d := f.deviate(); len(d.Overtaken) < maxDeviations {
+			d.Overtaken = append(d.Overtaken, Overtaken{Number: number, By: highest, At: at})
+		} else {
+			d.Unlisted++
+		}
+	}
+	f.last = number
+	a.Counted = true
+	c.Received++
+	c.recordGap(at, at-c.lastAt)
+	c.sawNoop = true
+	if span := c.openSpan(); span != nil {
+		span.receive(number)
+	}
+	if e.Count > 1 && e.At >= opened { // a message of a history was sent before the stream opened
+		c.addLateness(a, number, at, at-e.At)
+	}
+}
+
+// fillDeviations copies the deviations into a record.
+func (c *deliveries) fillDeviations(r *Record) {
+	f := c.cursor
+	if f == nil || f.deviations == nil && len(f.waiting) == 0 {
+		return
+	}
+	d := Deviations{}
+	if f.deviations != nil {
+		d = Deviations{
+			Overtaken: slices.Clone(f.deviations.Overtaken), Again: slices.Clone(f.deviations.Again),
+			UnknownAt: slices.Clone(f.deviations.UnknownAt), Unlisted: f.deviations.Unlisted,
+		}
+	}
+	for _, w := range f.waiting {
+		d.UnknownAt = append(d.UnknownAt, w.at)
+	}
+	r.Deviations = &d
+}

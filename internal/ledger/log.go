@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// MostEntries limits the messages of one Log: ten hours at 1000 per second.
+const MostEntries = 36_000_000
+
+const (
+	// joining is the time after its headers in which a stream may bring messages for itself alone, such as a greeting or a history.
+	joining = time.Second
+	// recent is the age up to which a skipped message may still arrive. A later message with the same content is another one.
+	recent = 30 * time.Second
+	// lookahead and lookback are the numbers of messages after and before the last one in which one with repeated content is looked
+	// for.
+	lookahead = 1024
+	lookback  = 4
+)
+
+// A Log lists the messages of one topic that the streams of a runner received, as fingerprints, in the order of their first arrival.
+// It numbers messages that carry no number: message n is its entry n−1. All streams of the topic share it.
+type Log struct {
+	mu      sync.Mutex
+	entries []Entry
+	index   map[uint64]uint32 // number of the first entry with a fingerprint
+	extras  []Extra
+	dropped uint64
+	repeats bool // several streams received a message with the content of an earlier one
+}
+
+// An Entry is one message of a Log.
+type Entry struct {
+	Print  uint64
+	At     Instant // first arrival
+	Count  uint32  // streams that received it
+	Live   bool    // a stream received it while it was open, not only right after its start
+	Repeat bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
+	again  bool    // a later entry has its fingerprint
+}
+
+// An Extra is a message that streams received again after message After, where other streams had received another one. If most
+// streams received it, it is a message that others missed; otherwise it is a copy.
+type Extra struct {
+	After uint64
+	Print uint64
+	At    Instant
+	Count uint32
+}
+
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
+
+// Entries returns the messages so far, those that streams received again, and the number of messages beyond MostEntries.
+func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.entries), slices.Clone(l.extras), l.dropped
+}
+
+// at returns an entry by its number.
+func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
+
+func (l *Log) last() uint64 { return uint64(len(l.entries)) }
+
+// add appends a message.
+func (l *Log) add(print uint64, at Instant) (number uint64) {
+	e := Entry{Print: print, At: at}
+	number = l.last() + 1
+	if first, known := l.index[print]; known {
+		e.Repeat, l.at(uint64(first)).again = true, true
+	} else {
+		l.index[print] = uint32(number) //nolint:gosec // G115: at most MostEntries
+	}
+	l.entries = append(l.entries, e)
+	return number
+}
+
+// extra counts a message that a stream received again after another one, and returns its index.
+func (l *Log) extra(after, print uint64, at Instant) int {
+	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == print })
+	if i < 0 {
+		i = len(l.extras)
+		l.extras = append(l.extras, Extra{After: after, Print: print, At: at})
+	}
+	l.extras[i].Count++
+	return i
+}
