@@ -63,8 +63,8 @@ func rssOf(t testing.TB, pid int) int {
 	return pages * os.Getpagesize()
 }
 
-// TestSlowloris: connections that never finish their headers are closed in
-// time, and a crowd that fills the gate keeps nobody out for longer.
+// TestSlowloris: connections that never finish their headers are closed in time, and a crowd that fills the gate
+// keeps other clients out no longer than that.
 func TestSlowloris(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
 	underAttack(t, s, func() {

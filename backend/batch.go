@@ -15,12 +15,10 @@ const (
 	maxHelpers = 3
 )
 
-// batch writes to many streams at once: on this path nearly all the time is
-// the kernel's, delivering to the receiver, and a second core halves it. The
-// scheduler fills the batch, helpers write along with it, and it waits for them
-// before it looks at a result. So nobody but the scheduler opens, closes or
-// judges a descriptor, and no descriptor is closed or reused while a helper may
-// write to it.
+// A batch writes to many streams at once: on this path nearly all the time is the kernel's, delivering to the
+// receiver, and a second core halves it. The scheduler fills the batch, helpers write along with it, and it waits for
+// them before it looks at a result. So only the scheduler opens, closes or checks a descriptor, and no descriptor is
+// closed or reused while a helper may write to it.
 type batch struct {
 	writes []batchWrite
 	next   atomic.Int64

@@ -17,8 +17,8 @@ const (
 	scheduleStaggered = "staggered" // ids spread evenly over the interval
 )
 
-// Config is what the backend runs with. parseConfig fills and checks it;
-// settings.go says what each field means, in which unit and with which default.
+// Config has the settings of the backend. parseConfig fills and checks it; settings.go has meaning, unit and default
+// of each field.
 type Config struct {
 	Listen         string
 	SocketMode     os.FileMode
@@ -45,8 +45,8 @@ type Config struct {
 	DrainTimeout   time.Duration
 	LogLevel       slog.Level
 
-	// httpConnections bounds the connections that are not (yet) event streams.
-	// It is what the descriptor limit leaves beside MaxConnections.
+	// httpConnections bounds the connections that are not (yet) event streams: the descriptor limit minus
+	// MaxConnections.
 	httpConnections int
 }
 

@@ -126,7 +126,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	return c, nil
 }
 
-// discard closes a connection that nobody will own.
+// discard closes a connection that gets no owner.
 func (c claim) discard() {
 	if c.tls != nil {
 		c.tls.end(true, false)

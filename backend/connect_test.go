@@ -149,9 +149,7 @@ func TestFull(t *testing.T) {
 	s.open("c")
 }
 
-// TestToken checks each protected route without, with a wrong and with the
-// right token; the others stay open.
-// Plain connections and streams share the descriptors: whoever asks for more of both than there are is told before a client comes.
+// Plain connections and streams share the descriptors: limits that exceed them are an error before a client connects.
 func TestPlainConnectionsThatAreToFit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ streams, plain, files, wantStreams, wantPlain int }{

@@ -54,7 +54,7 @@ type device struct {
 	reason    closeReason // of the last close
 	ending    closeReason // set while the last frames are flushed
 	open      bool        // a stream is attached
-	held      bool        // no stream, but the numbering goes on (RESUME_WINDOW)
+	held      bool        // no stream, but the numbering continues (RESUME_WINDOW)
 	ended     bool        // no stream, the ledger remembers it
 	reserved  bool        // a connect is on its way
 	cancelled bool        // forcedisconnect overtook that connect
@@ -86,7 +86,7 @@ type queuedItem struct {
 	since time.Duration // elapsed time from when on it could have been taken
 }
 
-// Most bytes that wait for one client, beside its socket buffer.
+// maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
 // count counts numbers that went to the kernel. A number that was there before

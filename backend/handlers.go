@@ -50,8 +50,8 @@ func readMessage(r *http.Request) ([]byte, error) {
 	return eventBody(name, data), nil
 }
 
-// send puts a message on one stream: 200 when it is on its way, 202 when it is
-// kept for an id that may come back within RESUME_WINDOW.
+// send puts a message on one stream: 200 when it is on its way, 202 when it is kept for an id that may reconnect
+// within RESUME_WINDOW.
 func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {

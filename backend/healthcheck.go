@@ -14,9 +14,9 @@ import (
 // Time a service has to say that it is ready.
 const healthTimeout = 3 * time.Second
 
-// checkHealth asks the service that listens where this configuration says whether it is ready. It
-// is the health check of a container whose image holds nothing but this program. The certificate
-// is not verified: the service is asked at its own address, not by the name it is for.
+// checkHealth requests the health of the service that listens at the address of this configuration. It is the health
+// check of a container whose image has no other program. The certificate is not verified, because the address is not
+// the name in it.
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {

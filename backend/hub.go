@@ -12,10 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// hub is the scheduler: one goroutine that owns every device id and every
-// stream and alone closes them; what is written, it writes, or has written
-// while it waits (batch). Whoever wants something
-// of it hands it a function (post, call). It never blocks on a client.
+// A hub is the scheduler: one goroutine that owns every device id and every stream and alone closes them. It writes
+// all data, or lets a batch write while it waits. Other goroutines pass it a function (post, call). It never blocks
+// on a client.
 type hub struct {
 	cfg     *Config
 	clk     clock
@@ -45,7 +44,7 @@ type hub struct {
 	frames    frameCache
 	lagging   []*device // ids with a backlog
 	retryAt   time.Duration
-	held      list.List // ids without a stream whose numbering goes on, oldest first
+	held      list.List // ids without a stream whose numbering continues, oldest first
 	ended     list.List // ids the ledger still remembers, oldest first
 	reserved  int       // connects on their way
 	replay    replayLog

@@ -30,8 +30,7 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and records why. Unless that is final, the id's
-// numbering goes on for RESUME_WINDOW.
+// shut closes a stream at once and records why. Unless that is final, the id's numbering continues for RESUME_WINDOW.
 func (h *hub) shut(d *device, reason closeReason) { h.shutAs(d, reason, false) }
 
 // shutAs is shut that can let a TCP peer see a reset.
@@ -144,8 +143,8 @@ func (h *hub) expireHeld() {
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }
 
-// departure names a watched descriptor whose peer went away. gen tells whether
-// the descriptor is still the one that was watched, or its successor.
+// A departure names a watched descriptor whose peer disconnected. gen shows whether the descriptor is still the one
+// that was watched, or its successor.
 type departure struct {
 	fd  int32
 	gen uint32

@@ -98,14 +98,14 @@ func (h *hub) attach(r *reservation, c claim) {
 	}
 }
 
-// numberFor settles where the numbering of a new stream goes on, and returns
-// the first number to replay (over d.seq for none):
+// numberFor decides where the numbering of a new stream continues, and returns the first number to replay (over d.seq
+// for none):
 //
 //   - no Last-Event-ID: a new numbering from 1;
 //   - a number within a held or open numbering: replay what follows it;
 //   - a number within an ended numbering (window over, or forcedisconnect):
-//     go on after its end, so that what was lost shows as a gap;
-//   - a number beyond what this process gave (it was restarted): go on after it.
+//     continue after its end, so that losses show as a gap;
+//   - a number beyond what this process gave (it was restarted): continue after it.
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	counted := d.bucket >= 0 // until now
 	switch {

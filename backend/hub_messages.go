@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// delivery says what became of a message.
+// A delivery is the result of sending a message.
 type delivery struct {
 	ID        string `json:"id,omitempty"`
 	Number    uint64 `json:"number,omitempty"`
@@ -47,7 +47,7 @@ func (h *hub) broadcast(body []byte) delivery {
 	return out
 }
 
-// takesMessages reports whether the id's numbering goes on.
+// takesMessages reports whether the id's numbering continues.
 func (d *device) takesMessages() bool {
 	return d.held || d.open && d.ending == stillOpen
 }

@@ -84,7 +84,7 @@ func (h *hub) writeFailed(d *device, err error) {
 	h.shut(d, reasonOf(err))
 }
 
-// reasonOf says what a socket error means for the stream.
+// reasonOf returns the reason of a close for a socket error.
 func reasonOf(err error) closeReason {
 	if clientWentAway(err) {
 		return closedByClient

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoRoom says that the kernel's socket buffer is full.
+// errNoRoom reports that the kernel's socket buffer is full.
 var errNoRoom = errors.New("socket buffer is full")
 
 // raiseFileLimit lifts the soft limit of open files to the hard one.
@@ -41,9 +41,8 @@ func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// takeDescriptor duplicates the descriptor of a connection. The duplicate is
-// not known to Go's poller: no goroutine can wait on it, and closing conn
-// leaves it open. Nobody else may close conn meanwhile.
+// takeDescriptor duplicates the descriptor of a connection. The duplicate is not known to Go's poller: no goroutine
+// can wait on it, and closing conn leaves it open. No other goroutine may close conn meanwhile.
 func takeDescriptor(conn syscall.Conn) (int, error) {
 	fd, err := descriptorOf(conn)
 	if err == nil {
@@ -108,8 +107,7 @@ func socketError(fd int) error {
 	return nil
 }
 
-// clientWentAway reports whether an error only says that the client ended the
-// connection.
+// clientWentAway reports whether an error only means that the client ended the connection.
 func clientWentAway(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }

@@ -30,8 +30,8 @@ func TestLedgerLine(t *testing.T) {
 	require.InDelta(t, time.Now().UnixMicro(), row.ClosedAt, 5e6)
 }
 
-// TestLedgerKeep: closed ids are remembered up to LEDGER_KEEP, the oldest go
-// first, and the ledger says how many went.
+// TestLedgerKeep: closed ids are remembered up to LEDGER_KEEP, the oldest are removed first, and the ledger has the
+// number of removed ids.
 func TestLedgerKeep(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--ledger-keep=3", "--noop-interval=1h")
@@ -110,7 +110,7 @@ func TestLargeLedger(t *testing.T) {
 	}
 }
 
-// A written is told of each write.
+// A written is called after each write.
 type written func()
 
 func (w written) Write(p []byte) (int, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResumeReplays: after a cut, everything since the last number the client
-// saw comes at once, noops and messages, in order, then the stream goes on.
+// TestResumeReplays: after a disconnect, everything since the last number the client saw arrives at once, noops and
+// messages, in order, then the stream continues.
 func TestResumeReplays(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
@@ -126,8 +126,8 @@ func (s *testService) drop(id string) {
 	require.Zero(s.t, s.hub.streamsOpen())
 }
 
-// TestWindowExpires: when RESUME_WINDOW is over the numbering ends; who comes
-// later goes on after it and sees the gap.
+// TestWindowExpires: when RESUME_WINDOW is over the numbering ends; a later client continues after it and sees the
+// gap.
 func TestWindowExpires(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--resume-window=200ms")

@@ -32,7 +32,7 @@ type routeTable map[string]map[string]endpoint
 
 func (s *service) routes() http.Handler {
 	metrics := promhttp.HandlerFor(s.hub.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	return s.beside(s.guard(routeTable{
+	return s.withServices(s.guard(routeTable{
 		"/event/connect":         {http.MethodGet: {serve: s.connect, stream: true}},
 		"/event/forcedisconnect": {http.MethodDelete: {serve: s.forceDisconnect, protected: true}},
 		"/event/send":            {http.MethodPost: {serve: s.send, protected: true}},
@@ -47,8 +47,8 @@ func (s *service) routes() http.Handler {
 	}))
 }
 
-// beside lets the plain services answer the paths that are theirs.
-func (s *service) beside(events http.Handler) http.Handler {
+// withServices lets the plain services answer their own paths.
+func (s *service) withServices(events http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if services.Owns(r.URL.Path) {
 			s.plain.ServeHTTP(w, r)
@@ -71,7 +71,7 @@ func (s *service) adminRoutes() http.Handler {
 // Time a client has to take an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard has the endpoint of a request answer it, or says what is wrong with the request.
+// guard passes a request to its endpoint, or answers with the error of the request.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.survive(r)

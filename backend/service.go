@@ -65,7 +65,7 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 // Most connections to ADMIN_LISTEN at a time.
 const adminConnections = 64
 
-// serve starts a server that holds so many connections at a time which are no streams.
+// serve starts a server with a limit for connections other than streams.
 func (s *service) serve(where string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
 	l, err := listen(where, mode)
 	if err != nil {

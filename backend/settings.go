@@ -215,7 +215,7 @@ func fileMode(to *os.FileMode) func(string) error {
 	}
 }
 
-// remedy says what to write instead; the parser's own words say only what it could not read.
+// remedy adds the correct syntax; the parser's own words only name the unreadable text.
 func remedy(err error, sentence string) error {
 	if err == nil {
 		return nil
@@ -252,8 +252,8 @@ func checkListen(v string) error {
 	return remedy(err, "write HOST:PORT or unix:/path, for example 127.0.0.1:8080")
 }
 
-// checkLoopback refuses an admin listener that others could reach: whoever
-// reaches it can break every stream and kill the process.
+// checkLoopback refuses an admin listener that other hosts could reach: a client of it can break every stream and
+// kill the process.
 func checkLoopback(v string) error {
 	if v == "" {
 		return nil

@@ -10,12 +10,10 @@ import (
 // Frames handed to a TLS writer ahead of the one it writes.
 const tlsAhead = 8
 
-// tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor:
-// its keys and record state live in Go, and its Write may wait. So each has a
-// goroutine and a short bounded queue, which cost some tens of kilobytes beside
-// the few hundred bytes of a plain stream; put nginx in front where that
-// matters. In the ledger a frame counts as sent when this writer took it, at
-// most tlsAhead frames before the kernel has it.
+// A tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor: its keys and record state live in Go,
+// and its Write may wait. So each has a goroutine and a short bounded queue, which cost some tens of kilobytes in
+// addition to the few hundred bytes of a plain stream; put nginx in front if that matters. In the ledger a frame
+// counts as sent when this writer took it, at most tlsAhead frames before the kernel has it.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn

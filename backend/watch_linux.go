@@ -36,7 +36,7 @@ func newWatcher() (*watcher, error) {
 
 // add watches a descriptor. Closing its last duplicate ends the watch.
 func (w *watcher) add(fd int, gen uint32) error {
-	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} //nolint:gosec // G115: a descriptor, and bits that come back unchanged
+	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} //nolint:gosec // G115: a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 

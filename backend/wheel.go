@@ -9,9 +9,8 @@ const (
 	leastTickTime = 5 * time.Millisecond
 )
 
-// wheel says which ids get a noop when. Time is cut into ticks; tick t serves
-// bucket t mod len(buckets), so each bucket is served once per interval. The
-// broadcast schedule is a wheel of one bucket. Tick 0 is the start.
+// A wheel schedules the noops of ids. Time is cut into ticks; tick t serves bucket t mod len(buckets), so each bucket
+// is served once per interval. The broadcast schedule is a wheel of one bucket. Tick 0 is the start.
 type wheel struct {
 	interval time.Duration
 	buckets  [][]*device

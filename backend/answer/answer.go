@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Problem is an error with a status. Detail is one sentence that says what the caller can do.
+// A Problem is an error with a status. Detail is one sentence with the remedy for the caller.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -34,14 +34,14 @@ func Refused(err error) *Problem {
 	return Refuse(http.StatusBadRequest, err.Error())
 }
 
-// NotAllowed says which methods a path has.
+// NotAllowed returns an error with the methods of a path.
 func NotAllowed(w http.ResponseWriter, methods ...string) error {
 	allowed := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allowed)
 	return Refuse(http.StatusMethodNotAllowed, "this route answers "+allowed+" only")
 }
 
-// BadBody says why a body could not be read; tooLarge says how large it may be.
+// BadBody explains why a body could not be read; tooLarge has the limit.
 func BadBody(err error, tooLarge string) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
@@ -77,8 +77,8 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 // NameRule is the rule of ValidName for people.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName tells whether a device id, an event or a service may have this name. The alphabet
-// cannot break out of a header, a path, a label or an event stream.
+// ValidName reports whether a device id, an event or a service may have this name. The alphabet cannot break out of a
+// header, a path, a label or an event stream.
 func ValidName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""

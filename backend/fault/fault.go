@@ -1,6 +1,5 @@
-// Package fault says which faults the backend injects on purpose: the grammar,
-// which stream and noop a fault is meant for, and which faults fired. It does
-// no I/O; the backend asks it and does the damage.
+// Package fault describes the faults that the backend injects on purpose: the grammar, the stream and noop of a
+// fault, and the faults that fired. It does no I/O; the backend asks it and causes the fault.
 package fault
 
 import (
@@ -34,7 +33,7 @@ const (
 	SlowHeaders Kind = "slow-headers" // the response headers come late
 )
 
-// kinds says where each kind strikes, and whether its count is one of connections.
+// kinds has, for each kind, when it fires, and whether its count is one of connections.
 var kinds = map[Kind]struct{ atConnect, perConnection bool }{
 	Drop: {}, Duplicate: {}, Reorder: {}, Corrupt: {}, Delay: {}, Die: {},
 	Truncate: {perConnection: true}, Stall: {perConnection: true}, Reset: {perConnection: true},

@@ -68,9 +68,8 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// meant reports whether the fault is for that id. Without an id, a fault that
-// counts noops stays with the first id it struck; one that counts connections
-// strikes whoever comes.
+// meant reports whether the fault is for that id. Without an id, a fault that counts noops stays with the first id it
+// hit; one that counts connections hits every client.
 func (a *Armed) meant(id string) bool {
 	switch {
 	case a.ID != "":

@@ -20,8 +20,8 @@ const (
 	maxValues = 1000
 )
 
-// operations are what every service can do. An error says what the caller did wrong. Beside them there is registerName, which is
-// sent something.
+// operations are the operations of every service. An error has the mistake of the caller. registerName, which has a
+// body, is another one.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },

@@ -1,14 +1,14 @@
-// Package services is what the backend answers beside event streams, so that load tests of plain
-// HTTP have something whose answers can be checked: small operations, a registration, an upload that is hashed,
-// and the generic endpoints of go-httpbin.
+// Package services answers plain requests of the backend, so that load tests of plain HTTP have answers to check:
+// small operations, a registration, an upload that is hashed, and the generic endpoints of go-httpbin.
 //
 //	GET  /default/services/{service}/{operation}?…    see operations.go
 //	POST /default/services/{service}/account.register {"id": "a1", "email": "a@example.com", "name": "A"}
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
-//	     /httpbin/…                                   go-httpbin, as its own index page says
+//	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Every answer names its server (X-Server) and how many requests the handlers of that server were at work on when
-// this one came, itself included (X-In-Flight). What still waits for a handler is not among them: nginx counts that too.
+// Every answer names its server (X-Server), and the number of requests that the handlers of that server were working
+// on when this one arrived, itself included (X-In-Flight). Requests that wait for a handler are not among them: nginx
+// counts those too.
 package services
 
 import (
@@ -53,7 +53,7 @@ func New(server string) *Handler {
 	)}
 }
 
-// Owns tells whether a path is one of this package.
+// Owns reports whether a path is one of this package.
 func Owns(path string) bool {
 	return strings.HasPrefix(path, "/default/") || strings.HasPrefix(path, httpbinPrefix+"/")
 }
@@ -61,8 +61,7 @@ func Owns(path string) bool {
 // InFlight is how many requests are in hand.
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
-// Received is how many requests came. Each is counted when it comes: whoever has an answer can rely
-// on it.
+// Received returns the number of requests. Each is counted on arrival, so a caller with an answer can rely on it.
 func (h *Handler) Received() uint64 { return h.received.Load() }
 
 // ServeHTTP answers one request.

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it comes and keeps none of it. The answer says what arrived, so that the
-// client can compare.
+// upload hashes the body as it arrives and keeps none of it. The answer has size and hash, so that the client can
+// compare.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// reserved is for how long nobody else is given an address: until then the program listens that it is for.
+// reserved is the time for which an address is not given to another test: until then its program listens.
 const reserved = time.Minute
 
-// Free is an address that nobody listens on, and that no other test of this machine is given for a minute. Its port is under
-// those that Linux gives to clients: until a program listens, and while it restarts, a client that got its port could keep
-// it from that, or even connect to itself.
+// Free returns a free address, which no other test of this machine gets for a minute. Its port is under those that
+// Linux gives to clients. Otherwise, until a program listens and while it restarts, a client could get its port, keep
+// it, or even connect to itself.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
 	var failed error

@@ -38,7 +38,7 @@ const (
 	hashedPassword = "$2a$04$XXfr7ZDylYHTFW40Xkkg0.f5nYj1dVbXGeTtWMdZcdL1JUAzzQrn."
 )
 
-// A watcher is a Prometheus beside the cluster.
+// A watcher is a Prometheus outside of the cluster.
 type watcher struct {
 	prometheus.API
 	address string // as the pods reach it

@@ -43,7 +43,7 @@ type ciAction struct {
 	}
 }
 
-// strictly reads a YAML file, and refuses keys that nobody would read.
+// strictly reads a YAML file, and refuses unknown keys.
 func strictly(t *testing.T, name string, into any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(read(t, name)))

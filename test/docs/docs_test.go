@@ -170,9 +170,9 @@ func (r tree) wrongIn(page, span string) (out []string) {
 	return out
 }
 
-// has says whether a word of code is no path, or one that the repository has: from its root, or from
-// the folder of the page. A path begins with ./ or a folder of the root, or ends in a source file; of
-// that the end of the path is enough.
+// has reports whether a word of code is not a path, or one that the repository has: from its root, or from the folder
+// of the page. A path begins with ./ or a folder of the root, or ends in a source file; of that the end of the path
+// is enough.
 func (r tree) has(folder, word string) bool {
 	first, _, nested := strings.Cut(strings.TrimPrefix(word, "./"), "/")
 	switch {

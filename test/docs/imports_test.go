@@ -15,8 +15,8 @@ const module = "github.com/sse-soak/sse-soak/"
 // importRow is a row of the table of docs/architecture.md: folder, what it holds, what it imports.
 var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
 
-// The table says what each package imports, and no package imports one above it. What is not in the table (the parser
-// of k6/sse, nginx) may be imported by anybody.
+// The table lists the imports of each package, and no package imports one above it. Packages outside of the table
+// (the parser of k6/sse, nginx) may be imported by any other.
 func TestImportsAreThoseOfTheArchitecture(t *testing.T) {
 	t.Parallel()
 	rows := importRow.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1)

@@ -42,7 +42,7 @@ func whatRan(text string) (missing []string) {
 	return missing
 }
 
-// Who reads a figure a year later finds beside it what made it, or that this was not recorded.
+// A reader of a figure finds its origin a year later, or that it was not recorded.
 func TestEachKeptResultSaysWhatRan(t *testing.T) {
 	t.Parallel()
 	const results = "docs/results"

@@ -109,7 +109,7 @@ func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
 	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
 }
 
-// The kernel tells the shell of an action that soak was killed; what the shell had started it tells nothing.
+// The kernel signals the shell of an action when soak is killed, but not the children of the shell.
 func TestAKilledSoakLeavesNothingOfItsActions(t *testing.T) {
 	t.Parallel()
 	m := mark(t)

@@ -39,7 +39,7 @@ func find(t *testing.T, mark, text string) int {
 // nginxMaster is found by its log in the run's folder: its title hides its environment.
 func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
 
-// holding waits until the run's progress says that all streams are open and noops come.
+// holding waits until the progress shows that all streams are open and noops arrive.
 func (r *soakRun) holding(connections string) {
 	r.t.Helper()
 	await(r.t, "streams are held", func() bool {
@@ -80,7 +80,7 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 	require.Contains(t, reasons(v), "nginx died at")
 }
 
-// The backend keeps numbering while nobody listens, and replays: nothing is missed.
+// The backend keeps numbering while no client listens, and replays: nothing is missed.
 func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
@@ -155,7 +155,7 @@ func TestAStalledMachineDropsNothing(t *testing.T) {
 }
 
 func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any other test
-	for range 8 * runtime.NumCPU() { // so many that runners wait for over 5 % of the time, whatever else runs here
+	for range 8 * runtime.NumCPU() { // enough that runners wait for over 5 % of the time, whatever else runs here
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())

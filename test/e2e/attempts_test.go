@@ -23,7 +23,7 @@ type turnstile struct {
 	foreign
 	status int
 	closed time.Duration
-	secure bool // it speaks TLS, with a certificate that nobody trusts
+	secure bool // it speaks TLS, with an untrusted certificate
 	knocks sync.Once
 	since  time.Time
 

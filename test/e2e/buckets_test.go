@@ -91,8 +91,7 @@ func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 	require.NoError(t, os.Remove(kept[1]))
 }
 
-// What a bucket does not give, or gives broken, is told of by a verdict; and a whole run can be
-// judged from its bucket anywhere.
+// Missing or broken objects of a bucket end with a verdict; and a whole run can be judged from its bucket anywhere.
 func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	t.Parallel()
 	b := startFlakyBucket(t)

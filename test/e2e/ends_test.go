@@ -16,7 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The bottleneck of the original: the streams get their noops in time, but to end them takes long. That is no fault, and it is told.
+// The bottleneck of the original: the streams get their noops in time, but to end them takes long. That is a warning,
+// not a fault.
 func TestSlowDeletesAreTold(t *testing.T) {
 	t.Parallel()
 	to, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// slowToEnd answers a DELETE at once and says nothing more, but ends the stream only after a while.
+// slowToEnd answers a DELETE at once and sends no more events, but ends the stream only after a while.
 func slowToEnd(t *testing.T, interval, after time.Duration) string {
 	t.Helper()
 	var mu sync.Mutex

@@ -220,8 +220,8 @@ func TestHandshakeTriesStrangersWhileItHolds(t *testing.T) {
 	require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
 }
 
-// To be let in is to get an answer. A connection that only ends tells nothing, and nginx refuses a
-// client by 400.
+// A client is accepted if it gets an answer. A connection that only ends is inconclusive, and nginx refuses a client
+// by 400.
 func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -248,7 +248,7 @@ func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
 	}
 }
 
-// Certificates of another authority than the server's: nothing comes about, and it says why.
+// Certificates of another authority than the server's: no connection succeeds, and the cause is named.
 func TestHandshakeNamesTheCause(t *testing.T) {
 	t.Parallel()
 	server, own := certificates(t), certificates(t)

@@ -21,7 +21,7 @@ func http2Front(t *testing.T, to string) (url string) {
 	return "https://" + front(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
 }
 
-// Our backend behind nginx, over TLS: nobody names the protocol.
+// Our backend behind nginx, over TLS: the protocol is negotiated.
 func TestASoakOverHTTP2ThroughNginx(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -32,7 +32,7 @@ func startLaptop(t *testing.T, url, prefix, connections, shards string) *laptop 
 	return l
 }
 
-// twoLaptops run beside each other, and leave their shards in one folder.
+// twoLaptops run at the same time, and leave their shards in one folder.
 func twoLaptops(t *testing.T, fault, second string) (shards string, both [2]*laptop) {
 	t.Helper()
 	url, shards := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), t.TempDir()

@@ -37,7 +37,7 @@ func TestAShortCutLosesNothing(t *testing.T) {
 	})
 }
 
-// Half-open: packets vanish and nobody is told. The client notices within 3 intervals.
+// Half-open: packets vanish without a notice. The client notices within 3 intervals.
 func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "25")
@@ -56,8 +56,8 @@ func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 	})
 }
 
-// With RECONNECT the clients come back after a longer cut, take their old streams over and get
-// what they missed by number.
+// With RECONNECT the clients reconnect after a longer outage, replace their old streams and get what they missed by
+// number.
 func TestALongCutIsSurvivedByReconnecting(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "35", "--reconnect")

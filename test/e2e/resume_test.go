@@ -91,7 +91,7 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	for kind, c := range byKind(t, v) {
 		require.Equal(t, c.Planned, c.Made, kind)
 		require.Positive(t, c.Made, kind)
-		if kind == plan.CutPause { // nobody ended the stream: it went on
+		if kind == plan.CutPause { // the stream did not end: it continued
 			require.Zero(t, c.Ended)
 			require.GreaterOrEqual(t, c.AwayMS.P50, 500.)
 		} else {
@@ -114,7 +114,7 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	require.Contains(t, string(page), "Resumes by kind of cut")
 }
 
-// A service that ends the stream of a reader that pauses is told as that, and has to let it resume.
+// A service that ends the stream of a paused reader is reported as such, and must let it resume.
 func TestAPausedReaderWhoseStreamIsEndedResumes(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.Counting, History: true, Lifetime: 2 * time.Second}

@@ -26,7 +26,7 @@ func TestEachFaultBetweenAServiceAndItsStreamsIsFound(t *testing.T) {
 			1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
 			4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
 			7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
-			// The last message, so that nothing is on its way to a stream that comes back.
+			// The last message, so that nothing is on its way to a stream that reconnects.
 			9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
 		}
 		o := faulty.Options{}
@@ -98,7 +98,7 @@ func (s *serviceSoak) says(v *verdict.Verdict, kind ledger.Kind, k int, text str
 	}), s.out.String())
 }
 
-// What the service did not take is owed to nobody; what it may have taken may come. Neither is a pass.
+// A message that the service refused is not expected; one without an answer may arrive. Neither is a pass.
 func TestAPublisherThatIsCutOffIsNoPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
@@ -135,7 +135,7 @@ func TestAPublisherThatIsCutOffIsNoPass(t *testing.T) {
 	})
 }
 
-// A service that is restarted cuts its streams off. Those that want clients to come back see them again.
+// A service that is restarted closes its streams. With RECONNECT the clients return.
 func TestAServiceThatIsRestartedIsNoPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})

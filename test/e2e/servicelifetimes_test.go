@@ -40,8 +40,8 @@ func sentToStreams(v *verdict.Verdict) uint64 {
 	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
 }
 
-// A service that ends its streams after their lifetime is as described. What was published in between is owed to a
-// stream that goes on behind the last message, and to no other.
+// A service that ends its streams after their lifetime is as described. Messages published in between are expected on
+// a stream that resumes behind the last message, and on no other.
 func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			m, all := v.Messages, sentToStreams(v)
 			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
-			if c.want == verdict.Fail { // without a history the hub says that messages are missing, and they are
+			if c.want == verdict.Fail { // without a history the hub announces missing messages, and they are missing
 				require.Positive(t, m.Missed)
 				require.Positive(t, m.Announced)
 				require.Contains(t, reasons(v), "was notified at ")
@@ -86,7 +86,7 @@ func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 	}
 }
 
-// With RECONNECT a stream that is cut may come back. Then the service has to send what it missed, if it resumes streams.
+// With RECONNECT a disconnected client may return. Then the service must send what it missed, if it resumes streams.
 func TestACutStreamIsOwedWhatItMissedWhereTheServiceResumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

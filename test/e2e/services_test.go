@@ -112,7 +112,7 @@ func eachService(t *testing.T, test func(t *testing.T, name string)) {
 	}
 }
 
-// endsStreams are the services that end streams by themselves, so that clients come back.
+// endsStreams reports whether a service ends streams by itself, so that clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
 func TestACleanSoakOfEachServicePasses(t *testing.T) {

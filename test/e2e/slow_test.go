@@ -145,7 +145,7 @@ func openTo(t *testing.T, room int) (url string) {
 	return server.URL
 }
 
-// A service that waits for each of its clients stalls for whoever publishes.
+// A service that waits for each of its clients stalls the publisher.
 func TestSlowReadersHoldUpAService(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--backend-url", openTo(t, 1), "--max-growth", "-1")

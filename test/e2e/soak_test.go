@@ -99,7 +99,7 @@ func cleanRuns(t *testing.T) int {
 	return n
 }
 
-// A false FAIL is the second worst bug. These run beside all other tests, on busy cores.
+// A false FAIL is the second worst bug. These run during all other tests, on busy cores.
 func TestCleanRunsPassInARow(t *testing.T) {
 	t.Parallel()
 	for range cleanRuns(t) {

@@ -116,7 +116,7 @@ func storms(t *testing.T, s *stormy, args ...string) *verdict.Verdict {
 	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", server.URL}, args...)...).judged()
 }
 
-// A service that takes only so many connects per second turns the others away, and takes them when they come again.
+// A service with a limit of connects per second refuses the others, and accepts them when they retry.
 func TestAStormOfWhichSomeAreRefused(t *testing.T) {
 	t.Parallel()
 	var begun time.Time
@@ -172,7 +172,7 @@ func (l *limiter) wait(connects int) time.Duration {
 	return wait
 }
 
-// A refused client waits ever longer, so the rate at which streams come back is not the one that the service admits.
+// A refused client waits ever longer, so the rate of reconnects is not the one that the service admits.
 func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
 	l := &limiter{after: 1 + 40 + 36} // the trial, the ramp, the first storm
@@ -215,7 +215,8 @@ func TestAStormThatHeldStreamsNotice(t *testing.T) {
 	require.NotContains(t, factOf(v, "held"), " 0 of their noops late")
 }
 
-// The accept queue of a service has room for two and overflows: connects take a second or more, and the machine tells why.
+// The accept queue of a service has room for two and overflows: connects take a second or more, and the counters of
+// the machine show the reason.
 func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)

@@ -69,7 +69,7 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	}
 }
 
-// patient keeps a test beside many others from finding the limit of this machine.
+// patient keeps a test from finding the limit of this machine while many others run.
 var patient = []string{"--late-ms", "20000"}
 
 func TestCapacity(t *testing.T) {

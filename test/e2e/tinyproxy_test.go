@@ -67,7 +67,7 @@ func tinyproxy(t *testing.T, user, password string) (at string, log func() strin
 	}
 }
 
-// Through a proxy that others wrote a run is what it is through ours, and its refusals are told in its own words.
+// Through a third-party proxy a run is as through ours, and its refusals are quoted.
 func TestARunGoesThroughTinyproxy(t *testing.T) {
 	t.Parallel()
 	at, log := tinyproxy(t, "joe", "open-sesame")

@@ -126,7 +126,7 @@ func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
 	require.False(t, *v.MessagesChecked)
 }
 
-// A merge without the shards of one laptop is a pass only if nobody says how many there are, and the pass says so.
+// A merge without the shards of one laptop is a pass only without --expect, and the pass has a note.
 func TestMergeWithoutOneLaptop(t *testing.T) {
 	t.Parallel()
 	url, shards := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()

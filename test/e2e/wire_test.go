@@ -26,7 +26,7 @@ type wire struct {
 	client, server string        // names of the namespaces
 	loss           atomic.Uint64 // share of packets, in millionths
 	delay          atomic.Int64  // nanoseconds each way
-	cut            atomic.Bool   // swallow everything, tell nobody
+	cut            atomic.Bool   // swallow everything silently
 	secure         bool          // the backend behind it speaks TLS
 }
 

@@ -13,13 +13,13 @@ const (
 	SlowCut  = "cut"  // the client
 	SlowDrop = "drop" // the message
 	SlowKeep = "keep" // without a bound
-	SlowWait = "wait" // and so does whoever publishes
+	SlowWait = "wait" // and so does the publisher
 	SlowLose = "lose" // one message, of a client that reads; it cuts the others
 )
 
 const (
 	fillerKB  = 60 // the size of a broadcast
-	usualRoom = 8  // so many may wait for a client
+	usualRoom = 8  // messages that may wait for a client
 )
 
 // enter gives a stream the room for broadcasts that wait for it.

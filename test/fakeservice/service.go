@@ -82,8 +82,8 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// Clean returns a service without surprises: numbered noops at an interval, a ledger, and up to so many streams per HTTP/2 connection
-// (0: HTTP/1.1 only). phase is one of the Phase constants.
+// Clean returns a service without surprises: numbered noops at an interval, a ledger, and at most `streams` streams
+// per HTTP/2 connection (0: HTTP/1.1 only). phase is one of the Phase constants.
 func Clean(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
 		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Every: interval, Phase: phase}, HTTP2: streams,

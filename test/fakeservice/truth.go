@@ -41,7 +41,7 @@ func (d *Device) add(n Noop) int {
 	return len(d.Noops) - 1
 }
 
-// cutAfter records that nothing arrives which was written after so many noops.
+// cutAfter records that no noop after the given number arrives.
 func (d *Device) cutAfter(noops int) {
 	d.CutAt = d.Spans[0].From
 	if noops > 0 {

@@ -25,7 +25,7 @@ var wireFaults = map[string]faulty.Kind{
 type WireSpec struct {
 	Does    string
 	Devices []string
-	Noop    int           // after this noop of the first stream that has so many; for midframe in it
+	Noop    int           // after this noop of the first stream that reaches it; for midframe in it
 	After   time.Duration // so long; for pause for how long
 }
 

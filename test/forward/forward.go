@@ -157,7 +157,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.forget(client, server)
 }
 
-// pump copies until one side ends, which ends the tunnel. A side that says nothing for too long has ended, unless the other speaks.
+// pump copies until one side ends, which ends the tunnel. A side that is silent for too long has ended, unless the
+// other sends.
 func (p *Proxy) pump(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)

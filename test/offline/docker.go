@@ -31,8 +31,8 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	}
 }
 
-// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. They are real where a
-// registry answers; otherwise they are stand-ins, and there is none of Grafana.
+// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. They are real if a
+// registry answers; otherwise they are stand-ins, without Grafana.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const cannotBeHad = 3 // an exit code

@@ -29,7 +29,7 @@ func NeedTerraform(t *testing.T) {
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)
-	mirror := t.TempDir() // not shared: whoever builds it anew while another test runs breaks the checksum that terraform noted
+	mirror := t.TempDir() // not shared: a rebuild during another test would break the checksum that terraform noted
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 	require.NoError(t, os.MkdirAll(mirror, 0o755))
 	lock, err := os.Create(mirror + ".lock") // the tests of another package may build it too

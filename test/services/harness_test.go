@@ -122,7 +122,7 @@ func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, l
 	return out
 }
 
-// has says whether an event of that name came.
+// has reports whether an event of that name arrived.
 func (s *stream) has(event string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

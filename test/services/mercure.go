@@ -14,7 +14,7 @@ import (
 // mercure is the hub of github.com/dunglas/mercure, in mercure/.
 var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 
-// Whoever reads this can publish to a hub that a test started on this machine.
+// A reader of this key can publish to a hub that a test started on this machine.
 const mercureKey = "a key for tests, which is no secret"
 
 func setMercure(s setup) (command, error) {

@@ -77,7 +77,7 @@ type definition struct {
 	set     func(setup) (command, error)
 }
 
-// setup is what a definition is told.
+// A setup has the parameters of a definition.
 type setup struct {
 	Options
 	root, dir, address string

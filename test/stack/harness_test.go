@@ -176,7 +176,7 @@ func runWith(t *testing.T, patience time.Duration, env []string, name string, ar
 	return out.String()
 }
 
-// free is a port that nobody listens on, below those that the kernel gives to others meanwhile.
+// free returns a free port, below those that the kernel gives to clients.
 func free(t *testing.T) string {
 	t.Helper()
 	for range 100 {

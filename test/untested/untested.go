@@ -23,14 +23,14 @@ func Missing(t testing.TB, what string) {
 	Skip(t, what)
 }
 
-// Skip skips a test for want of something that nobody can install, such as a registry that answers.
+// Skip skips a test that needs something that cannot be installed, such as a registry that answers.
 func Skip(t testing.TB, why string) {
 	t.Helper()
 	Note(t, why)
 	t.SkipNow()
 }
 
-// Note says what a test leaves out while it tests the rest.
+// Note records what a test leaves out while it tests the rest.
 func Note(t testing.TB, what string) {
 	t.Helper()
 	what = strings.Join(strings.Fields(what), " ")

@@ -191,7 +191,7 @@ func (s service) quiet() counts {
 // A client is a process that holds streams.
 type client interface {
 	pids() []int
-	received() (n uint64, known bool) // as far as it reports before its end
+	received() (n uint64, known bool) // if it reports it before its end
 	end() (received, missed uint64)
 }
 

@@ -11,7 +11,7 @@ func (sc *scenario) expectBreaks(e *expected) {
 	set := func(name string, s span) { e.Counts[name] = s }
 	switch sc.Family {
 	case "resume":
-		if sc.HubFault.Action != "" { // what was lost beside the cuts may have been lost at one
+		if sc.HubFault.Action != "" { // other losses may have happened at a disconnect
 			set("cuts lost", anything)
 			set("cuts broken", anything)
 		}
@@ -28,7 +28,7 @@ func (sc *scenario) expectBreaks(e *expected) {
 	case "action":
 		set("action: streams lost", exactly(sc.Plan.Connections))
 		set("action: missed", e.Counts["missed"])
-		set("action: not resumed", e.Counts["not owed"])
+		set("action: not resumed", e.Counts["not expected"])
 		set("action: duplicated", e.Counts["duplicated"])
 		set("action: streams not back", e.Counts["dropped"])
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The kinds of this file are of streams that break, and go on behind their last message.
+// The kinds of this file are of streams that break and resume behind their last message.
 
 // resumeKinds are faults of services whose streams the run cuts.
 var resumeKinds = []kind{
@@ -34,7 +34,7 @@ var resumeKinds = []kind{
 			sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(2*n))
 		}
 	}},
-	{"resume", "message lost beside the cuts", func(r *rand.Rand, sc *scenario) {
+	{"resume", "message lost outside of the cuts", func(r *rand.Rand, sc *scenario) {
 		resumed("")(r, sc)
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
@@ -60,8 +60,8 @@ func resumed(seam string) prepare {
 	}
 }
 
-// noopsResume is a service of noops whose streams are cut, which replays what they missed or not, and that so many noops
-// too far on. It has one stream of a device, and would refuse one that is left half-open.
+// noopsResume is a service of noops whose streams are disconnected. It replays what they missed or not, with seam
+// noops too many or too few. It has one stream per device, and would refuse one that is left half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
@@ -87,7 +87,7 @@ func only(how string) prepare {
 // announces makes a service say that messages are missing.
 func announces(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
-// goesOn makes a service give each message an id, behind which its streams go on, once each and in order.
+// goesOn makes a service give each message an id, behind which its streams resume, once each and in order.
 func goesOn(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
@@ -136,7 +136,7 @@ func stormed(seam string) prepare {
 	}
 }
 
-// turned makes a service turn clients away that come back, so often each time.
+// turned makes a service refuse clients that reconnect, the given number of times each.
 func turned(times int, how ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Wait = oneOf(r, how...), times, 1200*time.Millisecond
@@ -161,7 +161,7 @@ func failing(broken ...verdict.CheckID) prepare {
 	return then(breaks(broken...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
-// forSome is a fault of some streams, which says nothing of messages.
+// forSome is a fault of some streams, independent of messages.
 func forSome(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a scenario may change its own

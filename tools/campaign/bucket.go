@@ -63,7 +63,7 @@ func bucketDenies(bucket http.Handler, hold time.Duration) http.Handler {
 	})
 }
 
-// reads says that a request reads a shard.
+// reads reports whether a request reads a shard.
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.URL.Path, ".json.gz")
 }

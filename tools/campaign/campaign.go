@@ -21,7 +21,7 @@ import (
 // The classes of results, which are columns of the table.
 const (
 	foundExactly = "found exactly"      // of a clean run: passed
-	undecided    = "undecided, said so" // passed, and the verdict says that this loss could not have been noticed
+	undecided    = "undecided, said so" // passed, and the verdict lists this loss as undetectable
 	otherwise    = "found otherwise"    // not passed, but the verdict does not match the fault
 	missed       = "missed"             // a false pass
 	falseAlarm   = "false alarm"
@@ -44,7 +44,7 @@ type result struct {
 	Seconds     float64
 }
 
-// bad says that the result is a bug, of the project or of the campaign.
+// bad reports whether the result is a bug, of the project or of the campaign.
 func (r *result) bad() bool {
 	return r.Class == otherwise || r.Class == missed || r.Class == falseAlarm || r.Class == broken
 }
@@ -60,7 +60,7 @@ type campaign struct {
 	results    []*result
 }
 
-// run runs all scenarios, so many at a time, until ctx ends.
+// run runs all scenarios, a limited number at a time, until ctx ends.
 func (c *campaign) run(ctx context.Context) {
 	var workers errgroup.Group
 	workers.SetLimit(c.jobs)
@@ -162,7 +162,8 @@ func (sc *scenario) patience() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall is the longest stall of a runner of a hub. In so much of a time at either end of a stream nobody knows what it read.
+// stall returns the longest stall of a runner of a hub. Within that time of either end of a stream it is unknown what
+// it read.
 func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
 	if sc.Hub == nil || sc.disturb != nil { // which stops the runner on purpose
 		return 0

@@ -46,7 +46,7 @@ type expected struct {
 	Any             bool              // counts that are not listed may have any value
 	Devices         map[string]bool   // ids that must be named (true) or may be (false)
 	Broken          []verdict.CheckID // one of these must not be met; none: any may be
-	// Hidden is how many losses nobody could have noticed: a pass that says so is allowed.
+	// Hidden is the number of undetectable losses: a pass that lists them is allowed.
 	Hidden int
 }
 
@@ -92,7 +92,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
-	counts["announced"], counts["strayed"], counts["not owed"] = int(m.Announced), int(m.Strayed), int(m.NotOwed)
+	counts["announced"], counts["strayed"], counts["not expected"] = int(m.Announced), int(m.Strayed), int(m.NotOwed)
 	counts["id resets"], counts["no ids"] = int(j.Total(ledger.KindIDReset)), int(j.Total(ledger.KindNoID))
 	counts["checked"] = int(m.Checked)
 	if p := m.Published; p != nil {
@@ -226,7 +226,7 @@ func expectTruth(sc *scenario, s *fakeservice.Service) *expected {
 		}
 	}
 	if e.Hidden > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
-		e.Outcomes = fails // or a pass that says what it could not see
+		e.Outcomes = fails // or a pass that lists what it could not detect
 	}
 	if sc.Fails {
 		e.Outcomes = fails
@@ -320,37 +320,37 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 	return longer(n.At.Sub(n.Due), sc.Plan.late(), sc.slack())
 }
 
-// expectMissed counts the noops that were owed to a device and did not arrive. A loss at the edge of
-// a stream, which nothing but the clock could tell, is in the span or not.
+// expectMissed counts the noops that were expected on a device and did not arrive. A loss at the edge of a stream,
+// which only the clock could show, is in the span or not.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	over := d.Over()
-	owed := d.Noops[:0:0]
+	expected := d.Noops[:0:0]
 	for _, n := range d.Noops {
 		if n.Due.Before(over) {
-			owed = append(owed, n)
+			expected = append(expected, n)
 		}
 	}
 	first, last := -1, -1
-	for i := range owed {
-		if !owed[i].Lost(d.CutAt) {
+	for i := range expected {
+		if !expected[i].Lost(d.CutAt) {
 			if last = i; first < 0 {
 				first = i
 			}
 		}
 	}
-	for i := range owed {
-		n := &owed[i]
+	for i := range expected {
+		n := &expected[i]
 		if !n.Lost(d.CutAt) {
 			continue
 		}
-		begins := n.Away && (i == 0 || !owed[i-1].Away)
+		begins := n.Away && (i == 0 || !expected[i-1].Away)
 		switch known := sc.Service.Numbered() && !n.Unserved && !n.Named; {
 		case i > last && known && sc.Service.KeepsLedger():
 			sum.add(exactly(1))
 		case i > last:
 			sum.add(sc.atEnd(over, n))
 		case i < first && !known && i == 0:
-			sum.add(sc.atBegin(d, &owed[first]))
+			sum.add(sc.atBegin(d, &expected[first]))
 		case begins && !sc.Service.Numbered(): // the next stream may have a phase of its own
 			sum.add(span{0, 1})
 		default:
@@ -363,7 +363,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// atEnd is a loss that nothing followed: it is owed once it is due for longer than the tolerance.
+// atEnd handles a loss without a later noop: it is expected once it is due for longer than the tolerance.
 func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
 	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }

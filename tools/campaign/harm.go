@@ -16,14 +16,14 @@ import (
 // A harm is done to an answer of a service of requests; false: the request is to be answered all the same.
 type harm func(http.ResponseWriter, *http.Request) bool
 
-// harmed is a suite of requests against a service that does harm to each so many-th of them.
+// harmed is a suite of requests against a service that harms one in `each` of them.
 func harmed(name string, does harm, each int) prepare {
 	return then(suite(name), func(_ *rand.Rand, sc *scenario) {
 		sc.harm, sc.Strike.Count, sc.want.Outcomes = does, each, fails
 	})
 }
 
-// startHarmed is the backend's own handler of requests, with a harm to each so many-th.
+// startHarmed starts the backend's own handler of requests, with a harm to one in `each` of them.
 func startHarmed(sc *scenario, l net.Listener) (stop func()) {
 	h := services.New("")
 	var seen atomic.Int64

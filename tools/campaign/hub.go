@@ -22,7 +22,7 @@ type hub struct {
 	byID   map[string]*listener // of the run
 	others map[string]*listener
 	joins  map[string]chan struct{} // by {client}
-	down   time.Time                // until then it takes nobody
+	down   time.Time                // until then it accepts no client
 	guests int64
 	random *rand.Rand // with mu
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// owedAfter is what docs/services.md promises: what is published so shortly behind the beginning of a stream or before
-// its end is not owed to it.
-const owedAfter = time.Second
+// streamMargin is the margin of docs/services.md: a message that is published within it after the start of a stream, or
+// before its end, is not expected on it.
+const streamMargin = time.Second
 
 // hubSlack is how far the times of client and hub may differ.
 const hubSlack = 300 * time.Millisecond
@@ -123,7 +123,7 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		}
 		c.add(name, exactly(1))
 		for _, l := range d.topic.letters {
-			c.add("not owed", exactly(btoi(l.status == h.Status)))
+			c.add("not expected", exactly(btoi(l.status == h.Status)))
 		}
 		return c
 	}
@@ -138,16 +138,16 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		if l.status != h.Status {
 			continue
 		}
-		missed, hidden := owed(d, l)
-		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.How != fakeservice.EndAsked && last.To.Sub(l.got) < owedAfter+hubSlack {
-			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.To) > owedAfter-2*hubSlack)) // its client was disconnected at the end
+		missed, hidden := expectation(d, l)
+		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.How != fakeservice.EndAsked && last.To.Sub(l.got) < streamMargin+hubSlack {
+			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // its client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
 			missed = sc.enclosed(d, l, missed)
 		}
 		c.add("checked", span{missed.Min, max(missed.Max, hidden.Max)})
 		if sure, came := seen[l.number]; came {
-			c.add("not owed", span{0, btoi(!sure)})
+			c.add("not expected", span{0, btoi(!sure)})
 			continue
 		}
 		at, dropped := d.dropped[l.number]
@@ -160,7 +160,7 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		}
 		c.add("missed", missed)
 		c.add("could_hide", hidden)
-		c.add("not owed", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
+		c.add("not expected", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
 	}
 	if sc.Suite == "resume" {
 		delete(d.broken, 0)
@@ -195,19 +195,20 @@ func (sc *scenario) givesUp(id string) bool {
 	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.Stale && sc.HubFault.Meant(id))
 }
 
-// madeUp says that a client can tell at once that no message has that number, so that it takes the message for the next one.
+// madeUp reports whether a client can tell at once that no message has that number, so that it takes the message for
+// the next one.
 func (sc *scenario) madeUp(number int) bool {
 	most := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > most
 }
 
-// sure says whether the client has surely read what was written at a time of a span.
+// sure reports whether the client has surely read what was written at a time of a span.
 func sure(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Known || s.How == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts what was written to a stream, and says which numbers came in it, or would have but for a harm, and
-// whether that is sure.
+// expectFrames counts what was written to a stream. It returns which numbers arrived in it, or would have without a
+// harm, and whether that is sure.
 func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	seen, came, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -264,22 +265,23 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 	return seen
 }
 
-// owed says whether a message that did not come was owed to a stream. If it was confirmed only when that was about to end,
-// a verdict has to say that it cannot tell.
-func owed(d *listener, l *letter) (missed, hidden span) {
-	for _, s := range d.owing(owedAfter + hubSlack) {
-		from, answered := l.got.Sub(s.From)-owedAfter, s.To.Sub(l.answered)-owedAfter
+// expectation reports whether a message that did not arrive was expected on a stream. If it was confirmed only when the
+// stream was about to end, a verdict has to count it as undecided.
+func expectation(d *listener, l *letter) (missed, hidden span) {
+	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
+		from, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.answered)-streamMargin
 		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
 	}
-	for _, s := range d.owing(owedAfter - hubSlack) {
-		from, to, answered := l.got.Sub(s.From)-owedAfter, s.To.Sub(l.got)-owedAfter, s.To.Sub(l.answered)-owedAfter
+	for _, s := range d.expectedTimes(streamMargin - hubSlack) {
+		from, to, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.got)-streamMargin, s.To.Sub(l.answered)-streamMargin
 		missed.Max = max(missed.Max, btoi(from > -hubSlack && answered > -hubSlack))
 		hidden.Max = max(hidden.Max, btoi(from > -hubSlack && to > -hubSlack && answered < hubSlack))
 	}
 	return missed, hidden
 }
 
-// enclosed says that a message was owed in any case: one before it and one behind it came on the same stream.
+// enclosed reports whether a message was expected in any case: one before it and one after it arrived on the same
+// stream.
 func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 	group, before := -1, false
 	came := map[int]bool{}
@@ -308,9 +310,9 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 	return by
 }
 
-// owing are the times in which messages were owed: what came between two streams is owed to the second, if that goes on
-// behind the first, and of the last one if it was open for so long.
-func (d *listener) owing(atLeast time.Duration) (out []fakeservice.OpenSpan) {
+// expectedTimes returns the times in which messages were expected. Messages between two streams are expected on the second,
+// if it resumes the first. Those after the last stream are expected if it was open for at least atLeast.
+func (d *listener) expectedTimes(atLeast time.Duration) (out []fakeservice.OpenSpan) {
 	for i, s := range d.Spans {
 		if last := len(out) - 1; !s.Resumed || last < 0 {
 			out = append(out, s)

@@ -45,9 +45,9 @@ func TestWhatIsExpectedOfAHub(t *testing.T) {
 	}{
 		"nothing is wrong":           {but(0), counts{}, passes},
 		"lost":                       {but(8), counts{"missed": exactly(1)}, fails},
-		"lost in the first second":   {but(1), counts{"not owed": exactly(1)}, passes},
+		"lost in the first second":   {but(1), counts{"not expected": exactly(1)}, passes},
 		"lost there, between others": {but(2), counts{"missed": exactly(1)}, fails},
-		"lost in the last second":    {but(19), counts{"not owed": exactly(1)}, passes},
+		"lost in the last second":    {but(19), counts{"not expected": exactly(1)}, passes},
 		"repeated":                   {but(8, 8, 8), counts{"duplicated": exactly(1)}, fails},
 		"corrupted":                  {but(8, 0), counts{"corrupted": exactly(1)}, fails},
 		"taken for the next":         {but(8, 9), counts{"missed": exactly(1), "duplicated": exactly(1)}, fails},
@@ -57,7 +57,7 @@ func TestWhatIsExpectedOfAHub(t *testing.T) {
 		sc, h := listened(t, c.comes)
 		e := sc.expectHub(h)
 		require.Equal(t, c.want, e.Outcomes, name)
-		for _, count := range append(faults, "not owed") {
+		for _, count := range append(faults, "not expected") {
 			if count != "late" {
 				want := c.counts[count]
 				require.True(t, e.Counts[count].Min >= want.Min && e.Counts[count].Max <= want.Max, "%s: %s is %s instead of %s", name, count, e.Counts[count], want)

@@ -13,7 +13,7 @@ const (
 	hubMute  = "mute"  // nothing is written any more, not even heartbeats
 	hubOther = "other" // it goes to the streams of the next topic instead
 	hubLeak  = "leak"  // and to them as well
-	hubGap   = "gap"   // the service says that messages are missing; the message comes
+	hubGap   = "gap"   // the service announces missing messages; the message arrives
 )
 
 // What a fault does with the request that publishes a message.
@@ -38,12 +38,12 @@ type hubFault struct {
 	Topics []int  // none: all
 	Status int
 
-	Overlap int    // so many messages that a client has come again when it resumes
+	Overlap int    // messages that a client gets again when it resumes
 	Seam    string // what becomes of the others: see hub_seam.go
 	Only    string // of streams whose client vanished without closing them (half), or of the others (closed)
 	Allowed bool   // a gap that the service announces is no fault
 
-	Turn  string // how clients that come back are turned away, or kept waiting: a status, reset, slow
+	Turn  string // how clients that reconnect are refused or delayed: a status, reset, slow
 	Turns int    // so often each time; 0: always
 
 	Answer  int           // to a stream's connect
@@ -55,13 +55,13 @@ type hubFault struct {
 	Stale   bool          // a token is refused that is still good, once a stream has ended
 }
 
-// at says whether the fault is meant for that message, on a stream of that device.
+// at reports whether the fault is meant for that message, on a stream of that device.
 func (f *hubFault) at(id string, l *letter) bool {
 	return f.Action != "" && f.Meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
 		(f.Every == 0 || (l.number-f.From)%f.Every == 0)
 }
 
-// strays says that a message goes to the streams of another topic.
+// strays reports whether a message is sent to the streams of another topic.
 func (f *hubFault) strays(l *letter) bool {
 	return (f.Action == hubOther || f.Action == hubLeak) && slices.Contains(f.Topics, l.topic.n) && l.number >= f.From && l.number < f.From+f.Count
 }

@@ -177,7 +177,7 @@ func resetsIDs(_ *rand.Rand, sc *scenario) {
 	h.Heartbeat, h.Beat = "after a line", 100*time.Millisecond
 }
 
-// sendsNoIDs makes a service send no ids, although its description says that streams resume.
+// sendsNoIDs makes a service send no ids, although its description has `resume`.
 func sendsNoIDs(_ *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	if h.Form == formID {
@@ -226,7 +226,7 @@ func exact(act string) prepare {
 				sc.HubFault.Action = harmNumber
 			}
 			fallthrough
-		case harmNumber, harmShift, harmClock, harmSum, harmCut: // a client that goes on behind it would get it again
+		case harmNumber, harmShift, harmClock, harmSum, harmCut: // a client that resumes behind it would get it again
 			steady(sc)
 		}
 	}
@@ -246,7 +246,7 @@ func summed(act string) prepare {
 // steady makes streams stay until their client ends them.
 func steady(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-// ends is a fault that ends some streams, and they do not come back.
+// ends is a fault that ends some streams without a reconnect.
 func ends(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		steady(sc)

@@ -30,8 +30,8 @@ const (
 	harmCut    = "half" // its data ends in the middle
 )
 
-// block is what a letter looks like on a stream, with that harm. reads is the number that the description finds in
-// it, 0 where it says that the message is corrupted; ours: it is still one of the run's.
+// block returns a letter as it is sent on a stream, with that harm. reads is the number that the description finds in
+// it, 0 if the message is corrupted; ours: it still belongs to the run.
 func (h *hubSpec) block(l *letter, harm string, by int) (text string, reads int, ours bool) {
 	run, seq, t, sum := l.run, strconv.Itoa(l.number), l.t, l.sum
 	reads, ours = l.number, true

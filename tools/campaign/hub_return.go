@@ -39,7 +39,7 @@ func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until 
 	return until, true
 }
 
-// turnsAway answers a client that comes back as the fault has it; false: it gets its stream, maybe later.
+// turnsAway answers a client that reconnects according to the fault; false: it gets its stream, maybe later.
 func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
 	h.Mu.Lock()
 	turned := d.n >= 0 && h.fault.Turn != "" && h.fault.Meant(d.ID) && len(d.Spans) > 0 && (h.fault.Turns == 0 || d.turned < h.fault.Turns)
@@ -67,7 +67,7 @@ func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
 // restartFile is what an action makes in the folder of the run to have the hub restart.
 const restartFile = "restart"
 
-// restarted ends all streams when the action says so, and takes nobody for so long.
+// restarted ends all streams on request of the action, and accepts no client for the given time.
 func restarted(down time.Duration) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, _ int) {
 		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {

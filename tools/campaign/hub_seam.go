@@ -8,19 +8,20 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// What a fault does with the messages that a client has missed when it comes back, and says behind which one it goes on.
+// What a fault does with the messages that a client has missed when it reconnects, and the id from which the stream
+// continues.
 const (
 	seamFirst   = "first"   // the first of them does not come
 	seamLast    = "last"    // nor does the last
-	seamFurther = "further" // the stream goes on behind another id, two messages later
+	seamFurther = "further" // the stream continues from another id, two messages later
 	seamNothing = "nothing" // none comes
-	seamTold    = "told"    // likewise, and the service says that messages are missing
+	seamTold    = "told"    // likewise, and the service announces missing messages
 	seamTwice   = "twice"   // the last comes twice
 	seamSwap    = "swap"    // the first two come in another order
 	seamStart   = "start"   // all that was ever published comes
 )
 
-// seam is what the fault does with a stream that goes on now. half: the one before was never closed.
+// seam returns what the fault does with a stream that resumes now. half: the one before was never closed.
 func (f *hubFault) seam(id string, half bool) string {
 	if !f.Meant(id) || f.Only != "" && (f.Only == "half") != half {
 		return ""
@@ -28,7 +29,7 @@ func (f *hubFault) seam(id string, half bool) string {
 	return f.Seam
 }
 
-// seamed are the messages that a stream begins with that goes on behind the letter of that index. With the lock.
+// seamed returns the first messages of a stream that resumes behind the letter of that index. With the lock.
 func (f *feed) seamed(behind int, half bool) []*letter {
 	all := func(letters []*letter) []*letter {
 		return slices.DeleteFunc(slices.Clone(letters), func(l *letter) bool { return !l.delivered })
@@ -77,7 +78,7 @@ func (f *feed) announces(last string) bool {
 	return f.announcesGap && byHeader
 }
 
-// tell says that messages are missing. With the lock.
+// tell announces missing messages. With the lock.
 func (f *feed) tell() {
 	switch {
 	case !f.announcesGap:
@@ -88,7 +89,7 @@ func (f *feed) tell() {
 	}
 }
 
-// goesOnBy is what a client says that goes on behind a letter.
+// goesOnBy returns the id by which a client resumes behind a letter.
 func (f *feed) goesOnBy(l *letter) string {
 	if f.Resume == "data" {
 		return fmt.Sprintf("n%d", l.index)
@@ -96,7 +97,7 @@ func (f *feed) goesOnBy(l *letter) string {
 	return f.idOf(l, fmt.Sprint(l.number))
 }
 
-// last is the number of the letter that a client goes on behind, 0 where nobody knows and -1 where it has none.
+// last returns the number of the letter behind which a client resumes, 0 if it is unknown and -1 if it has none.
 func (t *hubTopic) last(f *feed, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):

@@ -22,18 +22,18 @@ type hubSpec struct {
 	Slow    time.Duration // so long such an answer takes at most
 	Sooner  bool          // it answers before it delivers
 	HangsUp bool          // it ends the connection of a publisher behind each answer
-	Header  bool          // a stream says who it is in a header, otherwise in the query
+	Header  bool          // a stream identifies itself in a header, otherwise in the query
 
 	Message any `json:",omitempty"` // message of the description of a service that is not published to; nil: it is
 
 	Form     string        // of the data
 	Time     string        // how the time is written
-	Marked   bool          // the description says where the marker is; likewise:
+	Marked   bool          // the description has the place of the marker; likewise:
 	Timed    bool          //
 	Summed   bool          //
 	Escaped  bool          // a character of the marker is escaped
 	Lined    bool          // JSON has line ends in it
-	Pad      int           // bytes of text beside
+	Pad      int           // bytes of additional text
 	Events   []string      // names of messages; none: any, and the description names none
 	IDs      string        // of the field id
 	Delay    time.Duration // so long a message is on its way at most
@@ -52,8 +52,8 @@ type hubSpec struct {
 	Lifetime float64       // of a stream in seconds at least, with server
 	Token    string        // how the description comes by one, a key of tokens; "": there is none
 	TTL      float64       // seconds that a token is good for
-	Resume   string        // how a stream goes on: header, query, data (an id that is in the data), none
-	Gap      string        // how the service says that messages are missing: event, header, or "": it does not
+	Resume   string        // how a stream resumes: header, query, data (an id that is in the data), none
+	Gap      string        // how the service announces missing messages: event, header, or "": it does not
 	fakeservice.Format
 	Skew time.Duration // of the clock that the time in messages is from
 }
@@ -136,8 +136,8 @@ func drawHub(r *rand.Rand) *hubSpec {
 	return h
 }
 
-// anyOrder makes a service keep no order. Behind an id there would be messages that had come before it, and not all of the
-// others, so nothing goes on.
+// anyOrder makes a service keep no order. Behind an id there would be messages that had arrived before it, and not
+// all of the others, so streams do not resume.
 func (h *hubSpec) anyOrder() {
 	h.Order, h.Resume = "any", "none"
 	if h.End == "server" { // nothing is checked at the ends of a stream
@@ -164,7 +164,7 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	}
 }
 
-// drawStrangers draws what is none of the run's. Without a marker only what is no message can be told from it.
+// drawStrangers draws blocks of others. Without a marker only blocks that are not messages can be recognised.
 func (h *hubSpec) drawStrangers(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {
@@ -181,8 +181,8 @@ func (h *hubSpec) drawStrangers(r *rand.Rand) {
 	}
 }
 
-// drawReturn draws how a stream goes on after it has ended. A client that says by an id where it was gets what it missed:
-// that is what the description promises.
+// drawReturn draws how a stream resumes after its end. A client with an id gets what it missed, as the description
+// promises.
 func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch {
 	case h.Heartbeat == "after a line": // it resets the id

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// strangers writes what is none of the run's to its streams.
+// strangers writes blocks of others to the streams of the run.
 func (h *hub) strangers() {
 	if len(h.Strangers) == 0 {
 		return
@@ -33,10 +33,10 @@ func (h *hub) strangers() {
 	}
 }
 
-// stranger is one block that is none of the run's, and what it counts as.
+// stranger returns one block of others, and what it counts as.
 func (h *hub) stranger(what string, n int) (text, kind string) {
 	l := &letter{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
-	if h.Form == formID { // an id is nobody else's
+	if h.Form == formID { // an id belongs to one message only
 		l.number += 100_000
 	}
 	switch what {

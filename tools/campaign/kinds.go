@@ -256,7 +256,7 @@ func delay(r *rand.Rand, sc *scenario) {
 	sc.Strike.Wait = sc.intervals(r, .55, .85)
 }
 
-// intervals draws a time between so many intervals.
+// intervals draws a time between from and to intervals.
 func (sc *scenario) intervals(r *rand.Rand, from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*r.Float64()) * float64(sc.Plan.interval()))
 }

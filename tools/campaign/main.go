@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// start checks what the campaign needs, runs it, and says whether its result is good.
+// start checks what the campaign needs, runs it, and reports whether its result is good.
 func (c *campaign) start() (good bool, err error) {
 	if c.only != "" && c.only != breaking && len(named(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)

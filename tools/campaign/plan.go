@@ -45,7 +45,7 @@ func drawPlan(r *rand.Rand) plan {
 // oneOf draws one of these.
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// lengthen makes the streams last for at least so many intervals and seconds.
+// lengthen makes the streams last for at least the given intervals and seconds.
 func (p *plan) lengthen(intervals, seconds float64) {
 	need := max(intervals*p.Interval, seconds)
 	if float64(p.Seconds-lead) < need {

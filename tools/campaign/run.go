@@ -36,7 +36,7 @@ type run struct {
 // testid names each run: the folder makes it its own.
 const testid = "t"
 
-// do runs the scenario, and says what was found.
+// do runs the scenario, and returns its verdict.
 func (r *run) do(ctx context.Context) (*verdict.Verdict, error) {
 	defer r.stop()
 	address := "" // any
@@ -208,9 +208,9 @@ func (r *run) described() ([]string, error) {
 	return flags, r.Hub.describe(path)
 }
 
-// exec runs a program of this repository to its end, with beside at its side, and keeps what it says as NAME.txt.
-// It ends with ctx, in order at first.
-func (r *run) exec(ctx context.Context, name string, beside func(context.Context, *run, int), program string, args ...string) (string, error) {
+// exec runs a program of this repository to its end while during runs, and keeps its output as NAME.txt. It ends with
+// ctx, in order at first.
+func (r *run) exec(ctx context.Context, name string, during func(context.Context, *run, int), program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", program), args...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
@@ -226,8 +226,8 @@ func (r *run) exec(ctx context.Context, name string, beside func(context.Context
 	}
 	running, stop := context.WithCancel(ctx)
 	var both sync.WaitGroup
-	if beside != nil {
-		both.Go(func() { beside(running, r, cmd.Process.Pid) })
+	if during != nil {
+		both.Go(func() { during(running, r, cmd.Process.Pid) })
 	}
 	err := cmd.Wait()
 	stop()

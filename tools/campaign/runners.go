@@ -32,14 +32,14 @@ func (r *run) laptops(ctx context.Context) (*verdict.Verdict, error) {
 	if err := os.MkdirAll(shards, 0o755); err != nil {
 		return nil, err
 	}
-	p, prefixes, beside := &r.Plan, []string{r.Plan.Prefix, "other-" + r.Plan.Prefix}, []func(context.Context, *run, int){nil, r.disturb}
+	p, prefixes, during := &r.Plan, []string{r.Plan.Prefix, "other-" + r.Plan.Prefix}, []func(context.Context, *run, int){nil, r.disturb}
 	if r.Alike {
 		prefixes[1] = p.Prefix
 	}
 	var both sync.WaitGroup
 	for n, prefix := range prefixes {
 		both.Go(func() { // it exits with 99 where a check failed
-			_, _ = r.exec(running, fmt.Sprintf("k6-%d", n), beside[n], "k6", "run", "--quiet", "--out", "soak="+shards,
+			_, _ = r.exec(running, fmt.Sprintf("k6-%d", n), during[n], "k6", "run", "--quiet", "--out", "soak="+shards,
 				"--vus", fmt.Sprint(p.Connections), "--iterations", fmt.Sprint(p.Connections), "--duration", "60m",
 				"--env", "BACKEND_URL="+r.url, "--env", fmt.Sprint("NOOP_INTERVAL=", p.Interval),
 				"--env", fmt.Sprint("SECONDS=", p.Seconds), "--env", "PREFIX="+prefix, "--env", fmt.Sprint("LATE_MS=", p.LateMS),

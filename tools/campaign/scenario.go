@@ -34,7 +34,7 @@ type scenario struct {
 	Earlier  bool              `json:",omitempty"` // the same run was made once before
 
 	// Each of these is nil where it is not meant.
-	disturb func(ctx context.Context, r *run, program int) // what happens to a program beside its run, by its process id
+	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
 	tamper  func(dir, stale string) error                  // what happens to the files before they are merged again
 	bucket  bucketFault                                    // of a bucket that the runners leave their shards in
 	harm    func(http.ResponseWriter, *http.Request) bool  // to each Strike.Count-th answer of a suite's service; false: it is to be answered all the same

@@ -84,7 +84,7 @@ func (s *summary) good() bool {
 	return s.Runs > 0 && faulty[missed] == 0 && clean[falseAlarm] == 0 && clean[broken] == 0 && 100*faulty[foundExactly] >= 99*decided
 }
 
-// line is how far a campaign of so many runs is.
+// line is the progress of a campaign with the given number of runs.
 func (s *summary) line(runs int) string {
 	text := fmt.Sprintf("campaign %d of %d", s.Runs, runs)
 	for _, w := range []*row{s.Faulty, s.Clean} {

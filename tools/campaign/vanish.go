@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// noticing is a service that gives a client up which acknowledges nothing for so long, and shows that on its gauge. Within
-// so many seconds it has to: the rest of the run are 6 until clients vanish, and 5 at its end.
+// noticing is a service that gives up a client without acknowledgements after a time, and shows that on its gauge. It
+// must do so within the given seconds: the rest of the run are 6 until clients vanish, and 5 at its end.
 func noticing(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, broken ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", fakeservice.Strike{}, outcomes)(r, sc)

@@ -1,8 +1,8 @@
-// Package dashboards is the Grafana dashboards as code. One file holds one dashboard; `go generate`
-// writes them to grafana/dashboards, and a test fails where the two differ.
+// Package dashboards is the Grafana dashboards as code. One file holds one dashboard; `go generate` writes them to
+// grafana/dashboards, and a test fails if the two differ.
 //
-// What all dashboards share is said here once: the data source, the shared crosshair, phases as
-// annotations, the grid. A dashboard says what it shows and what that rests on.
+// The shared parts of all dashboards are here: the data source, the shared crosshair, phases as annotations, the
+// grid. A dashboard has a description of its content and its sources.
 package dashboards
 
 import (
@@ -115,7 +115,7 @@ func (b Board) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)
 	}
-	// The SDK puts links and annotations into a menu, where nobody looks for them.
+	// The SDK puts links and annotations into a menu, where users do not look for them.
 	for i := range built.Links {
 		built.Links[i].Placement = nil
 	}

@@ -28,8 +28,7 @@ const (
 // A Panel is one graph or one number.
 type Panel struct {
 	Title, Unit string
-	// About says what is seen, what it rests on, and what to think of a bad value. No panel is
-	// without it.
+	// About describes the panel, its source, and the meaning of a bad value. Every panel has one.
 	About   string
 	Number  bool // a single number, the latest, rather than a graph
 	Heat    bool // a heat map of a histogram's buckets, rather than a graph

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A pair are two values that nobody may take for one another.
+// A pair has two values that must look different.
 type pair [2]float64
 
 // What is counted is compared by ones, or per second by what one in a minute makes. What is measured is compared by hundredths.
@@ -107,7 +107,7 @@ func sampleOf(name string, config dashboard.FieldConfig) sample {
 	return sample{name, config, pairs}
 }
 
-// alike says which values of which panels a person cannot tell from one another.
+// alike lists the values of panels that a reader cannot tell apart.
 func alike(t *testing.T, all []sample) (complaints []string) {
 	t.Helper()
 	texts := asGrafanaWrites(t, all)

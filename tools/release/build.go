@@ -74,7 +74,7 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	return out, nil
 }
 
-// common makes what every archive has beside the programs and their terms: completions and the manual.
+// common makes the files of every archive other than the programs and their terms: completions and the manual.
 func (r *release) common(work string) ([]file, error) {
 	here := platform{runtime.GOOS, runtime.GOARCH}
 	own, err := r.build(filepath.Join(work, "own"), here, "./cmd/soak")

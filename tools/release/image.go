@@ -115,7 +115,7 @@ func (r *release) writeFolders(w io.Writer) error {
 	return archive.Flush()
 }
 
-// config says how the image runs: `docker run IMAGE run --backend-url …`.
+// config returns the configuration of the image for `docker run IMAGE run --backend-url …`.
 func (r *release) config(p platform, image v1.Image) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil { // it was made here, in memory

@@ -15,10 +15,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// own is our backend, which is soaked beside those of others.
+// own is our backend, which is soaked like those of others.
 const own = "backend"
 
-// bare follows the name of a service that is to keep no history: what it does with a stream that comes back.
+// bare follows the name of a service without history: the result of a reconnect is then different.
 const bare = "-without-history"
 
 func names() []string { return append(services.Names(), own) }

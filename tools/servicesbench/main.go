@@ -77,7 +77,7 @@ func main() {
 	}
 }
 
-// check says what is wrong before any service is started.
+// check validates the settings before any service is started.
 func (b *bench) check() (err error) {
 	for _, name := range b.only {
 		if !slices.Contains(names(), strings.TrimSuffix(name, bare)) {

@@ -93,7 +93,7 @@ func clean(env []string) (out []string) {
 	return out
 }
 
-// lastLine is where soak says what went wrong.
+// lastLine returns the last line of the output, which has the error of soak.
 func lastLine(said []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
 	return string(bytes.TrimSpace(lines[len(lines)-1]))

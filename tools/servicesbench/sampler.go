@@ -26,7 +26,7 @@ type sampler struct {
 	quit    chan struct{}
 	done    chan struct{}
 	samples []sample
-	failed  error // the last sample that could not be taken: a service that crashed is told by it
+	failed  error // the error of the last failed sample: it shows that a service crashed
 }
 
 func watch(usage func() (services.Usage, error)) *sampler {

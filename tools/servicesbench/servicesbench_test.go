@@ -103,7 +103,7 @@ func TestRow(t *testing.T) {
 	require.Equal(t, text.String(), string(second))
 }
 
-// A run that left no verdict is a row that says what soak said last.
+// A run without a verdict is a row with the last output of soak.
 func TestARunWithoutAVerdict(t *testing.T) {
 	r := row{Service: "mine"}
 	r.outcomeOf(t.TempDir(), []byte("soak: publish: POST http://HOST/pub answered 401\n"), errors.New("exit status 64"))

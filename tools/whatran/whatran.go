@@ -1,4 +1,4 @@
-// Package whatran says what made the figures on the pages that tools write, as reports of runs say it.
+// Package whatran describes the origin of the figures on the pages that tools write, as reports of runs do.
 package whatran
 
 import (

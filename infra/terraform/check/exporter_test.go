@@ -130,8 +130,8 @@ func onTheStack(t *testing.T, ec2 string) string {
 	return string(text)
 }
 
-// describe is as much of EC2 as may be asked in the role of the stack's host: DescribeInstances. Beside those hosts it has
-// the stack, and a runners' host of another deployment.
+// describe returns as much of EC2 as the role of the stack's host allows: DescribeInstances. In addition to those
+// hosts it has the stack, and a runners' host of another deployment.
 func describe(t *testing.T, hosts map[string]string) http.Handler {
 	type tag struct {
 		Key   string `xml:"key"`

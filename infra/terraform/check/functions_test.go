@@ -23,7 +23,8 @@ func function(t *testing.T, script, name string) string {
 	return string(found)
 }
 
-// bash runs a script that begins as the hosts' do, where docker is one that says that, and sleeping takes no time.
+// bash runs a script that begins as the hosts' do, with a docker that reports its arguments, and sleeps that cost no
+// time.
 func bash(t *testing.T, docker, script string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()

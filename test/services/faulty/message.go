@@ -71,8 +71,8 @@ func changed(kind Kind, message []byte) []byte {
 	return bytes.Join([][]byte{message[:at[2]], []byte(value), message[at[3]:]}, nil)
 }
 
-// publishes says whether a request publishes a message of the run: others, such as the second request of a stream, have
-// no message in them.
+// publishes reports whether a request publishes a message of the run: others, such as the second request of a stream,
+// have no message in them.
 func publishes(r *http.Request, body []byte, marker string) bool {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		return false

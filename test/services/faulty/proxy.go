@@ -1,8 +1,8 @@
-// Package faulty is a proxy between an SSE service and those who use it. It passes everything through as it came, byte
-// by byte and at once, but for the faults that it was told: it loses, repeats, swaps or changes one message of a stream,
-// or cuts the stream there; it refuses requests that publish, or leaves them without an answer. It says what it did.
+// Package faulty is a proxy between an SSE service and its clients. It passes everything through unchanged, byte by
+// byte and at once, except for its faults: it loses, repeats, swaps or changes one message of a stream, or closes the
+// stream there; it refuses requests that publish, or leaves them without an answer. It records what it did.
 //
-// It is for tests, which compare that with what a run finds.
+// It is for tests, which compare that with the findings of a run.
 package faulty
 
 import (
