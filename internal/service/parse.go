@@ -56,7 +56,7 @@ var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (p *parser) root(n *node) {
 	s := p.service
-	f := p.fields(n, "", "name", "token", "url", "connect", "heartbeat", "message", "end", "resume", "publish")
+	f := p.fields(n, "", "name", "token", "url", "body", "connect", "heartbeat", "message", "end", "resume", "publish")
 	if f == nil {
 		return
 	}
@@ -66,6 +66,9 @@ func (p *parser) root(n *node) {
 	}
 	p.token(f.get("token"))
 	s.HasURL = p.function(f.get("url"), "url")
+	if s.HasBody = p.function(f.get("body"), "body"); s.HasBody && !endsByEvent(f) {
+		p.found.add(f.at("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event': write connect.body")
+	}
 	before := len(p.found)
 	p.connect(f)
 	connected := len(p.found)
@@ -104,7 +107,7 @@ func (p *parser) connect(root *fields) {
 	if endsByEvent(root) {
 		known = append(known, Prompt)
 	}
-	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL})
+	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
 	s.MaxEventSize = p.bytes(f.get("maxEventSize"), "connect.maxEventSize")
 	then := f.get("then")

@@ -12,6 +12,7 @@ type requestRules struct {
 	method      string  // default
 	fields      []Field // placeholders that it may have
 	noURL       bool    // a function returns the URL
+	noBody      bool    // a function returns the body
 	byPublisher bool    // {token} is PUBLISH_TOKEN
 }
 
@@ -88,6 +89,9 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	name := f.full("body")
+	if rules.noBody {
+		p.found.add(n.at, "%s is there, and the function body(n) as well: leave one of them out", name)
+	}
 	if n.kind == isObject || n.kind == isList {
 		p.found.add(n.at, `%s must be text: write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
 		return

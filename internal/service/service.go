@@ -15,9 +15,9 @@ import (
 // A Service is a description, checked and compiled.
 type Service struct {
 	Name string
-	// HasToken and HasURL report whether the module has the functions token() and url(n). They run in JavaScript, once per
-	// attempt to connect: token() returns Values.Token, url(n) the URL of stream n instead of Connect.URL.
-	HasToken, HasURL bool
+	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). They run in JavaScript,
+	// once per attempt to connect: token() returns Values.Token, the others URL and body of stream n instead of those of Connect.
+	HasToken, HasURL, HasBody bool
 	// TokenVariable is the environment variable that Values.Token is read from; "" if token is a function or missing.
 	TokenVariable string
 

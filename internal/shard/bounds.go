@@ -45,7 +45,10 @@ func (s *Shard) check() error {
 	if s.Latency != nil && s.Latency.Histogram == nil {
 		return errors.New("it lacks the latency's histogram")
 	}
-	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects, s.checkShared, s.checkEnds, s.Machine.Check} {
+	for _, check := range []func() error{
+		s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects,
+		s.checkShared, s.checkEnds, s.checkResponses, s.Machine.Check,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ type Merged struct {
 	Redirects   []Redirect // by the number of streams; origins other than the target
 	Shared      *Shared    // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
+	Responses   *Responses // that end by themselves; nil: there were none
 	Runners     []Runner   // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -88,6 +89,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addRedirects(s)
 	m.addShared(s)
 	m.addEnds(s)
+	g.addResponses(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

@@ -42,6 +42,7 @@ type Shard struct {
 	Redirects   []Redirect      `json:"redirects,omitempty"` // by other origins than the target's
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil: there were none
+	Responses   *Responses      `json:"responses,omitempty"` // that end by themselves; nil: of another suite
 
 	// Ledgers replace Connections in a runner: each record is made when it is written, since all of them need as much memory as the
 	// streams.

@@ -33,6 +33,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 		"suite":    rt.ToValue(mi.suite),
 		"Ledger":   rt.ToValue(mi.newLedger),
 		"hold":     rt.ToValue(mi.hold),
+		"finite":   rt.ToValue(mi.finite),
 	}}
 	mi.opener, mi.compiled = sse.NewOpener(vu), map[sobek.Value]*jsService{}
 	return mi

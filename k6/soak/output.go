@@ -284,6 +284,7 @@ func (o *outputSoak) report() {
 	o.mu.Lock()
 	o.sums.progress(&p)
 	o.mu.Unlock()
+	o.recorder.finiteResponses().progress(&p)
 	line, err := json.Marshal(p)
 	if err == nil {
 		_, err = o.progress.Write(append(line, '\n'))

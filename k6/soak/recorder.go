@@ -25,18 +25,19 @@ type recorder struct {
 	tally
 	telemetry *telemetry
 
-	mu       sync.Mutex
-	plan     plan.Plan
-	planned  bool
-	suite    *shard.Suite     // nil of a soak
-	service  *service.Service // noop, if the script declares none
-	declared bool             // the script called soak.service
-	topics   []*topicReader
-	config   ledger.Config
-	ledgers  []*ledger.Ledger
-	names    map[string]string           // of events that are not messages
-	known    atomic.Pointer[credentials] // of the environment; nil before the first stream
-	control  *controlGroup               // nil: there is none; it has a lock of its own
+	mu        sync.Mutex
+	plan      plan.Plan
+	planned   bool
+	suite     *shard.Suite     // nil of a soak
+	service   *service.Service // noop, if the script declares none
+	declared  bool             // the script called soak.service
+	topics    []*topicReader
+	config    ledger.Config
+	ledgers   []*ledger.Ledger
+	names     map[string]string           // of events that are not messages
+	known     atomic.Pointer[credentials] // of the environment; nil before the first stream
+	control   *controlGroup               // nil: there is none; it has a lock of its own
+	responses *responses                  // that end by themselves; nil: there are none; it has a lock of its own
 	publication
 	cutter      *cutter // nil where no stream is cut
 	stopCutting func()
@@ -186,7 +187,8 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
-	if r.planned { // otherwise the script opens no streams
+	s.Responses = r.responses.copy()
+	if r.planned || s.Responses != nil { // otherwise the script opens no streams
 		s.Service = shard.ServiceOf(r.service)
 	}
 	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.seen()

@@ -23,9 +23,9 @@ import (
 // jsService is what soak.service returns: the description, compiled, and its functions.
 type jsService struct {
 	*service.Service
-	m          *module
-	token, url sobek.Callable // nil: the description has none
-	ignoresTTL bool           // token has no parameter
+	m                *module
+	token, url, body sobek.Callable // nil: the description has none
+	ignoresTTL       bool           // token has no parameter
 }
 
 // noParameters matches the source of a function without parameters.
@@ -71,6 +71,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		s.ignoresTTL = noParameters.MatchString(token.String())
 	}
 	s.url, _ = sobek.AssertFunction(description.Get("url"))
+	s.body, _ = sobek.AssertFunction(description.Get("body"))
 	out := rt.NewObject()
 	m.compiled[out] = s
 	for name, value := range map[string]any{
@@ -180,7 +181,19 @@ func mustBeText(value sobek.Value) error {
 }
 
 // hasFunctions says that each attempt to connect calls JS.
-func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil }
+func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
+
+// override sets the URL and the body of request n that the functions of the description return.
+func (s *jsService) override(r *sseclient.Request, n int64) (err error) {
+	number := s.m.vu.Runtime().ToValue(n)
+	if s.url != nil {
+		r.URL, err = s.call(s.url, "url", number)
+	}
+	if s.body != nil && err == nil {
+		r.Body, err = s.call(s.body, "body", number)
+	}
+	return err
+}
 
 // ownRequest is what stream n sends of its own: it calls the functions of the description.
 func (s *jsService) ownRequest(n int, id string) (*ownRequest, error) {

@@ -10,11 +10,11 @@ import { SERVICES } from './plan.js';
 /**
  * Loads what SERVICE names.
  *
+ * @param {string} [name] of the service; left out: that of the setting
  * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}} compiled, and as data: with true
  *   in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
  */
-export function loadService() {
-  const name = soak.setting('SERVICE');
+export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
     throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);

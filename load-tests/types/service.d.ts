@@ -34,6 +34,8 @@ export interface ServiceDescription {
   token?: ((ttl?: number) => string) | 'SUBSCRIBE_TOKEN' | 'BACKEND_TOKEN';
   /** The URL of stream `n`, in place of `connect.url`; called for every attempt to connect. */
   url?: (n: number) => string;
+  /** The body of request `n` of responses that end by themselves, in place of `connect.body`; called for every request. */
+  body?: (n: number) => string;
   /** How a stream is opened. It must answer 200 and `text/event-stream`. */
   connect: Connect;
   /** What keeps a stream alive, and is never a message. */

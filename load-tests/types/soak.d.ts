@@ -353,6 +353,46 @@ declare module 'k6/x/soak' {
    */
   export function hold(service: Service | null, options: HoldOptions): Promise<void>;
 
+  /** What {@link finite} has to know. Numbers are of all runners together. */
+  export interface FiniteOptions {
+    /** URL of the service: `{base}` of its description. */
+    baseUrl: string;
+    /** `{prompt}` of the requests, in turn; empty: a text with the id of the request. */
+    prompts?: string[];
+    /** Requests per second (open model); 0: {@link concurrency} says how many responses are open at a time (closed model). */
+    rate: number;
+    concurrency: number;
+    seconds: number;
+    /** Requests come as a Poisson process of that rate, drawn by the seed, in place of evenly. */
+    poisson?: boolean;
+    seed?: number;
+    /** Requests of the open model above so many responses in flight are skipped and counted. */
+    maxInFlight: number;
+    /** Seconds without a byte after which a response is over: before its first content, after it, and after its terminal event. */
+    firstTimeout: number;
+    idleTimeout: number;
+    linger: number;
+    /** Seconds that responses which are open at the end get. */
+    drain: number;
+    /** Limits of a good response in milliseconds: to the first content, between two chunks; and in all, in seconds. 0: any. */
+    maxFirst?: number;
+    maxGap?: number;
+    maxTotal?: number;
+    /** Share of the requests, 0 to 1, whose client leaves after so many chunks. */
+    abandon?: number;
+    abandonAfter?: number;
+    acceptEncoding?: string;
+    httpVersion?: string;
+  }
+
+  /**
+   * Makes requests whose responses end by themselves (`end.by: 'event'`), all in Go, and accounts for each response to its terminal
+   * event. The account is in the shard of `--out soak=…`.
+   *
+   * @returns a promise that resolves when every response has ended
+   */
+  export function finite(service: Service, options: FiniteOptions): Promise<void>;
+
   /** The state of a connection. `completed` is the only good end. */
   export type State =
     | 'planned'

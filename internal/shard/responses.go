@@ -1,0 +1,304 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// MostResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
+const MostResponseFindings = 200
+
+// Responses sums up the responses that ended by themselves, of one runner or of several.
+type Responses struct {
+	States     map[ledger.ResponseState]int64 `json:"states"`
+	Incomplete int64                          `json:"incomplete"` // beside their states
+	Skipped    int64                          `json:"skipped"`    // requests that were not made: too many were in flight
+	Good       int64                          `json:"good"`       // complete, and within the limits
+	// Uncovered responses are complete, and no loss in them could have been noticed; OpenTails could have lost their last chunks.
+	Uncovered int64 `json:"uncovered"`
+	OpenTails int64 `json:"open_tails"`
+	Numbered  int64 `json:"numbered"` // with chunk numbers in the text
+	// FromZero and FromOne are responses whose lowest number is 0, and 1.
+	FromZero int64         `json:"from_zero"`
+	FromOne  int64         `json:"from_one"`
+	Chunks   ledger.Totals `json:"chunks"`
+	Faulty   int64         `json:"faulty"` // responses with missing, duplicated, reordered or corrupted chunks
+
+	// Of complete responses: chunks with content, those that arrived together with the one before, and the responses whose first
+	// chunk arrived together with the last.
+	Content  int64 `json:"content"`
+	Together int64 `json:"together"`
+	AtOnce   int64 `json:"at_once"`
+
+	Delay   *Histogram `json:"delay"`   // intended to actual start, of all requests
+	Headers *Histogram `json:"headers"` // the others are of complete responses, from the intended start
+	First   *Histogram `json:"first"`   // to the first content
+	Gap     *Histogram `json:"gap"`     // between two chunks
+	Held    *Histogram `json:"held"`    // the gap before chunks that arrived together
+	Total   *Histogram `json:"total"`   // to the end of the response
+
+	// Abandoned responses by the chunks that had arrived.
+	AbandonedChunks int64 `json:"abandoned_chunks,omitempty"`
+
+	Series   []ResponseBucket  `json:"series"`
+	Findings []ResponseFinding `json:"findings"`
+}
+
+// A ResponseBucket sums up BucketWidth seconds: requests by their start, the rest by the end of the responses.
+type ResponseBucket struct {
+	Unix     int64                          `json:"unix_s"`
+	Started  int64                          `json:"started"`
+	InFlight int64                          `json:"in_flight"` // at the end of the bucket
+	States   map[ledger.ResponseState]int64 `json:"states"`
+	First    *Packed                        `json:"first,omitempty"` // of complete responses
+	Gap      *Packed                        `json:"gap,omitempty"`
+}
+
+// A ResponseFinding is one response that did not complete, or whose chunks are not those that were sent.
+type ResponseFinding struct {
+	ID     string               `json:"id"` // of the request
+	State  ledger.ResponseState `json:"state"`
+	AtUS   int64                `json:"at_unix_us"` // its end
+	Counts ledger.Totals        `json:"counts"`
+	Chunks int64                `json:"chunks"`            // with content
+	Of     uint64               `json:"of,omitempty"`      // chunks of the whole answer; 0: not known
+	Lost   *uint64              `json:"missing,omitempty"` // the first number that did not arrive
+	Reason string               `json:"reason,omitempty"`
+}
+
+// NewResponses returns the sum of no responses.
+func NewResponses() *Responses {
+	return &Responses{
+		States: map[ledger.ResponseState]int64{}, Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(), Gap: NewHistogram(),
+		Held: NewHistogram(), Total: NewHistogram(),
+	}
+}
+
+// Started returns the number of requests that were made.
+func (r *Responses) Started() (n int64) {
+	for _, count := range r.States {
+		n += count
+	}
+	return n
+}
+
+// ResponseLimits are what a complete response has to keep to count as good; 0: any.
+type ResponseLimits struct{ First, Gap, Total time.Duration }
+
+// Add adds a response that has ended, with the wall time of its end. It reports whether the response is good.
+func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) (good bool) {
+	r.States[one.State]++
+	if one.Incomplete {
+		r.Incomplete++
+	}
+	if one.Started > 0 {
+		r.Delay.Record(one.Started - one.Due)
+	}
+	counts := one.Counts()
+	r.addChunks(&counts)
+	if one.IsNumbered() {
+		r.Numbered++
+	}
+	if first, ok := one.Begins(); ok && first == 0 {
+		r.FromZero++
+	} else if ok {
+		r.FromOne++
+	}
+	faulty := counts.Missed+counts.Duplicated+counts.Reordered+counts.Corrupted > 0
+	if faulty {
+		r.Faulty++
+	}
+	switch one.State {
+	case ledger.ResponseComplete:
+		good = r.addComplete(one, limits)
+	case ledger.ResponseAbandoned:
+		r.AbandonedChunks += int64(one.Chunks)
+	}
+	if one.State != ledger.ResponseAbandoned && (faulty || one.State != ledger.ResponseComplete) {
+		r.addFinding(findingOf(one, id, reason, ended, &counts))
+	}
+	return good
+}
+
+func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
+	f := ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.Of(), Reason: reason}
+	if number, ok := one.Missing(); ok && counts.Missed > 0 {
+		f.Lost = &number
+	}
+	return f
+}
+
+// addFinding lists a response, up to a number of each state.
+func (r *Responses) addFinding(f ResponseFinding) {
+	listed := 0
+	for i := range r.Findings {
+		if r.Findings[i].State == f.State {
+			listed++
+		}
+	}
+	if listed < MostResponseFindings {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+func (r *Responses) addChunks(c *ledger.Totals) {
+	r.Chunks.Received += c.Received
+	r.Chunks.Missed += c.Missed
+	r.Chunks.Expected += c.Expected
+	r.Chunks.Duplicated += c.Duplicated
+	r.Chunks.Reordered += c.Reordered
+	r.Chunks.Corrupted += c.Corrupted
+}
+
+// addComplete adds the figures of a complete response, and reports whether it is within the limits.
+func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) bool {
+	switch one.Coverage() {
+	case ledger.CoversNone:
+		r.Uncovered++
+	case ledger.CoversAllButTail:
+		r.OpenTails++
+	case ledger.CoversAll:
+	}
+	first, total, longest := one.First-one.Due, one.Ended-one.Due, time.Duration(0)
+	r.Headers.Record(one.Headers - one.Due)
+	r.First.Record(first)
+	r.Total.Record(total)
+	var before time.Duration
+	for _, us := range one.Gaps {
+		gap := time.Duration(us) * time.Microsecond
+		r.Gap.Record(gap)
+		longest = max(longest, gap)
+		if gap >= ledger.Together {
+			before = gap
+		} else if before > 0 {
+			r.Held.Record(before)
+			before = 0
+		}
+	}
+	r.Content += int64(one.Chunks)
+	r.Together += int64(one.Chunks - one.Alone)
+	if one.Chunks > 1 && one.Last-one.First < ledger.Together {
+		r.AtOnce++
+	}
+	within := func(d, limit time.Duration) bool { return limit == 0 || d <= limit }
+	if !within(first, limits.First) || !within(longest, limits.Gap) || !within(total, limits.Total) {
+		return false
+	}
+	r.Good++
+	return true
+}
+
+// Merge adds the responses of another runner.
+func (r *Responses) Merge(o *Responses) error {
+	for state, n := range o.States {
+		r.States[state] += n
+	}
+	for _, add := range [][2]*int64{
+		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
+		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne}, {&r.Faulty, &o.Faulty}, {&r.Content, &o.Content},
+		{&r.Together, &o.Together}, {&r.AtOnce, &o.AtOnce}, {&r.AbandonedChunks, &o.AbandonedChunks},
+	} {
+		*add[0] += *add[1]
+	}
+	r.addChunks(&o.Chunks)
+	for _, add := range [][2]*Histogram{
+		{r.Delay, o.Delay}, {r.Headers, o.Headers}, {r.First, o.First}, {r.Gap, o.Gap}, {r.Held, o.Held}, {r.Total, o.Total},
+	} {
+		add[0].Merge(add[1])
+	}
+	r.Findings = append(r.Findings, o.Findings...)
+	slices.SortStableFunc(r.Findings, func(a, b ResponseFinding) int { return cmp.Compare(a.AtUS, b.AtUS) })
+	return r.mergeSeries(o.Series)
+}
+
+func (r *Responses) mergeSeries(more []ResponseBucket) error {
+	var room []byte
+	for _, b := range more {
+		i, ok := slices.BinarySearchFunc(r.Series, b.Unix, func(have ResponseBucket, unix int64) int { return cmp.Compare(have.Unix, unix) })
+		if !ok {
+			r.Series = slices.Insert(r.Series, i, ResponseBucket{Unix: b.Unix, States: map[ledger.ResponseState]int64{}})
+		}
+		sum := &r.Series[i]
+		sum.Started += b.Started
+		sum.InFlight += b.InFlight
+		for state, n := range b.States {
+			sum.States[state] += n
+		}
+		for _, add := range []struct {
+			sum **Packed
+			of  *Packed
+		}{{&sum.First, b.First}, {&sum.Gap, b.Gap}} {
+			if add.of == nil {
+				continue
+			}
+			*add.sum = cmp.Or(*add.sum, &Packed{})
+			if err := (*add.sum).add(add.of, &room); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Copy returns a copy; nil of nil.
+func (r *Responses) Copy() *Responses {
+	if r == nil {
+		return nil
+	}
+	out := NewResponses()
+	_ = out.Merge(r) // it was not read from a file
+	return out
+}
+
+// addResponses adds the responses of a runner.
+func (g *Merger) addResponses(s *Shard) {
+	if s.Responses == nil {
+		return
+	}
+	m := &g.m
+	if m.Responses == nil {
+		m.Responses = NewResponses()
+	}
+	if err := m.Responses.Merge(s.Responses); err != nil {
+		g.broken = append(g.broken, fmt.Sprintf("the responses of runner %d cannot be read: %v", s.Runner.Index, err))
+	}
+}
+
+// checkResponses refuses counts that contradict each other, and times outside of the run.
+func (s *Shard) checkResponses() error {
+	r := s.Responses
+	if r == nil {
+		return nil
+	}
+	wrong := errors.New("it holds responses that cannot be")
+	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Held, r.Total} {
+		if h == nil {
+			return wrong
+		}
+	}
+	for state, n := range r.States {
+		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > mostCount {
+			return wrong
+		}
+	}
+	complete := r.States[ledger.ResponseComplete]
+	c := r.Chunks
+	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 || r.Uncovered+r.OpenTails > complete ||
+		c.Expected > mostCount || c.Expected != c.Received+c.Missed+c.Corrupted {
+		return wrong
+	}
+	if len(r.Findings) > MostResponseFindings*len(ledger.ResponseStates) {
+		return wrong
+	}
+	for _, f := range r.Findings {
+		if len(f.ID)+len(f.Reason) > mostText {
+			return tooLong(f.ID + f.Reason)
+		}
+	}
+	return nil
+}

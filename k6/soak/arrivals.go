@@ -1,0 +1,47 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/lib"
+)
+
+// arrivals are the requests of an open model, or their numbers in a closed one. The runners of a run have the same arrivals, and each
+// takes those of its segment. They are safe for concurrent use.
+type arrivals struct {
+	mu      sync.Mutex
+	index   *lib.SegmentedIndex
+	rate    float64    // per second, over all runners
+	random  *rand.Rand // of a Poisson process; nil: at a constant rate
+	drawn   int64      // arrivals drawn so far
+	drawnAt float64    // seconds from the start to the last one of these
+}
+
+// newArrivals returns the arrivals of a segment.
+func newArrivals(tuple *lib.ExecutionTuple, rate float64, poisson bool, seed uint64) *arrivals {
+	a := &arrivals{index: lib.NewSegmentedIndex(tuple), rate: rate}
+	if poisson {
+		a.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the same for every runner
+	}
+	return a
+}
+
+// next returns the number of the next arrival of this runner, from 0, and its time after the start.
+func (a *arrivals) next() (n int64, after time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, number := a.index.Next()
+	n = number - 1
+	if a.random == nil {
+		if a.rate > 0 {
+			after = time.Duration(float64(n) / a.rate * float64(time.Second))
+		}
+		return n, after
+	}
+	for ; a.drawn <= n; a.drawn++ {
+		a.drawnAt += a.random.ExpFloat64() / a.rate
+	}
+	return n, time.Duration(a.drawnAt * float64(time.Second))
+}

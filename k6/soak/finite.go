@@ -1,0 +1,321 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// finiteOptions are the second argument of finite; soak.d.ts documents them. Numbers are of all runners together.
+type finiteOptions struct {
+	BaseURL     string   `js:"baseUrl"`
+	Prompts     []string `js:"prompts"`
+	Rate        float64  `js:"rate"`        // requests per second; 0: closed model
+	Concurrency int64    `js:"concurrency"` // responses at a time of the closed model
+	Seconds     float64  `js:"seconds"`
+	Poisson     bool     `js:"poisson"`
+	Seed        uint64   `js:"seed"`
+	MaxInFlight int64    `js:"maxInFlight"`
+
+	FirstTimeout float64 `js:"firstTimeout"` // s without a byte, before the first content
+	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte, after it
+	Linger       float64 `js:"linger"`       // s without a byte, after the terminal event
+	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
+
+	MaxFirst float64 `js:"maxFirst"` // ms; 0: any
+	MaxGap   float64 `js:"maxGap"`   // ms
+	MaxTotal float64 `js:"maxTotal"` // s
+
+	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
+	AbandonAfter uint32  `js:"abandonAfter"` // chunks
+
+	Accept      string `js:"acceptEncoding"`
+	HTTPVersion string `js:"httpVersion"`
+}
+
+func (o *finiteOptions) check() error {
+	switch {
+	case !(o.Seconds > 0) || o.Rate < 0 || o.Rate > 1e6 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
+		return fmt.Errorf("soak.finite: it needs seconds, and either a rate or a concurrency over 0, got %v s, %v/s and %d at a time", o.Seconds, o.Rate, o.Concurrency)
+	case o.Rate > 0 && o.MaxInFlight < 1:
+		return fmt.Errorf("soak.finite: maxInFlight is %d: it must be at least 1", o.MaxInFlight)
+	case !(o.FirstTimeout > 0) || !(o.IdleTimeout > 0) || !(o.Linger > 0) || o.Drain < 0:
+		return errors.New("soak.finite: firstTimeout, idleTimeout and linger must be over 0 seconds")
+	case o.Abandon < 0 || o.Abandon > 1 || o.Abandon > 0 && o.AbandonAfter < 1:
+		return fmt.Errorf("soak.finite: abandon is %v: it must be a share from 0 to 1, and abandonAfter at least 1", o.Abandon)
+	}
+	return nil
+}
+
+// A finiteLoad is a call of finite: requests whose responses end by themselves.
+type finiteLoad struct {
+	finiteOptions
+	m        *module
+	service  *jsService
+	plan     plan.Plan
+	ctx      context.Context
+	state    *lib.State
+	streams  *sse.Streams
+	arrivals *arrivals
+	values   service.Values // of a description without functions
+	results  *responses
+	tuple    *lib.ExecutionTuple
+
+	mu       sync.Mutex
+	open     map[*response]struct{}
+	inFlight int64
+	over     bool          // no response may go on
+	changed  chan struct{} // a response has ended
+}
+
+// finite is soak.finite(service, options). The promise resolves when all responses have ended.
+func (m *module) finite(described, options sobek.Value) *sobek.Promise {
+	rt := m.vu.Runtime()
+	f, err := m.newFinite(described, options)
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	promise, resolve, _ := rt.NewPromise()
+	go func() {
+		f.run()
+		f.streams.Over(func() error { return resolve(sobek.Undefined()) })
+	}()
+	return promise
+}
+
+func (m *module) newFinite(described, options sobek.Value) (*finiteLoad, error) {
+	if m.vu.State() == nil {
+		return nil, common.NewInitContextError("soak.finite makes requests: call it in the default function")
+	}
+	f := &finiteLoad{m: m, ctx: m.vu.Context(), state: m.vu.State(), service: m.compiled[described], open: map[*response]struct{}{}, changed: make(chan struct{}, 1)}
+	if f.service == nil || f.service.Finite == nil {
+		return nil, errors.New("soak.finite: the service must be one that soak.service returned, of a description with end.by: 'event'")
+	}
+	if err := m.vu.Runtime().ExportTo(options, &f.finiteOptions); err != nil {
+		return nil, fmt.Errorf("soak.finite: %w", err)
+	}
+	err := f.check()
+	if err == nil {
+		err = f.prepare()
+	}
+	return f, err
+}
+
+// prepare completes what the options leave open. On the event loop.
+func (f *finiteLoad) prepare() (err error) {
+	source, err := plan.SourceOf(f.m.environment)
+	if err != nil {
+		return err
+	}
+	f.plan = source.Base()
+	f.plan.BackendURL = f.BaseURL
+	f.plan.Marker = cmp.Or(f.plan.Marker, f.plan.TestID, service.FiniteSuite)
+	if f.tuple, err = lib.NewExecutionTuple(f.state.Options.ExecutionSegment, f.state.Options.ExecutionSegmentSequence); err != nil {
+		return fmt.Errorf("soak.finite: the execution segment: %w", err)
+	}
+	f.arrivals = newArrivals(f.tuple, f.Rate, f.Poisson, f.Seed)
+	f.values = service.Values{Base: f.BaseURL, Topic: f.plan.TopicName(0), Run: f.plan.Marker}
+	if f.values.Token, err = f.m.token(f.service.TokenVariable); err != nil {
+		return fmt.Errorf("soak.finite: %w", err)
+	}
+	o := sseclient.Options{
+		ConnectTimeout: seconds(f.FirstTimeout), IdleTimeout: seconds(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
+		Resume: sseclient.Resume{Off: true},
+	}
+	if o.Accept, err = coding.Setting(cmp.Or(f.Accept, "none")); err != nil {
+		return fmt.Errorf("option acceptEncoding: %w", err)
+	}
+	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(f.HTTPVersion, "auto")); err != nil {
+		return fmt.Errorf("option http: %w", err)
+	}
+	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o)
+	f.results = f.m.recorder.finite(shard.ResponseLimits{
+		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: seconds(f.MaxTotal),
+	})
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// finite returns where responses are counted.
+func (r *recorder) finite(limits shard.ResponseLimits) *responses {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.responses == nil {
+		r.responses = newResponses(limits, r.start)
+	}
+	return r.responses
+}
+
+// finiteResponses returns where responses are counted, nil if there are none.
+func (r *recorder) finiteResponses() *responses {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.responses
+}
+
+// run makes the requests, and waits for the responses.
+func (f *finiteLoad) run() {
+	begun := time.Now()
+	if f.Rate > 0 {
+		f.runOpen(begun)
+	} else {
+		f.runClosed(begun)
+	}
+	f.await(time.Now().Add(seconds(f.Drain)))
+	f.mu.Lock()
+	f.over = true
+	rest := make([]*response, 0, len(f.open))
+	for r := range f.open {
+		rest = append(rest, r)
+	}
+	f.mu.Unlock()
+	for _, r := range rest {
+		r.stream.Stop(sseclient.ReasonClient)
+	}
+	f.await(time.Time{})
+}
+
+// runOpen makes requests at their intended times, whether the service keeps up or not.
+func (f *finiteLoad) runOpen(begun time.Time) {
+	most := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
+	for {
+		n, after := f.arrivals.next()
+		if after >= seconds(f.Seconds) || !sleep(f.ctx, time.Until(begun.Add(after))) {
+			return
+		}
+		if f.pending() >= most {
+			f.results.skipped()
+			continue
+		}
+		f.start(n, begun.Add(after))
+	}
+}
+
+// runClosed keeps as many responses open as the concurrency.
+func (f *finiteLoad) runClosed(begun time.Time) {
+	atATime := f.tuple.ScaleInt64(f.Concurrency)
+	end := begun.Add(seconds(f.Seconds))
+	for time.Now().Before(end) && f.ctx.Err() == nil && atATime > 0 {
+		if f.pending() < atATime {
+			n, _ := f.arrivals.next()
+			f.start(n, time.Now())
+			continue
+		}
+		f.awaitChange(end)
+	}
+}
+
+func (f *finiteLoad) pending() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inFlight
+}
+
+// await waits until no response is in flight, or until a time; zero: for as long as it takes.
+func (f *finiteLoad) await(until time.Time) {
+	for f.pending() > 0 && f.ctx.Err() == nil && (until.IsZero() || time.Now().Before(until)) {
+		f.awaitChange(until)
+	}
+}
+
+// awaitChange waits until a response ends, or until a time; zero: for as long as it takes.
+func (f *finiteLoad) awaitChange(until time.Time) {
+	if until.IsZero() {
+		until = time.Now().Add(time.Minute)
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-f.changed:
+	case <-timer.C:
+	case <-f.ctx.Done():
+	}
+}
+
+// start makes a request. Where the description has functions, they are called on the event loop first.
+func (f *finiteLoad) start(n int64, due time.Time) {
+	r := &response{of: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10)}
+	r.account.Due = f.m.recorder.instant(due)
+	if f.Abandon > 0 && drawn(f.Seed, n) < f.Abandon {
+		r.abandonAfter = f.AbandonAfter
+	}
+	f.mu.Lock()
+	f.inFlight++
+	f.mu.Unlock()
+	f.results.started(f.m.recorder.wall(time.Now()))
+	if !f.service.hasFunctions() {
+		v := f.values
+		r.request = f.requestOf(&v, r)
+		r.begin()
+		return
+	}
+	f.streams.OnLoop(func() error {
+		v := f.values
+		var err error
+		if f.service.token != nil {
+			v.Token, err = f.service.askToken()
+		}
+		if err == nil {
+			r.request = f.requestOf(&v, r)
+			err = f.service.override(&r.request, n)
+		}
+		if err == nil {
+			r.begin()
+		}
+		return err
+	})
+}
+
+// requestOf fills in the request of a response.
+func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
+	v.ID, v.N = r.id, r.n
+	v.Prompt = "Write a short story. soak id=" + r.id + " "
+	if len(f.Prompts) > 0 {
+		v.Prompt = f.Prompts[r.n%int64(len(f.Prompts))]
+	}
+	return requestBy(&f.service.Connect, v)
+}
+
+// drawn returns a number from 0 to 1 for each request, the same for each runner.
+func drawn(seed uint64, n int64) float64 {
+	x := seed*0x9e3779b97f4a7c15 + uint64(n) + 1 //nolint:gosec // G115: a number of a request
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return float64((x^x>>31)>>11) / math.Exp2(53)
+}
+
+// ended counts a response that has ended for good.
+func (f *finiteLoad) ended(r *response) {
+	f.mu.Lock()
+	delete(f.open, r)
+	f.inFlight--
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// isOver reports whether the run is over, so that the client closes what is open.
+func (f *finiteLoad) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over || f.ctx.Err() != nil
+}

@@ -1,0 +1,158 @@
+package soak
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// A response is one request of a finiteLoad, and what came of it. The goroutine that reads its stream calls the callbacks; no JavaScript
+// runs per chunk.
+type response struct {
+	of           *finiteLoad
+	n            int64  // of the request in the run, from 0
+	id           string // unique in the run
+	request      sseclient.Request
+	stream       *sseclient.Stream
+	account      ledger.Response
+	part         []byte // the end of the text, which may be the beginning of a chunk number
+	reason       string // why it did not complete; ""
+	abandonAfter uint32 // chunks after which the client leaves; 0: it does not
+}
+
+// begin opens the stream.
+func (r *response) begin() {
+	f := r.of
+	r.stream = f.streams.Add(sseclient.Callbacks{
+		Request:    func() sseclient.Request { return r.request },
+		Connecting: func(at time.Time) { r.account.Started = max(f.m.recorder.instant(at), 1) },
+		Opened:     r.opened, Block: r.block, Closed: r.closed,
+		Ended: r.ended,
+	})
+	f.mu.Lock()
+	f.open[r] = struct{}{}
+	over := f.over
+	f.mu.Unlock()
+	if over {
+		r.stream.Stop(sseclient.ReasonClient)
+	}
+	r.stream.Start()
+}
+
+func (r *response) opened(_ time.Time, answer *sseclient.Response) {
+	r.account.Headers = r.of.m.recorder.instant(answer.At)
+	r.request = sseclient.Request{} // it may be large
+}
+
+// block counts a block of the response.
+func (r *response) block(at time.Time, b *eventstream.Block) {
+	f := r.of
+	block := blockOf(&b.Event, b.HasData, b.HasComment)
+	c := f.service.ReadChunk(&block)
+	if c.Heartbeat {
+		return
+	}
+	first := r.account.Chunks == 0
+	r.account.Block(&ledger.Chunk{
+		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
+		Seq: uint64(c.Seq), HasSeq: c.HasSeq, //nolint:gosec // G115: it is not negative
+	})
+	if c.Content {
+		r.number(c.Text)
+	}
+	if c.Counted && f.service.Finite.States() {
+		r.account.Text(c.Text)
+	}
+	if c.HasStatedText {
+		r.account.StateText(c.StatedText)
+	}
+	if c.HasStatedChunks {
+		r.account.StateChunks(uint64(c.StatedChunks)) //nolint:gosec // G115: it is not negative
+	}
+	switch {
+	case c.Failed && r.reason == "":
+		r.reason = "the service reported: " + r.excerpt(b.Data)
+	case c.Err != nil && r.reason == "":
+		r.reason = c.Err.Error() + ": " + r.excerpt(b.Data)
+	case c.Done:
+		r.stream.SetIdleTimeout(seconds(f.Linger))
+	case first && c.Content:
+		r.stream.SetIdleTimeout(seconds(f.IdleTimeout))
+	}
+	if r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter {
+		r.stream.Stop(sseclient.ReasonClient)
+	}
+}
+
+// number reads the chunk numbers in a part of the text, one of which may be in two parts.
+func (r *response) number(text []byte) {
+	if len(r.part) > 0 {
+		text = append(r.part, text...)
+	}
+	for {
+		token, rest, found := numbered.Next(text)
+		if !found {
+			r.part = append(r.part[:0], rest...)
+			return
+		}
+		r.account.Numbered(uint64(token.K), uint64(token.N), token.Valid(r.id)) //nolint:gosec // G115: they are not negative
+		text = rest
+	}
+}
+
+func (r *response) excerpt(data []byte) string {
+	if known := r.of.m.recorder.known.Load(); known != nil {
+		return known.excerpt(data)
+	}
+	return excerpt(data)
+}
+
+// closed ends the account.
+func (r *response) closed(at time.Time, c sseclient.Close) {
+	f := r.of
+	if r.reason == "" && c.Reason != sseclient.ReasonClient && c.Reason != sseclient.ReasonInterrupted {
+		c = r.told(at, c)
+		r.reason = c.Message()
+	}
+	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
+}
+
+// ended counts the response. One that the client closed before its dial was never closed by a server.
+func (r *response) ended() {
+	f, now := r.of, time.Now()
+	if r.account.State == "" {
+		r.account.Close(f.m.recorder.instant(now), ledger.ClosedAtEnd)
+	}
+	f.results.ended(&r.account, r.id, r.reason[:min(len(r.reason), mostReason)], f.m.recorder.wall(now))
+	f.ended(r)
+}
+
+// mostReason limits the reason of a finding, in bytes.
+const mostReason = 300
+
+// told hides secrets in what a service answered.
+func (r *response) told(at time.Time, c sseclient.Close) sseclient.Close {
+	if known := r.of.m.recorder.known.Load(); known != nil {
+		return known.told(at, c, 1)
+	}
+	return c
+}
+
+func (r *response) closing(c *sseclient.Close) ledger.Closing {
+	switch {
+	case c.Reason == sseclient.ReasonClient && r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter:
+		return ledger.ClosedOnPurpose
+	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.of.isOver():
+		return ledger.ClosedAtEnd
+	case !c.Opened:
+		return ledger.NeverOpened
+	case c.Reason == sseclient.ReasonIdle:
+		return ledger.ClosedSilent
+	case c.Reason == sseclient.ReasonServer:
+		return ledger.ClosedInOrder
+	}
+	return ledger.ClosedBroken
+}

@@ -1,0 +1,121 @@
+package soak
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// responses sums up the responses that end by themselves.
+type responses struct {
+	limits shard.ResponseLimits
+
+	mu         sync.Mutex
+	sum        *shard.Responses
+	inFlight   int64
+	bucket     shard.ResponseBucket
+	first, gap *shard.Histogram // of the bucket
+}
+
+func newResponses(limits shard.ResponseLimits, now time.Time) *responses {
+	r := &responses{limits: limits, sum: shard.NewResponses(), first: shard.NewHistogram(), gap: shard.NewHistogram()}
+	r.begin(bucketOf(now))
+	return r
+}
+
+// begin begins a bucket. The caller holds mu, but for the first one.
+func (r *responses) begin(unix int64) {
+	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
+}
+
+// roll ends the present bucket if its time is over. The caller holds mu.
+func (r *responses) roll(now time.Time) {
+	unix := bucketOf(now)
+	if unix == r.bucket.Unix {
+		return
+	}
+	r.bucket.InFlight = r.inFlight
+	if r.bucket.Started > 0 || len(r.bucket.States) > 0 || r.inFlight > 0 {
+		r.bucket.First, r.bucket.Gap = packed(r.first), packed(r.gap)
+		r.sum.Series = append(r.sum.Series, r.bucket)
+	}
+	r.begin(unix)
+}
+
+// packed returns the stored form of a histogram, which is empty then; nil if it was empty.
+func packed(h *shard.Histogram) *shard.Packed {
+	if h.Count() == 0 {
+		return nil
+	}
+	defer h.Reset()
+	return h.PackCoarse()
+}
+
+// started counts a request that is made now.
+func (r *responses) started(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.roll(now)
+	r.bucket.Started++
+	r.inFlight++
+}
+
+// skipped counts a request that is not made.
+func (r *responses) skipped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum.Skipped++
+}
+
+// ended counts a response that has ended.
+func (r *responses) ended(one *ledger.Response, id, reason string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.roll(now)
+	r.inFlight--
+	r.bucket.States[one.State]++
+	r.sum.Add(one, id, reason, now, r.limits)
+	if one.State != ledger.ResponseComplete {
+		return
+	}
+	r.first.Record(one.First - one.Due)
+	for _, us := range one.Gaps {
+		r.gap.Record(time.Duration(us) * time.Microsecond)
+	}
+}
+
+// copy returns all that was seen so far, the present bucket included.
+func (r *responses) copy() *shard.Responses {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.sum.Copy()
+	now := r.bucket
+	now.InFlight = r.inFlight
+	if r.first.Count() > 0 {
+		now.First = r.first.PackCoarse()
+	}
+	if r.gap.Count() > 0 {
+		now.Gap = r.gap.PackCoarse()
+	}
+	if now.Started > 0 || len(now.States) > 0 {
+		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // it was not read from a file
+	}
+	return out
+}
+
+// progress adds the counts for the progress line.
+func (r *responses) progress(p *shard.Progress) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.sum.Started()
+	p.Requests += ended
+	p.Failed += ended - r.sum.States[ledger.ResponseComplete] - r.sum.States[ledger.ResponseAbandoned]
+}

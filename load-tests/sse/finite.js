@@ -1,0 +1,117 @@
+// @ts-check
+// Finite: requests whose responses are event streams that end by themselves, such as answers of language models. Each response
+// is accounted for to its terminal event.
+//
+//   bin/soak run finite                                        of our own model server, which numbers its chunks
+//   bin/soak run finite --service openai-chat --backend-url http://HOST --rate 20 --seconds 60
+
+import { finite, profile, suite, url } from 'k6/x/soak';
+
+import { SAMPLES_BUFFER } from '../lib/config.js';
+import { loadService } from '../lib/service.js';
+
+const full = {
+  SERVICE: 'openai-chat',
+  RATE: 20,
+  CONCURRENCY: 0,
+  SECONDS: 300,
+  ARRIVAL: 'constant',
+  SEED: 1,
+  MAX_IN_FLIGHT: 1000,
+  PROMPTS: '',
+  FIRST_TIMEOUT: 300,
+  IDLE_TIMEOUT: 60,
+  LINGER: 5,
+  DRAIN: 60,
+  MAX_TTFT_MS: 0,
+  MAX_GAP_MS: 0,
+  MAX_TOTAL_S: 0,
+  MIN_GOODPUT: 100,
+  MAX_REFUSED: 0,
+  ABANDON: 0,
+  ABANDON_AFTER: 5,
+  ACCEPT_ENCODING: 'none',
+  HTTP_VERSION: 'auto',
+};
+
+const chosen = profile({ full, smoke: { ...full, SECONDS: 10, DRAIN: 10 } });
+const { values } = chosen;
+const { service, description, ownToken } = loadService(values.SERVICE);
+
+if (service.endBy !== 'event') {
+  throw new Error(`SERVICE is "${values.SERVICE}", whose streams do not end by themselves (end.by is not 'event'): soak them with \`soak run\`.`);
+}
+if (!['constant', 'poisson'].includes(values.ARRIVAL)) {
+  throw new Error(`ARRIVAL is "${values.ARRIVAL}": it must be constant or poisson.`);
+}
+if (values.CONCURRENCY === 0 && values.RATE === 0) {
+  throw new Error('RATE and CONCURRENCY are both 0: one of them says how much load there is.');
+}
+
+/** A closed model, if a concurrency is given. */
+const closed = values.CONCURRENCY > 0;
+const prompts = values.PROMPTS === '' ? [] : promptsOf(values.PROMPTS, open(values.PROMPTS));
+
+suite({
+  name: 'finite',
+  profile: chosen.name,
+  parameters: chosen.parameters,
+  splitBy: ['scenario'],
+  stages: [{
+    name: 'finite', title: closed ? `${values.CONCURRENCY} at a time` : `${values.RATE}/s`, kind: 'load', start: 0, seconds: values.SECONDS,
+    ...(closed ? { concurrency: values.CONCURRENCY } : { rate: values.RATE }),
+  }],
+});
+
+export const options = {
+  scenarios: {
+    finite: { executor: 'per-vu-iterations', vus: chosen.runners, iterations: 1, maxDuration: `${values.SECONDS + values.DRAIN + 10}s`, gracefulStop: '5s' },
+  },
+  metricSamplesBufferSize: SAMPLES_BUFFER,
+  systemTags: ['scenario', 'status', 'error_code', 'check'],
+  ext: { soak: { service: description, ownToken, connections: closed ? values.CONCURRENCY : values.MAX_IN_FLIGHT } },
+};
+
+/**
+ * @param {string} file
+ * @param {string} text one JSON value per line
+ * @returns {string[]}
+ */
+function promptsOf(file, text) {
+  const lines = text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+  if (lines.length === 0) {
+    throw new Error(`PROMPTS is "${file}", which has no line: write one JSON value per line, such as "Tell me a story."`);
+  }
+  return lines.map((line, i) => {
+    try {
+      const value = JSON.parse(line);
+      return typeof value === 'string' ? value : line;
+    } catch (e) {
+      throw new Error(`PROMPTS is "${file}", whose line ${i + 1} is not JSON: write one JSON value per line, a text in quotes.`, { cause: e });
+    }
+  });
+}
+
+export default async function () {
+  await finite(service, {
+    baseUrl: url('BACKEND_URL'),
+    prompts,
+    rate: closed ? 0 : values.RATE,
+    concurrency: values.CONCURRENCY,
+    seconds: values.SECONDS,
+    poisson: values.ARRIVAL === 'poisson',
+    seed: values.SEED,
+    maxInFlight: values.MAX_IN_FLIGHT,
+    firstTimeout: values.FIRST_TIMEOUT,
+    idleTimeout: values.IDLE_TIMEOUT,
+    linger: values.LINGER,
+    drain: values.DRAIN,
+    maxFirst: values.MAX_TTFT_MS,
+    maxGap: values.MAX_GAP_MS,
+    maxTotal: values.MAX_TOTAL_S,
+    abandon: values.ABANDON / 100,
+    abandonAfter: values.ABANDON_AFTER,
+    acceptEncoding: values.ACCEPT_ENCODING,
+    httpVersion: values.HTTP_VERSION,
+  });
+}
