@@ -220,18 +220,23 @@ func (r *Response) Counts() (c Totals) {
 	}
 	missed := by.missed()
 	c = Totals{Received: by.received, Duplicated: by.duplicated, Reordered: by.reordered, Corrupted: r.Corrupted}
-	c.Missed = max(missed-min(missed, r.Corrupted), min(r.unstated, 1))
+	c.Missed = missed - min(missed, r.Corrupted)
+	if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
+		c.Missed = r.unstated
+	}
 	c.Expected = c.Received + c.Missed + c.Corrupted
 	return c
 }
 
 // Missing returns the first number that did not arrive; false: none is known.
 func (r *Response) Missing() (number uint64, ok bool) {
-	by := &r.wire
+	by, last := &r.wire, r.wire.last
 	if r.text.begun {
-		by = &r.text
+		if by, last = &r.text, r.text.last; r.done > 0 {
+			last = max(last, r.textOf)
+		}
 	}
-	return by.next, by.begun && by.next <= by.last
+	return by.next, by.begun && by.next <= last
 }
 
 // Of returns how many chunks the whole answer has, by the numbers in its text; 0: not known.

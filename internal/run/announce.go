@@ -60,6 +60,8 @@ func (s *session) through() string {
 		what = fmt.Sprintf("%d backends", n)
 	}
 	switch {
+	case s.Suite.Target.Kind == suite.Model:
+		return " (numbered model, started here)"
 	case s.targets.Nginx() != "":
 		return " (" + what + " behind " + s.targets.Nginx() + ", started here)"
 	case s.NoNginx || s.Suite.Target.Kind == suite.MutualTLS:

@@ -207,6 +207,9 @@ func (s *session) completeSettings() error {
 		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
 		s.Settings = append(s.Settings, "NOOP_INTERVAL="+text, "PREFIX="+s.Plan.Prefix)
 	}
+	if s.Suite.Target.Kind == suite.Model {
+		return s.completeFinite()
+	}
 	if s.Suite.Target.Kind == suite.Cluster { // the script says what is wrong with another size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
 	}

@@ -133,7 +133,7 @@ func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
 		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
-		Certificates: d.certificates, Cores: d.targetCores,
+		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
 	}
 	if d.Suite.Plan.Known {
 		config.Connections = d.Plan.PerBackend(d.Backends)

@@ -55,6 +55,36 @@ func (s *session) completeService() (err error) {
 	return nil
 }
 
+// completeFinite fills in the service of a suite whose responses end by themselves. Its setting is one of the script.
+func (s *session) completeFinite() (err error) {
+	s.Plan.Service, s.isModule = s.setting("SERVICE", "openai-chat"), true
+	if err := s.checkServiceName(); err != nil {
+		return err
+	}
+	if plan.IsServiceFile(s.Plan.Service) {
+		if s.Plan.Service, err = filepath.Abs(s.Plan.Service); err != nil {
+			return err
+		}
+		s.set("SERVICE", s.Plan.Service)
+	}
+	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has another working directory
+		if prompts, err = filepath.Abs(prompts); err == nil {
+			_, err = os.Stat(prompts)
+		}
+		if err != nil {
+			return fmt.Errorf("read PROMPTS: %w; name a file with one JSON value per line", err)
+		}
+		s.set("PROMPTS", prompts)
+	}
+	return nil
+}
+
+// set replaces a setting of the script.
+func (s *session) set(name, value string) {
+	s.Settings = slices.DeleteFunc(s.Settings, func(one string) bool { return strings.HasPrefix(one, name+"=") })
+	s.Settings = append(s.Settings, name+"="+value)
+}
+
 // checkServiceName returns an error with a suggestion if load-tests/services has no module of that name. A script of the user may
 // have modules of its own.
 func (s *session) checkServiceName() error {
@@ -129,7 +159,7 @@ func (s *session) describe(ctx context.Context) error {
 	case needs.Service == nil:
 		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
 	}
-	s.ownToken = needs.OwnToken
+	s.ownToken, s.needs = needs.OwnToken, needs
 	described, err := service.Parse(needs.Service)
 	if err != nil {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}

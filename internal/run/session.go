@@ -186,8 +186,11 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Suite.Plan.Known {
+	switch {
+	case s.Suite.Plan.Known:
 		s.planNeeds()
+		return nil
+	case s.isModule: // describe has loaded the script
 		return nil
 	}
 	if s.Suite.Target.Kind == suite.MutualTLS {

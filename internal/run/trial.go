@@ -29,7 +29,7 @@ func (s *session) tryService(ctx context.Context) error {
 	if !s.isModule {
 		return s.tryNoop(ctx, at)
 	}
-	if err := at.Probe(ctx, 0); err != nil {
+	if err := at.Probe(ctx, 0); err != nil || s.described.Finite != nil {
 		return err
 	}
 	described := *s.described

@@ -45,6 +45,8 @@ type Responses struct {
 	// Abandoned responses by the chunks that had arrived.
 	AbandonedChunks int64 `json:"abandoned_chunks,omitempty"`
 
+	Servers map[string]int64 `json:"servers,omitempty"` // responses by the header Server
+
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
 }
@@ -74,7 +76,7 @@ type ResponseFinding struct {
 // NewResponses returns the sum of no responses.
 func NewResponses() *Responses {
 	return &Responses{
-		States: map[ledger.ResponseState]int64{}, Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(), Gap: NewHistogram(),
+		States: map[ledger.ResponseState]int64{}, Servers: map[string]int64{}, Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(), Gap: NewHistogram(),
 		Held: NewHistogram(), Total: NewHistogram(),
 	}
 }
@@ -123,6 +125,16 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		r.addFinding(findingOf(one, id, reason, ended, &counts))
 	}
 	return good
+}
+
+// AddServer counts responses with a name in the header Server. Names beyond mostServerNames are Other.
+func (r *Responses) AddServer(name string, n int64) {
+	const mostServerNames = 20
+	name = name[:min(len(name), mostServerName)]
+	if _, known := r.Servers[name]; !known && len(r.Servers) >= mostServerNames {
+		name = Other
+	}
+	r.Servers[name] += n
 }
 
 func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
@@ -197,6 +209,9 @@ func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) boo
 func (r *Responses) Merge(o *Responses) error {
 	for state, n := range o.States {
 		r.States[state] += n
+	}
+	for name, n := range o.Servers {
+		r.AddServer(name, n)
 	}
 	for _, add := range [][2]*int64{
 		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
@@ -278,6 +293,11 @@ func (s *Shard) checkResponses() error {
 	wrong := errors.New("it holds responses that cannot be")
 	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Held, r.Total} {
 		if h == nil {
+			return wrong
+		}
+	}
+	for name, n := range r.Servers {
+		if len(name) > mostText || n < 0 || n > mostCount {
 			return wrong
 		}
 	}

@@ -38,6 +38,23 @@ const (
 	CheckVanished   verdict.CheckID = "vanish.vanished"
 	CheckGauge      verdict.CheckID = "vanish.gauge"
 	CheckNoticed    verdict.CheckID = "vanish.noticed"
+
+	CheckResponsesStarted    verdict.CheckID = "responses.started"
+	CheckResponsesTruncated  verdict.CheckID = "responses.truncated"
+	CheckResponsesError      verdict.CheckID = "responses.error-event"
+	CheckResponsesEmpty      verdict.CheckID = "responses.empty"
+	CheckResponsesIdle       verdict.CheckID = "responses.idle"
+	CheckResponsesAfterDone  verdict.CheckID = "responses.after-done"
+	CheckResponsesUnfinished verdict.CheckID = "responses.unfinished"
+	CheckResponsesRefused    verdict.CheckID = "responses.refused"
+	CheckResponsesLingering  verdict.CheckID = "responses.lingering"
+	CheckResponsesSkipped    verdict.CheckID = "responses.skipped"
+	CheckChunksMissed        verdict.CheckID = "chunks.missed"
+	CheckChunksDuplicated    verdict.CheckID = "chunks.duplicated"
+	CheckChunksReordered     verdict.CheckID = "chunks.reordered"
+	CheckChunksCorrupted     verdict.CheckID = "chunks.corrupted"
+	CheckGoodput             verdict.CheckID = "responses.goodput"
+	CheckNumbered            verdict.CheckID = "responses.numbered"
 )
 
 // bystander returns the id of a check that is made of the streams that the suite leaves alone.
@@ -79,6 +96,23 @@ var whys = map[verdict.CheckID]string{
 	CheckVanished:   "the service cannot notice clients that stayed",
 	CheckGauge:      "a gauge of something else does not show streams",
 	CheckNoticed:    "leaked streams exhaust the service",
+
+	CheckResponsesStarted:    "a run without a request proves nothing",
+	CheckResponsesTruncated:  "users read half an answer, and their client takes it for a whole one",
+	CheckResponsesError:      "users get an error in place of an answer",
+	CheckResponsesEmpty:      "users get no answer",
+	CheckResponsesIdle:       "users wait for an answer that does not come",
+	CheckResponsesAfterDone:  "clients that stop at the terminal event miss what follows, the others process it twice",
+	CheckResponsesUnfinished: "a response that is still open may never end",
+	CheckResponsesRefused:    "users are turned away",
+	CheckResponsesLingering:  "clients that wait for the end of the response wait in vain, and hold a connection",
+	CheckResponsesSkipped:    "a service under less load than planned is not the one that was to be judged",
+	CheckChunksMissed:        "parts of the answer are lost, and nobody notices",
+	CheckChunksDuplicated:    "parts of the answer are there twice",
+	CheckChunksReordered:     "the answer is garbled",
+	CheckChunksCorrupted:     "the answer is changed on its way",
+	CheckGoodput:             "users wait longer than they were promised",
+	CheckNumbered:            "without its numbers a complete answer may be another one, or lack chunks",
 
 	verdict.CheckHeld:      "clients lose their connections",
 	verdict.CheckObserved:  "a stream that was not observed proves nothing",

@@ -59,6 +59,7 @@ const (
 	Direct                      // a backend, unless --no-nginx=false
 	Cluster                     // a backend, and CLUSTER_SIZE backends behind CLUSTER_URL
 	MutualTLS                   // a TLS server that requires client certificates
+	Model                       // the numbered model, which answers as a language model does
 )
 
 // Runners states how many runners a suite has, and where they cannot run.
@@ -121,7 +122,7 @@ func (s *Suite) Layout() verdict.Layout {
 func (s *Suite) Declares() bool { return !s.Plan.Known || len(s.Settings) > 0 }
 
 // named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, clusterSuite, fanout, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
+var named = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }

@@ -53,7 +53,7 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	if err := b.start(false); err != nil {
 		return err
 	}
-	return l.await(ctx, b.service, b.client, "http://backend/readyz")
+	return l.await(ctx, b.service, b.client, l.readiness())
 }
 
 func (l *Local) socket(n int) string {
@@ -62,7 +62,11 @@ func (l *Local) socket(n int) string {
 
 // startBackend starts a backend, one that died without the faults it was given.
 func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
-	env := append(os.Environ(), "LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
+	var args []string
+	if l.config.Model {
+		args = []string{"model"}
+	}
+	env := append(os.Environ(), "LISTEN="+b.listen, "MODEL_LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
 	if l.config.Certificates != "" {
 		env = append(env, l.config.Certificates.backendEnv()...)
 	}
@@ -77,7 +81,7 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 		log = b.name
 	}
 	c, err := process.Start(process.Spec{
-		Name: b.service.name, Path: l.config.Backend, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
+		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; `make build` makes it", err)
@@ -85,10 +89,18 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 	return c, nil
 }
 
+// readiness returns the URL that answers when a backend is ready.
+func (l *Local) readiness() string {
+	if l.config.Model {
+		return "http://backend/healthz"
+	}
+	return "http://backend/readyz"
+}
+
 // ready waits until every backend is ready.
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
-		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, "http://backend/readyz") }); err != nil {
+		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, l.readiness()) }); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ type LocalConfig struct {
 	Suffix       string        // of the names of its processes and logs, where there are several
 	Cores        process.Cores // that its processes may run on
 	Certificates Certificates  // with them the backend itself speaks mutual TLS, without nginx
+	Model        bool          // the backend is the numbered model, without nginx
 }
 
 // Local is the backend on a unix socket, with nginx in front of it where it is installed.
@@ -120,7 +121,9 @@ func (c LocalConfig) Check() error {
 }
 
 // direct reports whether runners connect to the backend itself.
-func (c LocalConfig) direct() bool { return nginxBinary() == "" || c.NoNginx || c.Certificates != "" }
+func (c LocalConfig) direct() bool {
+	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
+}
 
 // nginxBinary is where nginx is, "" if nowhere. Debian keeps it off a user's PATH.
 func nginxBinary() string {

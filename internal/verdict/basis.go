@@ -14,6 +14,7 @@ const (
 	ByPublisher = "publisher" // the run's publisher recorded which messages the service confirmed
 	ByServer    = "server"    // the server's own ledger of what it sent, in addition to numbers or interval
 	ByNumbers   = "numbers"   // every stream numbers its noops per device; the server keeps no ledger
+	ByStatement = "statement" // the service states how many chunks, or what text, it sent
 	ByNothing   = "nothing"   // messages are not checked
 	ByClock     = "clock"     // on some streams one noop per interval is all that is known
 )
@@ -37,6 +38,8 @@ func (e Basis) Rests() string {
 		return "nothing: messages were not checked"
 	case ByNumbers:
 		return "the numbers of the messages"
+	case ByStatement:
+		return "what the service states that it sent"
 	}
 	return "the clock: messages are expected by interval"
 }

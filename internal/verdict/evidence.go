@@ -39,6 +39,8 @@ type Assessment struct {
 	Warnings []string
 	Passed   []string // what a pass has shown, in sentences
 	Streams  *Streams // the counts of the event streams; nil if there were none
+	// Responses are those that end by themselves; nil if there were none.
+	Responses *shard.Responses
 }
 
 // A Layout is how verdicts of a suite are written and shown.

@@ -47,6 +47,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		checked := s.checked() > 0
 		v.MessagesChecked, all = &checked, append(all, s.Checked())
 	}
+	if a.Responses != nil {
+		v.addResponses(a.Responses)
+	}
 	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
 	if len(v.Reasons) == 0 {
 		v.Reasons = a.Passed

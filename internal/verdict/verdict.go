@@ -52,20 +52,21 @@ type Verdict struct {
 	// MessagesChecked reports whether any message was checked; nil for a run without event streams.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
-	Expect    int       `json:"expect,omitempty"`
-	Sentence  string    `json:"summary"` // see Summary
-	Reasons   []string  `json:"reasons"`
-	Plan      plan.Plan `json:"plan"`
-	Suite     *Suite    `json:"suite,omitempty"` // what the script declared, where Layout says so
-	Facts     []Fact    `json:"facts,omitempty"`
-	Tables    []Table   `json:"tables,omitempty"`
-	Metrics   []Metric  `json:"figures,omitempty"`
-	Counts              // of the event streams
-	Generator Generator `json:"generator"`
-	Resources Resources `json:"resources"`
-	Checks    []Check   `json:"checks"`
-	Actions   []Action  `json:"actions,omitempty"` // of --at, in their order
-	Failures  []Failure `json:"target_failures,omitempty"`
+	Expect    int        `json:"expect,omitempty"`
+	Sentence  string     `json:"summary"` // see Summary
+	Reasons   []string   `json:"reasons"`
+	Plan      plan.Plan  `json:"plan"`
+	Suite     *Suite     `json:"suite,omitempty"` // what the script declared, where Layout says so
+	Facts     []Fact     `json:"facts,omitempty"`
+	Tables    []Table    `json:"tables,omitempty"`
+	Metrics   []Metric   `json:"figures,omitempty"`
+	Responses *Responses `json:"responses,omitempty"` // that end by themselves
+	Counts               // of the event streams
+	Generator Generator  `json:"generator"`
+	Resources Resources  `json:"resources"`
+	Checks    []Check    `json:"checks"`
+	Actions   []Action   `json:"actions,omitempty"` // of --at, in their order
+	Failures  []Failure  `json:"target_failures,omitempty"`
 	Found
 	ScriptChecks []ScriptCheck `json:"script_checks"`
 	Runners      []Runner      `json:"runners"`

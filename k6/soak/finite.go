@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -286,9 +287,9 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 // requestOf fills in the request of a response.
 func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
 	v.ID, v.N = r.id, r.n
-	v.Prompt = "Write a short story. soak id=" + r.id + " "
+	v.Prompt = "soak id=" + r.id + "\nWrite a short story." // the first line is for the numbered model
 	if len(f.Prompts) > 0 {
-		v.Prompt = f.Prompts[r.n%int64(len(f.Prompts))]
+		v.Prompt = strings.ReplaceAll(f.Prompts[r.n%int64(len(f.Prompts))], "{id}", r.id)
 	}
 	return requestBy(&f.service.Connect, v)
 }

@@ -44,6 +44,7 @@ func (r *response) begin() {
 
 func (r *response) opened(_ time.Time, answer *sseclient.Response) {
 	r.account.Headers = r.of.m.recorder.instant(answer.At)
+	r.of.results.opened(answer.Header.Get("Server"))
 	r.request = sseclient.Request{} // it may be large
 }
 
@@ -113,7 +114,7 @@ func (r *response) excerpt(data []byte) string {
 // closed ends the account.
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.of
-	if r.reason == "" && c.Reason != sseclient.ReasonClient && c.Reason != sseclient.ReasonInterrupted {
+	if r.reason == "" && c.Err != nil {
 		c = r.told(at, c)
 		r.reason = c.Message()
 	}

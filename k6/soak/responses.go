@@ -62,6 +62,16 @@ func (r *responses) started(now time.Time) {
 	r.inFlight++
 }
 
+// opened counts a response whose headers arrived.
+func (r *responses) opened(server string) {
+	if server == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum.AddServer(server, 1)
+}
+
 // skipped counts a request that is not made.
 func (r *responses) skipped() {
 	r.mu.Lock()

@@ -357,7 +357,7 @@ declare module 'k6/x/soak' {
   export interface FiniteOptions {
     /** URL of the service: `{base}` of its description. */
     baseUrl: string;
-    /** `{prompt}` of the requests, in turn; empty: a text with the id of the request. */
+    /** `{prompt}` of the requests, in turn, in which `{id}` is the id of the request; empty: a text with that id. */
     prompts?: string[];
     /** Requests per second (open model); 0: {@link concurrency} says how many responses are open at a time (closed model). */
     rate: number;

@@ -1,0 +1,370 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// finite makes requests whose responses are event streams that end by themselves.
+var finite = Suite{
+	Name:   "finite",
+	Short:  "account for responses that end by themselves, such as LLM answers",
+	Script: []string{"load-tests", "sse", "finite.js"},
+	Settings: []Setting{
+		{"SERVICE", "what to soak: the name of a module of load-tests/services whose end.by is 'event', or the path of another, a .js file"},
+		{"RATE", "requests per second of the open model; their times count from the intended start"},
+		{"CONCURRENCY", "responses at a time, of a closed model; 0: open model"},
+		{"SECONDS", "seconds in which requests are made"},
+		{"ARRIVAL", "constant, or poisson: times drawn by SEED"},
+		{"SEED", "seed of arrivals and abandoned requests: the same one draws the same"},
+		{"MAX_IN_FLIGHT", "responses at a time of the open model; requests above it are skipped and counted"},
+		{"PROMPTS", "file with one JSON value per line, the {prompt} of the requests in turn ({id}: id of the request); empty: a text with the id"},
+		{"FIRST_TIMEOUT", "seconds of silence after which a response is idle, before its first content"},
+		{"IDLE_TIMEOUT", "the same after its first content"},
+		{"LINGER", "seconds for which a stream may stay open after the terminal event"},
+		{"DRAIN", "seconds for responses that are open at the end; then they are unfinished"},
+		{"MAX_TTFT_MS", "limit of the time to the first content in milliseconds; 0: any"},
+		{"MAX_GAP_MS", "limit of the time between two chunks in milliseconds; 0: any"},
+		{"MAX_TOTAL_S", "limit of the time to the end of the response in seconds; 0: any"},
+		{"MIN_GOODPUT", "percent of the responses that must be complete and within these limits, where there are any"},
+		{"MAX_REFUSED", "percent of the requests that may be refused, such as by status 429"},
+		{"ABANDON", "percent of the requests whose client leaves after ABANDON_AFTER chunks"},
+		{"ABANDON_AFTER", "chunks after which these clients leave"},
+		{"ACCEPT_ENCODING", "compression that is asked for: none, gzip, or browser"},
+		{"HTTP_VERSION", "HTTP that is spoken: auto, 1.1, or 2"},
+	},
+	Target: Target{Kind: Model},
+	Page:   Page{Doc: "docs/finite.md"},
+	Assess: assessFinite,
+}
+
+func assessFinite(r *Run) verdict.Assessment {
+	m := r.Rounds[0]
+	of := m.Responses
+	if of == nil { // no runner left a shard, which is a problem of its own
+		of = shard.NewResponses()
+	}
+	f := &finiteRun{Run: r, m: m, of: of, v: verdict.ResponsesOf(of), chunks: verdict.Chunks(of)}
+	return verdict.Assessment{
+		Responses: of, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
+		Checks: f.checks(), Metrics: f.metrics(),
+		Tables: append([]verdict.Table{f.stateTable(), f.figureTable(), f.timeTable()}, f.findingTables()...),
+	}
+}
+
+// A finiteRun is the evidence of a finite run.
+type finiteRun struct {
+	*Run
+	m      *shard.Merged
+	of     *shard.Responses
+	v      *verdict.Responses
+	chunks ledger.Totals
+}
+
+func (f *finiteRun) passed() string {
+	text := sentence("%v of %v responses complete, %v of %v chunks received", f.v.Complete, f.v.Started, f.chunks.Received, f.chunks.Expected)
+	if n := f.of.Uncovered; n > 0 {
+		text += sentence("; chunks of %s have no numbers, so losses inside them could not have been detected", format.Count(n, "response"))
+	}
+	if n := f.of.OpenTails; n > 0 {
+		text += sentence("; lost last chunks of %s could not have been detected", format.Count(n, "response"))
+	}
+	if n := f.v.Skipped; n > 0 {
+		text += sentence("; %s skipped", format.Plural(n, "request was", "requests were"))
+	}
+	return text
+}
+
+func (f *finiteRun) facts() []verdict.Fact {
+	facts := []verdict.Fact{
+		{Name: "responses", Value: sentence("%v started, %v complete (%s)", f.v.Started, f.v.Complete, percentOf(share(f.v.Complete, f.v.Started)))},
+		{Name: "chunks", Value: sentence("%v of %v received, %v missed, %v duplicated, %v reordered, %v corrupted",
+			f.chunks.Received, f.chunks.Expected, f.chunks.Missed, f.chunks.Duplicated, f.chunks.Reordered, f.chunks.Corrupted)},
+		{Name: "ttft", Value: sentence("p50 %s, p99 %s, max %s", ms(f.v.TTFT.P50), ms(f.v.TTFT.P99), ms(f.v.TTFT.Max))},
+		{Name: "inter-chunk", Value: sentence("p50 %s, p99 %s, max %s", ms(f.v.InterChunkLatency.P50), ms(f.v.InterChunkLatency.P99), ms(f.v.InterChunkLatency.Max))},
+		{Name: "bursts", Value: f.bursts()},
+	}
+	if f.limited() {
+		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.judged()))})
+	}
+	if f.v.Incomplete > 0 {
+		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("%s cut short by the service, as it said", format.Count(f.v.Incomplete, "response"))})
+	}
+	if f.v.Abandoned > 0 {
+		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s left by their clients after %v chunks on average",
+			format.Count(f.v.Abandoned, "response"), float64(f.of.AbandonedChunks)/float64(f.v.Abandoned))})
+	}
+	return facts
+}
+
+// bursts states how many chunks arrived together.
+func (f *finiteRun) bursts() string {
+	text := sentence("%s of the chunks arrived together with the one before", percentOf(f.v.ArrivedTogether))
+	if f.of.Held.Count() > 0 {
+		text += sentence(", after a silence of %s at p50 and %s at most", ms(quantile(f.of.Held, .5)), ms(format.InMilliseconds(f.of.Held.Max())))
+	}
+	if f.v.AtOnce > 0 {
+		text += sentence("; in %s the first chunk arrived together with the last", format.Count(f.v.AtOnce, "response"))
+	}
+	return text
+}
+
+// buffered is the share of responses, or of chunks, that arrive together if something between service and client buffers them.
+const buffered = .5
+
+func (f *finiteRun) warnings() (out []string) {
+	through := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
+	if server := f.server(); server != "" {
+		through += sentence(" (the header Server says %q)", server)
+	}
+	switch {
+	case f.of.Content <= f.v.Complete: // single chunks
+	case share(f.v.AtOnce, f.v.Complete) > buffered:
+		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
+	case f.v.ArrivedTogether > buffered:
+		out = append(out, sentence("%s of the chunks arrived together with the one before: %s", percent(f.v.ArrivedTogether), through))
+	}
+	return out
+}
+
+// server returns the most frequent header Server.
+func (f *finiteRun) server() (name string) {
+	most := int64(0)
+	for server, n := range f.of.Servers {
+		if n > most || n == most && server < name {
+			name, most = server, n
+		}
+	}
+	return name
+}
+
+// judged returns the number of responses that were to complete.
+func (f *finiteRun) judged() int64 { return f.v.Started - f.v.Abandoned }
+
+func (f *finiteRun) limited() bool {
+	return f.number("MAX_TTFT_MS") > 0 || f.number("MAX_GAP_MS") > 0 || f.number("MAX_TOTAL_S") > 0
+}
+
+func (f *finiteRun) checks() []verdict.Check {
+	none := func(id verdict.CheckID, name string, n int64, states ...ledger.ResponseState) verdict.Check {
+		return check(id, name, "0", n, n == 0, f.sentences(states...)...)
+	}
+	v := f.v
+	refused := check(CheckResponsesRefused, "responses refused", sentence("at most %v %%", raw(f.number("MAX_REFUSED"))), ratio(v.Refused, v.Started),
+		100*share(v.Refused, v.Started) <= f.number("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
+	refused.Limit = fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED"))
+	started := check(CheckResponsesStarted, "requests were made", "at least 1", v.Started, v.Started > 0, "no request was made")
+	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*mostSkipped), ratio(v.Skipped, v.Started+v.Skipped),
+		share(v.Skipped, v.Started+v.Skipped) <= mostSkipped,
+		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was not the planned one", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
+	out := []verdict.Check{
+		inconclusive(started),
+		none(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
+		none(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
+		none(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
+		none(CheckResponsesIdle, "responses silent for too long", v.Idle, ledger.ResponseIdle),
+		none(CheckResponsesAfterDone, "events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
+		none(CheckResponsesUnfinished, "responses unfinished at the end", v.Unfinished, ledger.ResponseUnfinished),
+		refused,
+		advisory(none(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
+		f.chunkCheck(CheckChunksMissed, "chunks missed", f.chunks.Missed, func(c ledger.Totals) uint64 { return c.Missed }),
+		f.chunkCheck(CheckChunksDuplicated, "chunks duplicated", f.chunks.Duplicated, func(c ledger.Totals) uint64 { return c.Duplicated }),
+		f.chunkCheck(CheckChunksReordered, "chunks reordered", f.chunks.Reordered, func(c ledger.Totals) uint64 { return c.Reordered }),
+		f.chunkCheck(CheckChunksCorrupted, "chunks corrupted", f.chunks.Corrupted, func(c ledger.Totals) uint64 { return c.Corrupted }),
+		inconclusive(skipped),
+	}
+	if f.limited() {
+		out = append(out, f.goodput(), f.onTime())
+	}
+	return append(out, f.allNumbered())
+}
+
+// mostSkipped is the share of requests that may be skipped.
+const mostSkipped = .01
+
+// chunkCheck requires that no response has chunks of one kind.
+func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, of func(ledger.Totals) uint64) verdict.Check {
+	var reasons []string
+	if n > 0 {
+		reasons = []string{sentence("%v of %v %s", n, format.Count(f.chunks.Expected, "chunk"), name[len("chunks "):])}
+	}
+	for i := range f.of.Findings {
+		if one := &f.of.Findings[i]; of(one.Counts) > 0 {
+			reasons = append(reasons, verdict.ResponseSentence(one))
+		}
+	}
+	c := check(id, name, "0", n, n == 0, reasons...)
+	if f.chunks.Expected == 0 {
+		return c.NotJudged("no chunk was expected")
+	}
+	return c
+}
+
+// sentences describes the responses in some states, the number of all first.
+func (f *finiteRun) sentences(states ...ledger.ResponseState) (out []string) {
+	n := int64(0)
+	for i := range f.of.Findings {
+		if one := &f.of.Findings[i]; slices.Contains(states, one.State) {
+			out = append(out, verdict.ResponseSentence(one))
+		}
+	}
+	for _, state := range states {
+		n += f.of.States[state]
+	}
+	if n == 0 {
+		return nil
+	}
+	return append([]string{sentence("%v of %v responses %s", n, f.v.Started, stateWords[states[0]])}, out...)
+}
+
+var stateWords = map[ledger.ResponseState]string{
+	ledger.ResponseTruncated: "truncated", ledger.ResponseError: "with an error event", ledger.ResponseRefused: "refused", ledger.ResponseEmpty: "empty",
+	ledger.ResponseIdle: "idle", ledger.ResponseLingering: "open after the terminal event", ledger.ResponseAfterDone: "with an event after the terminal event",
+	ledger.ResponseUnfinished: "unfinished at the end",
+}
+
+// goodput requires that responses are complete and within the limits.
+func (f *finiteRun) goodput() verdict.Check {
+	least, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.judged())
+	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", least), percentOf(good/100), good >= least,
+		sentence("%v of %v responses were complete and within the limits (ttft p99 %s, inter-chunk p99 %s, e2e p99 %s)",
+			f.v.Good, f.judged(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
+}
+
+// mostDelay is by how much the generator may make requests late, in milliseconds at p99.
+const mostDelay = 100
+
+// onTime requires that the generator made the requests when it intended to, where limits of times are judged.
+func (f *finiteRun) onTime() verdict.Check {
+	late := f.v.StartDelay.P99
+	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(mostDelay)), ms(late), late <= mostDelay,
+		sentence("the generator made requests up to %s late (p99 %s): its machine was full, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
+}
+
+// allNumbered requires that complete responses have numbers if others have.
+func (f *finiteRun) allNumbered() verdict.Check {
+	without := int64(0)
+	if f.of.Numbered > 0 {
+		without = f.of.Uncovered
+	}
+	return check(CheckNumbered, "responses without the numbers of others", "0", without, without == 0,
+		sentence("%v complete responses have no chunk numbers in their text, and %v have", without, f.of.Numbered))
+}
+
+// parameter returns a setting as the script understood it.
+func (f *finiteRun) parameter(name string) string {
+	if f.m.Suite == nil {
+		return ""
+	}
+	return f.m.Suite.Parameters[name]
+}
+
+func (f *finiteRun) stateTable() verdict.Table {
+	t := newTable("Responses", "each started response is in one state", "state|responses|share")
+	for _, state := range ledger.ResponseStates {
+		if n := f.of.States[state]; n > 0 || state == ledger.ResponseComplete {
+			t.Add(row(string(state), n, percentOf(share(n, f.v.Started)))...)
+		}
+	}
+	return t
+}
+
+func (f *finiteRun) figureTable() verdict.Table {
+	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; chunks are not tokens", "figure|p50|p90|p95|p99|max")
+	for _, one := range []struct {
+		name string
+		h    *shard.Histogram
+	}{
+		{"time to headers", f.of.Headers}, {"ttft (first content)", f.of.First}, {"inter-chunk latency", f.of.Gap}, {"e2e (whole response)", f.of.Total},
+		{"request made late by", f.of.Delay},
+	} {
+		cells := []string{"–", "–", "–", "–", "–"}
+		if one.h.Count() > 0 {
+			cells = quantiles(one.h, .5, .9, .95, .99, 1)
+		}
+		t.Add(append([]string{one.name}, cells...)...)
+	}
+	return t
+}
+
+// mostTimes is the number of rows of the table over time.
+const mostTimes = 30
+
+func (f *finiteRun) timeTable() verdict.Table {
+	t := newTable("Over time", "requests by their start, the rest by the end of the responses; ttft and inter-chunk latency in ms",
+		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
+	each := (len(f.of.Series) + mostTimes - 1) / mostTimes
+	for part := range slices.Chunk(f.of.Series, max(each, 1)) {
+		sum := shard.NewResponses()
+		if sum.Merge(&shard.Responses{Series: part}) != nil {
+			continue // a problem of the shard says so
+		}
+		started, complete, other := int64(0), int64(0), int64(0)
+		first, gap := shard.NewHistogram(), shard.NewHistogram()
+		for _, b := range part {
+			started += b.Started
+			for state, n := range b.States {
+				if state == ledger.ResponseComplete {
+					complete += n
+				} else {
+					other += n
+				}
+			}
+			unpackInto(first, b.First)
+			unpackInto(gap, b.Gap)
+		}
+		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, other, part[len(part)-1].InFlight)
+		for _, h := range []*shard.Histogram{first, gap} {
+			if h.Count() == 0 {
+				cells = append(cells, "–", "–")
+			} else {
+				cells = append(cells, quantiles(h, .5, .99)...)
+			}
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+func unpackInto(h *shard.Histogram, p *shard.Packed) {
+	if p == nil {
+		return
+	}
+	if one, err := p.Unpack(); err == nil {
+		h.Merge(one)
+	}
+}
+
+// mostFindings is the number of responses that the report lists.
+const mostFindings = 50
+
+// findingTables lists the first responses that did not complete, or whose chunks are not those that were sent; none if there are none.
+func (f *finiteRun) findingTables() []verdict.Table {
+	if len(f.of.Findings) == 0 {
+		return nil
+	}
+	t := newTable("Findings", fmt.Sprintf("the first %d; verdict.json has more", mostFindings), "request")
+	for i := range f.of.Findings[:min(len(f.of.Findings), mostFindings)] {
+		t.Add(strings.TrimPrefix(verdict.ResponseSentence(&f.of.Findings[i]), "request "))
+	}
+	return []verdict.Table{t}
+}
+
+func (f *finiteRun) metrics() []verdict.Metric {
+	faulty := f.judged() - f.v.Complete
+	return []verdict.Metric{
+		{Name: "responses not complete", Value: float64(faulty), Fault: true},
+		{Name: "chunks missed", Value: float64(f.chunks.Missed), Fault: true},
+		{Name: "ttft p50", Unit: "ms", Value: f.v.TTFT.P50},
+		{Name: "ttft p99", Unit: "ms", Value: f.v.TTFT.P99},
+		{Name: "inter-chunk latency p99", Unit: "ms", Value: f.v.InterChunkLatency.P99},
+		{Name: "e2e p99", Unit: "ms", Value: f.v.E2E.P99},
+	}
+}

@@ -1,0 +1,152 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Responses counts the responses that end by themselves. Each started one is in exactly one state.
+type Responses struct {
+	Started    int64 `json:"started"`
+	Complete   int64 `json:"complete"`
+	Truncated  int64 `json:"truncated"`
+	ErrorEvent int64 `json:"error_event"`
+	Refused    int64 `json:"refused"`
+	Empty      int64 `json:"empty"`
+	Idle       int64 `json:"idle"`
+	Lingering  int64 `json:"lingering"`
+	AfterDone  int64 `json:"after_done"`
+	Unfinished int64 `json:"unfinished"`
+	Abandoned  int64 `json:"abandoned"`
+	Incomplete int64 `json:"incomplete"` // cut short by the service, as it said; beside their states
+	Skipped    int64 `json:"skipped"`    // not started: too many were in flight
+	Good       int64 `json:"good"`       // complete, and within the limits
+	// Figures are of complete responses in milliseconds, from the intended start of the request.
+	TTFT              ResponseQuantiles `json:"ttft_ms"`
+	InterChunkLatency ResponseQuantiles `json:"inter_chunk_latency_ms"`
+	Headers           ResponseQuantiles `json:"headers_ms"`
+	E2E               ResponseQuantiles `json:"e2e_ms"`
+	// StartDelay is how much later than intended the requests were made.
+	StartDelay ResponseQuantiles `json:"start_delay_ms"`
+	// ArrivedTogether is the share of the chunks that arrived within a millisecond after the one before; AtOnce counts the complete
+	// responses whose first chunk arrived together with the last.
+	ArrivedTogether float64 `json:"arrived_together"`
+	AtOnce          int64   `json:"at_once"`
+}
+
+// ResponseQuantiles are of a merged histogram, in milliseconds.
+type ResponseQuantiles struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+func responseQuantiles(h *shard.Histogram) ResponseQuantiles {
+	at := func(q float64) float64 { return format.InMilliseconds(h.Quantile(q)) }
+	return ResponseQuantiles{P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: format.InMilliseconds(h.Max())}
+}
+
+// ResponsesOf returns the counts and figures of merged responses.
+func ResponsesOf(r *shard.Responses) *Responses {
+	n := r.States
+	out := &Responses{
+		Started: r.Started(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
+		Refused: n[ledger.ResponseRefused], Empty: n[ledger.ResponseEmpty], Idle: n[ledger.ResponseIdle], Lingering: n[ledger.ResponseLingering],
+		AfterDone: n[ledger.ResponseAfterDone], Unfinished: n[ledger.ResponseUnfinished], Abandoned: n[ledger.ResponseAbandoned],
+		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, AtOnce: r.AtOnce,
+		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
+		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
+	}
+	if r.Content > 0 {
+		out.ArrivedTogether = float64(r.Together) / float64(r.Content)
+	}
+	return out
+}
+
+// Chunks returns the counts of chunks. Where the numbers of some responses begin at 0, those that begin at 1 lost their first chunk.
+func Chunks(r *shard.Responses) ledger.Totals {
+	c := r.Chunks
+	if r.FromZero > 0 {
+		c.Missed += uint64(r.FromOne)   //nolint:gosec // G115: a count
+		c.Expected += uint64(r.FromOne) //nolint:gosec // G115: a count
+	}
+	return c
+}
+
+// basisOfResponses states what the counts of chunks rest on.
+func basisOfResponses(r *shard.Responses) Basis {
+	b := Basis{By: ByNumbers, CouldHide: uint64(r.Uncovered + r.OpenTails), Why: []string{}} //nolint:gosec // G115: counts
+	if r.Uncovered > 0 {
+		b.Why = append(b.Why, "losses inside "+format.Count(r.Uncovered, "complete response")+
+			" could not have been detected: chunks have no numbers, and the service does not state what it sent")
+	}
+	if r.OpenTails > 0 {
+		b.Why = append(b.Why, "lost last chunks of "+format.Count(r.OpenTails, "complete response")+
+			" could not have been detected: the terminal event has no number")
+	}
+	switch complete := r.States[ledger.ResponseComplete]; {
+	case r.Uncovered == complete && r.Numbered+r.FromZero+r.FromOne == 0:
+		b.By = ByNothing
+	case r.Numbered+r.FromZero+r.FromOne == 0:
+		b.By = ByStatement
+	}
+	return b
+}
+
+// addResponses adds the counts of responses to a verdict.
+func (v *Verdict) addResponses(r *shard.Responses) {
+	v.Responses, v.Evidence = ResponsesOf(r), basisOfResponses(r)
+	v.Messages.Totals = Chunks(r)
+	checked := v.Evidence.By != ByNothing
+	v.MessagesChecked = &checked
+	for _, f := range r.Findings {
+		v.Findings = append(v.Findings, Finding{Kind: string(f.State), ID: f.ID, Unix: float64(f.AtUS) / 1e6, Text: ResponseSentence(&f)})
+	}
+}
+
+// ResponseSentence describes a response that did not complete, or whose chunks are not those that were sent.
+func ResponseSentence(f *shard.ResponseFinding) string {
+	text := fmt.Sprintf("request %s at %s UTC: ", f.ID, time.UnixMicro(f.AtUS).UTC().Format("15:04:05.000"))
+	text += responseStates[f.State]
+	after := fmt.Sprintf(" after %s", format.Count(f.Chunks, "chunk"))
+	if f.Of > 0 {
+		after = fmt.Sprintf(" after %d of %s", f.Counts.Received+f.Counts.Corrupted, format.Count(f.Of, "chunk"))
+	}
+	if f.State != ledger.ResponseComplete && f.State != ledger.ResponseRefused && f.State != ledger.ResponseEmpty {
+		text += after
+	}
+	for _, c := range []struct {
+		n    uint64
+		what string
+	}{{f.Counts.Missed, "missed"}, {f.Counts.Duplicated, "duplicated"}, {f.Counts.Reordered, "reordered"}, {f.Counts.Corrupted, "corrupted"}} {
+		if c.n > 0 {
+			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.what)
+		}
+	}
+	if f.Lost != nil {
+		text += fmt.Sprintf(" (the first is number %d)", *f.Lost)
+	}
+	if f.Reason != "" {
+		text += ": " + f.Reason
+	}
+	return text
+}
+
+// responseStates describes how a response ended.
+var responseStates = map[ledger.ResponseState]string{
+	ledger.ResponseComplete:   "complete",
+	ledger.ResponseTruncated:  "truncated",
+	ledger.ResponseError:      "an error event",
+	ledger.ResponseRefused:    "refused",
+	ledger.ResponseEmpty:      "empty",
+	ledger.ResponseIdle:       "idle: silent for too long",
+	ledger.ResponseLingering:  "lingering: the stream stayed open after the terminal event",
+	ledger.ResponseAfterDone:  "an event followed the terminal event",
+	ledger.ResponseUnfinished: "unfinished at the end of the run",
+}

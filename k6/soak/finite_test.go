@@ -1,0 +1,183 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has of them.
+func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
+	t.Helper()
+	if !strings.HasPrefix(described, "{") {
+		text, err := os.ReadFile(filepath.Join("..", "..", "load-tests", "services", described+".js"))
+		require.NoError(t, err)
+		_, described, _ = strings.Cut(string(text), "export default ")
+		described = strings.TrimSuffix(strings.TrimSpace(described), ";")
+	}
+	h := holderOf(t, url, "var answers = service("+described+")")
+	require.True(t, h.run(t, fmt.Sprintf(`finite(answers, Object.assign({baseUrl: url, rate: 0, concurrency: 4, seconds: 0.5, maxInFlight: 100, drain: 10,
+		firstTimeout: 5, idleTimeout: 5, linger: 5, abandonAfter: 2}, %s))`, options)))
+	s := new(shard.Shard)
+	h.r.fill(s)
+	require.NotNil(t, s.Responses)
+	return s.Responses
+}
+
+func startModel(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(model.New(model.Config{Order: model.Order{Chunks: 6, Delay: time.Millisecond}, Keep: 100_000, Log: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return server.URL
+}
+
+// Each fault of the numbered model has its state and its counts, in each of its APIs.
+func TestFiniteAccountsForEachFault(t *testing.T) {
+	t.Parallel()
+	url := startModel(t)
+	whole := func(c ledger.Totals) ledger.Totals {
+		c.Expected = c.Received + c.Missed + c.Corrupted
+		return c
+	}
+	for fault, want := range map[string]struct {
+		state  ledger.ResponseState
+		counts ledger.Totals // of one response
+	}{
+		"none":       {ledger.ResponseComplete, whole(ledger.Totals{Received: 6})},
+		"truncate@3": {ledger.ResponseTruncated, whole(ledger.Totals{Received: 3})},
+		"cut@3":      {ledger.ResponseTruncated, whole(ledger.Totals{Received: 3})},
+		"noterminal": {ledger.ResponseTruncated, whole(ledger.Totals{Received: 6})},
+		"error@3":    {ledger.ResponseError, whole(ledger.Totals{Received: 3})},
+		"stall@3":    {ledger.ResponseIdle, whole(ledger.Totals{Received: 3})},
+		"empty":      {ledger.ResponseEmpty, ledger.Totals{}},
+		"double@3":   {ledger.ResponseComplete, whole(ledger.Totals{Received: 6, Duplicated: 1})},
+		"drop@3":     {ledger.ResponseComplete, whole(ledger.Totals{Received: 5, Missed: 1})},
+		"swap@3":     {ledger.ResponseComplete, whole(ledger.Totals{Received: 6, Reordered: 1})},
+		"corrupt@3":  {ledger.ResponseComplete, whole(ledger.Totals{Received: 5, Corrupted: 1})},
+		"linger":     {ledger.ResponseLingering, whole(ledger.Totals{Received: 6})},
+		"twice":      {ledger.ResponseAfterDone, whole(ledger.Totals{Received: 6})},
+		"429":        {ledger.ResponseRefused, ledger.Totals{}},
+		"500":        {ledger.ResponseRefused, ledger.Totals{}},
+	} {
+		for _, api := range []string{"openai-chat", "openai-responses", "anthropic-messages"} {
+			t.Run(fault+" "+api, func(t *testing.T) {
+				t.Parallel()
+				order := "soak id={id} chunks=6 delay=1ms ttft=1ms"
+				if fault != "none" {
+					order += " fault=" + fault
+				}
+				got := finiteOf(t, url, api, fmt.Sprintf(`{prompts: [%q], seconds: 0.1, firstTimeout: 0.5, idleTimeout: 0.5, linger: 0.5}`, order))
+				n := got.Started()
+				require.Positive(t, n)
+				require.Equal(t, map[ledger.ResponseState]int64{want.state: n}, got.States, got.Findings)
+				times := uint64(n) //nolint:gosec // G115: a count
+				c := want.counts
+				require.Equal(t, ledger.Totals{
+					Received: c.Received * times, Missed: c.Missed * times, Expected: c.Expected * times, Duplicated: c.Duplicated * times,
+					Reordered: c.Reordered * times, Corrupted: c.Corrupted * times,
+				}, got.Chunks, got.Findings)
+			})
+		}
+	}
+}
+
+func TestFiniteCountsShortAnswers(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=1ms ttft=1ms fault=length@3"], seconds: 0.1}`)
+	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete])
+	require.Equal(t, got.Started(), got.Incomplete)
+}
+
+func TestFiniteSeesThatAnAnswerCameAtOnce(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=5ms ttft=1ms fault=burst"], seconds: 0.1}`)
+	require.Positive(t, got.AtOnce)
+	require.Equal(t, got.States[ledger.ResponseComplete], got.AtOnce)
+}
+
+func TestFiniteWithAnOpenModel(t *testing.T) {
+	t.Parallel()
+	for _, poisson := range []string{"false", "true"} {
+		got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, poisson: `+poisson+`, seed: 3}`)
+		require.InDelta(t, 50, got.Started(), 20)
+		if poisson == "false" {
+			require.EqualValues(t, 50, got.Started())
+		}
+		require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
+		require.Equal(t, got.Started(), got.Numbered)
+	}
+}
+
+func TestFiniteSkipsWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, maxInFlight: 2, prompts: ["soak id={id} ttft=2s"]}`)
+	require.EqualValues(t, 2, got.Started())
+	require.EqualValues(t, 48, got.Skipped)
+}
+
+func TestFiniteEndsWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 20, concurrency: 0, drain: 0.1, prompts: ["soak id={id} delay=60s"]}`)
+	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseUnfinished: 10}, got.States)
+}
+
+func TestFiniteAbandonsAShare(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, abandon: 0.5, seed: 1, prompts: ["soak id={id} delay=20ms"]}`)
+	require.InDelta(t, 25, got.States[ledger.ResponseAbandoned], 15)
+	require.Equal(t, got.Started(), got.States[ledger.ResponseAbandoned]+got.States[ledger.ResponseComplete])
+	require.Empty(t, got.Findings)
+}
+
+// A service that nobody described before, with a body made by a function.
+func TestFiniteOfAnotherService(t *testing.T) {
+	t.Parallel()
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body)) // requests come one after the other
+		w.Header().Set("Content-Type", "text/event-stream")
+		for n := range 5 {
+			if n == 3 && len(bodies) == 2 {
+				continue
+			}
+			fmt.Fprintf(w, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", n)
+		}
+		_, _ = w.Write([]byte("event: finished\ndata: {}\n\n"))
+	}))
+	t.Cleanup(server.Close)
+	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, body: (n) => 'question ' + n,
+		message: {event: 'piece', seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {event: 'finished'}, failed: {event: 'error'}}}`,
+		`{concurrency: 1}`)
+	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
+	require.Equal(t, "question 0", bodies[0])
+	require.EqualValues(t, 1, got.Chunks.Missed)
+	require.Equal(t, got.Started(), got.OpenTails)
+	require.Equal(t, got.Started(), got.FromZero)
+}
+
+func TestFiniteRefusesWrongOptions(t *testing.T) {
+	t.Parallel()
+	h := holderOf(t, "http://127.0.0.1:1", `var noop = service({name: 'x', connect: {url: '{base}'}, message: 'unchecked'})`)
+	for _, script := range []string{`finite(noop, {})`, `finite(null, {})`} {
+		_, err := h.VU.Runtime().RunString(script)
+		var thrown *sobek.Exception
+		require.ErrorAs(t, err, &thrown)
+		require.Contains(t, err.Error(), "end.by: 'event'")
+	}
+}
