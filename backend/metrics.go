@@ -78,7 +78,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("max_connections", "Most streams at a time.", func() float64 { return float64(cfg.MaxConnections) })
 	gauge("streams_open", "Event streams open.", func() float64 { return float64(h.streamsOpen()) })
 	gauge("ledger_entries", "Ids in the ledger.", asked(func() int { return len(h.devices) }))
-	gauge("held_ids", "Ids without a stream whose numbering goes on for a resume.", asked(func() int { return h.held.Len() }))
+	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", asked(func() int { return h.held.Len() }))
 	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests that came to the plain services."},
 		func() float64 { return float64(plain.Received()) })
 	gauge("service_requests_in_flight", "Requests that the plain services have in hand.", func() float64 { return float64(plain.InFlight()) })

@@ -31,7 +31,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("max-plain-connections", "0", "connections", "most connections at a time that are no streams; 0 takes what max-connections leaves of the descriptors, 4096 at most", whole(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "a client that leaves a frame unread this long is cut off as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "a client with more frames waiting than this is cut off as slow", whole(&c.MaxPending, 1, 1<<16))
-	add("resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream goes on for Last-Event-ID; 0 is off", duration(&c.ResumeWindow, 0, 24*time.Hour))
+	add("resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream continues for Last-Event-ID; 0 is off", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "a request whose headers take longer is closed", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "a kept-alive connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: unacknowledged this long, the peer is gone; 0 is the kernel's default", duration(&c.UserTimeout, 0, time.Hour))

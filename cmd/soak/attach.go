@@ -13,7 +13,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a soak on Kubernetes that another soak left, and judge it",
-		Long:  "attach goes on where `soak run --on k8s` was cut off, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
+		Long:  "attach continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
 		Args:  oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

@@ -11,7 +11,7 @@ func liveCommand() *cobra.Command {
 	var w run.Watching
 	cmd := &cobra.Command{
 		Use:   "live DIR | s3://BUCKET/PREFIX",
-		Short: "Show a run that goes on elsewhere in a browser",
+		Short: "Show a run of another terminal or machine in a browser",
 		Long: "live shows a run by the checkpoints that its runners write every 30 s: in the folder of the run, such as results/latest, or in\n" +
 			"the folder or bucket that --shards of the run named, with the test id behind it. It changes nothing there. When the run is over\n" +
 			"the page becomes its report. `soak run --live` shows a run of its own, a second behind.",

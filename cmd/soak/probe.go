@@ -18,9 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/probe"
 )
 
-const probeHelp = `probe looks at a service with a few streams, for one to five minutes and never more than a handful at a time, and
-writes a description of it: a module as in load-tests/services/, in which a comment says what was seen of each part.
-Ctrl-C ends it early; what was seen until then is written.
+const probeHelp = `probe examines a service with a few streams, for one to five minutes, and writes its description: a
+module as in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends it early and keeps the results.
 
 URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
 has {seq}, {sentAt} and {sum} in place of {n} and {id}. Values of headers that look like a secret are written as
@@ -30,9 +29,9 @@ second.
     soak probe http://HOST/sub/news --topic news \
       --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
---idle writes no description: it holds up to ten silent streams, for a quarter of an hour, and tells after how long
-something on the way cuts them, and what is known to. With --publish-url it asks each stream by one message whether it
-is alive, since a NAT cuts without telling anybody; each stream has a topic of its own then.`
+--idle writes no description. It keeps up to ten silent streams open for a quarter of an hour, and reports after which
+time they are closed, and the probable cause. With --publish-url it tests each stream by one message, because a NAT
+drops connections without notice; each stream then has its own topic.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config

@@ -150,7 +150,7 @@ func (m *Machine) checkStart(s Snapshot) {
 		}
 	}
 	if s.Stage == "error" {
-		m.giveUp("the operator refuses the TestRun (stage error); its log says why: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.more())
+		m.giveUp("the operator refuses the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.more())
 		return
 	}
 	for i := range m.runners {

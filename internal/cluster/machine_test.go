@@ -124,7 +124,7 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 	}{
 		"the operator sleeps": {"made", late, `the operator did nothing for 1m0s (stage ""): is it running? kubectl get pods -n k6-operator-system`},
 		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
-			"the operator refuses the TestRun (stage error); its log says why"},
+			"the operator refuses the TestRun (stage error); see its log"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {
 			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, exited(1, "Error"))
 			s.Initializer.Log = "BACKEND_URL is missing"

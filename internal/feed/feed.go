@@ -206,7 +206,8 @@ type doubt struct {
 // margin is the time after the start and before the end of a stream in which it may or may not receive a message.
 var margin = time.Second
 
-// copies returns the messages that are copies. Messages that may be copies are not live: nobody is expected to receive them.
+// copies returns the messages that are copies. Messages that may be copies are not live: no client is expected to
+// receive them.
 func (f *Feed) copies(records Records) map[uint32]bool {
 	doubts := f.doubts(records)
 	if len(doubts) == 0 {

@@ -36,7 +36,7 @@ func (b *broadcast) send(message int, of func(i int) int) {
 	b.deliver(b.lag)
 }
 
-// deliver delivers messages in random order until at most so many wait for each stream.
+// deliver delivers messages in random order until at most `most` wait for each stream.
 func (b *broadcast) deliver(most int) {
 	for {
 		var full []int
@@ -56,7 +56,7 @@ func (b *broadcast) deliver(most int) {
 
 func once(int) int { return 1 }
 
-// prices returns prices that often stay the same for a while, and come back.
+// prices returns prices that often stay the same for a while, and repeat.
 func prices(random *rand.Rand, count int) []int {
 	out := make([]int, count)
 	price := 1000

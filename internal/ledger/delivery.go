@@ -222,7 +222,7 @@ func (c *deliveries) wasGuessed(number uint64) bool {
 func (c *deliveries) checkNumber(number uint64) string {
 	switch most := c.stream.cfg.Most; {
 	case c.stream.cfg.Published && most > 0 && (number == 0 || number > most):
-		return fmt.Sprintf("nobody published a message with the number %d", number)
+		return fmt.Sprintf("no message was published with the number %d", number)
 	case c.hasNumber && number > c.numbers.highest && number-c.numbers.highest > maxJump:
 		return fmt.Sprintf("it has the number %d, and the highest before was %d", number, c.numbers.highest)
 	}

@@ -134,7 +134,7 @@ func (p *Plan) checkCuts() error {
 	case p.AllowGaps && !p.Published():
 		return errors.New("ALLOW_ANNOUNCED_GAPS is for messages that the run publishes, which say what is missing: write TOPICS and PUBLISH_RATE, or leave it out")
 	case !p.Reconnect:
-		return errors.New("CUTS_PER_SECOND needs RECONNECT=1: a stream that is cut has to come back")
+		return errors.New("CUTS_PER_SECOND needs RECONNECT=1: clients must reconnect after a disconnect")
 	case len(p.PlannedCuts()) == 0:
 		return fmt.Errorf("CUTS_PER_SECOND is %v, but SECONDS leaves %v for cuts: streams are cut when all had a message, and early enough to get another one; lengthen the run, or shorten PAUSE",
 			p.CutsPerSecond, to-from)

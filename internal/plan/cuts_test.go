@@ -48,7 +48,7 @@ func TestCutsThatMakeNoSense(t *testing.T) {
 		`CUTS is "fin:1,fan:2": there is no cut "fan"; write shares of fin, rst, half and pause, such as fin:1,rst:1,half:1,pause:1`:           func(p *Plan) { p.CutShares = "fin:1,fan:2" },
 		`CUTS is "fin:-1": the share of fin must be a whole number up to 1000`:                                                                 func(p *Plan) { p.CutShares = "fin:-1" },
 		`CUTS is "fin:0": one of the shares must be over 0`:                                                                                    func(p *Plan) { p.CutShares = "fin:0" },
-		"CUTS_PER_SECOND needs RECONNECT=1: a stream that is cut has to come back":                                                             func(p *Plan) { p.Reconnect = false },
+		"CUTS_PER_SECOND needs RECONNECT=1: clients must reconnect after a disconnect":                                                         func(p *Plan) { p.Reconnect = false },
 		"CUTS_PER_SECOND is 4, but SECONDS leaves 0s for cuts":                                                                                 func(p *Plan) { p.Seconds = 20 },
 		"CUTS_PER_SECOND is 400 for 600 streams, each of which is away or without a new message for about 4 s after a cut: write at most 150,": func(p *Plan) { p.CutsPerSecond = 400 },
 		"CUTS_PER_SECOND is 2000: it must be a number of cuts per second, up to 1000":                                                          func(p *Plan) { p.CutsPerSecond = 2000 },

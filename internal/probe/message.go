@@ -258,7 +258,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 	case coarse != "":
 		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: there are only whole seconds at %s, which is too coarse to be late by.", quoteJS(coarse)))
 	default:
-		f.missing = append(f.missing, "message.sentAt: no time was found in the messages, so nothing says how late they come.")
+		f.missing = append(f.missing, "message.sentAt: no time was found in the messages, so their lateness is unknown.")
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *session) observe(ctx context.Context) error {
 	if s.service.Publish == nil {
 		s.await(limit, s.Length/4, 3) // of an event the stream has an id to go on by
 	}
-	s.Progress("cutting one stream, to see how it goes on")
+	s.Progress("disconnecting one stream, to test resuming")
 	s.cutOne(limit, life)
 	s.watch(limit, life)
 	if ctx.Err() != nil {

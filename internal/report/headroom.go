@@ -55,7 +55,7 @@ func (s *subject) headroom() Section {
 		}
 		out.Lead = []string{sentence + "."}
 	}
-	out.Notes = []string{"A straight line through one load and nothing: CPU by the stream, memory by the stream above what the process took before the first one. It says where to look next, not where it breaks; a run at twice the load tells."}
+	out.Notes = []string{"A linear extrapolation from one load: CPU per stream, and memory per stream above that of the process before the first one. It is a hint, not a limit; verify it with a run at twice the load."}
 	return out
 }
 

@@ -142,7 +142,7 @@ func (r *Entry) unfinished(d Dir) *Entry {
 		return nil
 	}
 	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.changed(names[i])
-	r.Why = "it has no verdict: it goes on, was cut off, or is a part of a run; soak merge judges what is there"
+	r.Why = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
 	return r
 }
 

@@ -77,7 +77,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	v.Expect = expect
 	if laptops := merged.Prefixes(); expect == 0 && v.Verdict == verdict.Pass && len(laptops) > 0 {
-		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); no plan says how many there have to be, `soak merge --expect N` does",
+		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); the expected number is unknown; pass it by `soak merge --expect N`",
 			format.Count(len(laptops), "laptop"), strings.Join(laptops, ", ")))
 	}
 	if v.TestID == "" { // of k6 alone, without TESTID

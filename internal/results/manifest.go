@@ -99,7 +99,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	case err != nil:
 		problems = append(problems, err.Error())
 	case !there && p.RunID != "":
-		problems = append(problems, d.Path(ManifestFile)+" is missing, which says what this run has to have")
+		problems = append(problems, d.Path(ManifestFile)+" is missing, which lists the files of this run")
 	}
 	if there {
 		return problems // whose run the shards are of the plan says
@@ -115,7 +115,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 		case err != nil:
 			problems = append(problems, err.Error())
 		case !there:
-			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which says what the run of %s has to have: merge its folder whole",
+			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which lists the files of the run of %s; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
 			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestName(r.Index)))

@@ -105,7 +105,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerName(1))), os.Remove(d.Path(LedgerName(2)))))
 		}, "backend-ledger-1.ndjson is missing"},
 		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false, &Run{}))) }, "is of another run than manifest-2.json"},
-		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its folder whole"},
+		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

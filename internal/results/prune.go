@@ -37,7 +37,7 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		case i < keep:
 			d.Why = "one of the newest " + format.Thousands(keep)
 		case r.State == Unfinished:
-			d.Why = "it has no verdict, and may go on"
+			d.Why = "it has no verdict, and may be running"
 		case r.State == Damaged:
 			d.Why = "its verdict cannot be read, so it may have failed"
 		case r.Verdict.Verdict == verdict.Fail:

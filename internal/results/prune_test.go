@@ -75,7 +75,7 @@ func TestPruningKeepsARunThatGoesOn(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
 	all, err := read(t, out).Prune(1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may go on"}, whys(all))
+	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, whys(all))
 }
 
 // A verdict that a newer soak gave, or somebody's own, may be a failure.

@@ -93,7 +93,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	}
 	seen.StartedUnix = began
 	if release, err := p.Guard(); err != nil {
-		s.warn(fmt.Sprintf("should soak be killed, what the action %s has started goes on: %v", a.Name, err))
+		s.warn(fmt.Sprintf("if soak is killed, processes of the action %s will keep running: %v", a.Name, err))
 	} else {
 		defer release()
 	}

@@ -182,7 +182,7 @@ func (s *session) completePlan() error {
 		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
 	}
 	if p.BackWithinS == 0 {
-		return errors.New("BACK_WITHIN is 0: to come back takes some time, so write within how many seconds 99.9 % of the streams have to be, or -1 for any")
+		return errors.New("BACK_WITHIN must be positive or -1 (no limit), got 0")
 	}
 	if s.isModule {
 		return s.completeService()

@@ -16,7 +16,7 @@ import (
 // that it inherits.
 const ControlCommand = "control"
 
-const noControl = "there is no control group, so delays of the generator are told from those of the service by its stalls alone"
+const noControl = "there is no control group, so only stalls of the runners show delays of the generator"
 
 // serveControl starts the reference target of the control group, in a process of its own so that it does not stall with a
 // runner. A run goes on without.

@@ -132,7 +132,7 @@ func (f *followed) Wait(graceful, force context.Context) error {
 	err := f.Run.Wait(graceful, d.say)
 	if errors.Is(err, cluster.ErrLost) {
 		d.lost = true
-		return fmt.Errorf("%w; the run goes on there: `soak attach %s` follows it to its end", err, d.Plan.TestID)
+		return fmt.Errorf("%w; the run continues there; follow it with `soak attach %s`", err, d.Plan.TestID)
 	}
 	if phase := f.Phase(); graceful.Err() == nil || phase != cluster.Running {
 		return nil

@@ -136,7 +136,7 @@ func (e *elsewhere) follow(ctx context.Context) string {
 			if path, sound, err := e.judge(); err == nil && (sound || time.Since(over) > cmp.Or(10*e.Every, deliverWithin)) {
 				return path
 			}
-			e.page.Say("all runners have ended; what their machines saw beside that is still to come")
+			e.page.Say("all runners have ended; counters of their machines follow")
 		case e.page.Over():
 			e.page.Say("all runners have ended; the report comes with the verdict, by `soak merge " + report.Shell(e.Location) + "` where no soak run waits for them")
 		}

@@ -67,7 +67,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 		} `json:"ext"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
-		return r, fmt.Errorf("load %s: k6 says what cannot be read: %w", script, err)
+		return r, fmt.Errorf("load %s: k6 reports: %w", script, err)
 	}
 	r.VUs, r.Service, r.OwnToken = answer.MaxVUs, answer.Ext.Soak.Service, answer.Ext.Soak.OwnToken
 	r.Connections = answer.Ext.Soak.Connections

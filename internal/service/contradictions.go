@@ -95,14 +95,14 @@ func (p *parser) notFinite(root *fields) {
 	}
 	for _, name := range []string{"publish", "resume"} {
 		if root.get(name) != nil {
-			p.found.add(root.at(name), "%s is of streams that go on, and end.by is 'event': leave it out", name)
+			p.found.add(root.at(name), "%s is for endless streams, and end.by is 'event'; remove it", name)
 		}
 	}
 	m := &s.Message
 	if m.Marked || m.Timed || m.Summed || m.Interval > 0 || m.data != nil {
-		p.found.add(root.at("message"), "message.run, sentAt, sum, data and every are of streams that go on, and end.by is 'event': leave them out")
+		p.found.add(root.at("message"), "message.run, sentAt, sum, data and every are for endless streams, and end.by is 'event'; remove them")
 	}
 	if s.Then != nil {
-		p.found.add(root.at("connect"), "connect.then is of streams that go on, and end.by is 'event': leave it out")
+		p.found.add(root.at("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
 	}
 }

@@ -206,7 +206,7 @@ func (p *parser) message(root *fields) {
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
 		if f.get(name) != nil && !m.Numbered && !finite {
-			p.found.add(f.at(name), "message.%s says nothing without message.seq: only numbered messages can be told apart", name)
+			p.found.add(f.at(name), "message.%s needs message.seq: only numbered messages can be told apart", name)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (p *parser) resume(root *fields) {
 		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
 		r.TakesID = true
 		if none {
-			p.found.add(id.at, "resume.id is sent by nobody: resume.by is 'none'")
+			p.found.add(id.at, "resume.id has no effect: resume.by is 'none'")
 		}
 	}
 	p.gap(f, none)
@@ -322,7 +322,7 @@ func (p *parser) gap(resume *fields, none bool) {
 		}
 	}
 	if none {
-		p.found.add(n.at, "resume.gap is told by nobody: resume.by is 'none'")
+		p.found.add(n.at, "resume.gap has no effect: resume.by is 'none'")
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Service) Complete(p *plan.Plan) error {
 	case !finite && s.Finite != nil:
 		return fmt.Errorf("%s describes responses that end by themselves (end.by: 'event'); soak them with `soak run %s`", s.Name, FiniteSuite)
 	case finite && stated:
-		return fmt.Errorf("TOPICS and PUBLISH_RATE are of streams that go on, and %s describes responses that end by themselves; remove both", s.Name)
+		return fmt.Errorf("TOPICS and PUBLISH_RATE are for endless streams, and %s describes responses that end by themselves; remove both", s.Name)
 	case finite:
 		return nil
 	case stated && s.Publish == nil:

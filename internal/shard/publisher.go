@@ -44,9 +44,9 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	}
 	switch {
 	case !g.plan.Published() && count > 0:
-		m.problem("%s published, and the plan says that nothing is published", m.who(g, 1))
+		m.problem("%s published, and the plan has no publishing", m.who(g, 1))
 	case g.plan.Published() && count == 0:
-		m.problem("nobody left an account of what was published%s: runner 1 does that", m.of(g))
+		m.problem("no record of the published messages%s: runner 1 writes it", m.of(g))
 	case g.plan.Published() && count > 1:
 		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.of(g))
 	}

@@ -156,7 +156,7 @@ func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	rest.WriteByte(':')
 	rest.Write(raw)
 	if rest.Len() > mostValue {
-		return fmt.Errorf("it holds over %d MiB beside its lists", mostValue>>20)
+		return fmt.Errorf("it holds over %d MiB without its lists", mostValue>>20)
 	}
 	return nil
 }

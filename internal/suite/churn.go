@@ -100,14 +100,14 @@ func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Tab
 			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", what, from, to, more))
 		}
 	}
-	compare("descriptors beside the streams", early.Files, late.Files, leakFiles)
+	compare("descriptors other than streams", early.Files, late.Files, leakFiles)
 	compare("goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
 	compare("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
 	c = check(CheckLeaks, "nothing leaks", "no growth", append(reasons, "none")[0], len(reasons) == 0, reasons...)
 	t = newTable("The backend, early and late",
 		fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each stream", ledgerEntry), "|early|late")
 	t.Add(row("streams", early.Streams, late.Streams)...)
-	t.Add(row("descriptors beside them", early.Files, late.Files)...)
+	t.Add(row("descriptors other than those", early.Files, late.Files)...)
 	t.Add(row("goroutines", early.Goroutines, late.Goroutines)...)
 	t.Add("memory", format.Bytes(early.BackendRSS), format.Bytes(late.BackendRSS))
 	return c, t, true

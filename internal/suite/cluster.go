@@ -26,7 +26,7 @@ var clusterSuite = Suite{
 	Settings: append([]Setting{
 		{"LEVELS", "requests at a time, with commas between"},
 		{"ROUNDS", "rounds of all levels, in each of which both targets have their turn"},
-		{"ROUND_SECONDS", "seconds of each level, target and round; under 2 nobody knows what was the limit"},
+		{"ROUND_SECONDS", "duration of each level, target and round in seconds; below 2 the limit is unknown"},
 		{"WARMUP_SECONDS", "seconds of the warm-up of each target, which is not counted"},
 		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
@@ -284,10 +284,10 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(named)), len(named) == size)
 	switch {
 	case len(named) < size && len(named) > 0:
-		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, few(named))}
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE has their number", len(named), size, few(named))}
 	case len(named) > size:
 		c = inconclusive(c)
-		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another",
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
 			len(named), few(named), size)}
 	}
 	for _, st := range levels {

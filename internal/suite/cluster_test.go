@@ -189,7 +189,7 @@ func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
 	t.Parallel()
 	v := judged(compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE says how many there are", v.Reasons[0])
+	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE has their number", v.Reasons[0])
 	v = judged(compared().answers("level-5-cluster", 1500, 4))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
@@ -216,7 +216,7 @@ func TestAClusterWithAServerThatIsDown(t *testing.T) {
 	}
 	v = judged(r)
 	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE says that there are 3")
+	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE is 3")
 }
 
 func TestAMemberOfAClusterThatIsSilentAtOneLevel(t *testing.T) {

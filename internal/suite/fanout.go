@@ -70,7 +70,7 @@ func deliveries(m *shard.Merged) []verdict.Check {
 	all := check(CheckDelivered, "broadcasts are everywhere", count(due), arrived, due > 0 && arrived == due && short == 0)
 	all.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
-		all.Reasons = append(all.Reasons, sentence("of %v broadcasts the server itself says that it did not put them on every stream", short))
+		all.Reasons = append(all.Reasons, sentence("the server reports that it did not put %v broadcasts on every stream", short))
 	}
 	if arrived != due {
 		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v came later", arrived, due, overdue))

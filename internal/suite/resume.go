@@ -9,7 +9,7 @@ import (
 // resume is a soak whose streams are cut while messages go on: its plan says how often, and by what (plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
-	Short:    "cut event streams while messages go on, and account for every message of the time between",
+	Short:    "disconnect event streams while messages continue, and account for every message in between",
 	Script:   []string{"load-tests", "sse", "resume.js"},
 	Target:   soak.Target,
 	Sampling: soak.Sampling,

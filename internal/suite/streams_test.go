@@ -67,7 +67,7 @@ func TestChurnWithoutAFault(t *testing.T) {
 		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
 		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 and more", "5", "200", "0", "0", "0"},
 	}, table(v, "Connections by lifetime").Rows)
-	require.Equal(t, []string{"descriptors beside them", "14", "14"}, table(v, "The backend, early and late").Rows[1])
+	require.Equal(t, []string{"descriptors other than those", "14", "14"}, table(v, "The backend, early and late").Rows[1])
 }
 
 func TestChurnFindsFaults(t *testing.T) {
@@ -92,7 +92,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			for i := range r.Samples {
 				r.Samples[i].Files += 2 * i
 			}
-		}, verdict.Fail, "descriptors beside the streams of the backend grew from 60 to 120, and 32 are in order"},
+		}, verdict.Fail, "descriptors other than streams of the backend grew from 60 to 120, and 32 are in order"},
 		{"goroutines leak", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Goroutines += 3 * i
@@ -378,7 +378,7 @@ func TestFanout(t *testing.T) {
 		"one came twice":                 {func(r *Run) { r.counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
 		"one came that nobody sent":      {func(r *Run) { r.counted("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries were of no broadcast that was sent to the subscriber"},
 		"one does not say when it began": {func(r *Run) { r.counted("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
-		"the server left one out":        {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "of 1 broadcasts the server itself says"},
+		"the server left one out":        {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not put 1 broadcasts"},
 		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
 	} {
 		r := spreading(10)

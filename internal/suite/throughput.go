@@ -15,7 +15,7 @@ var throughput = Suite{
 		{"VOLUMES", "numbers of requests, with commas between"},
 		{"VOLUME_CONCURRENCY", "requests at a time while the volumes grow"},
 		{"LEVELS", "requests at a time, with commas between"},
-		{"LEVEL_SECONDS", "length of each level; under 2 nobody knows what was the limit"},
+		{"LEVEL_SECONDS", "length of each level in seconds; below 2 the limit is unknown"},
 		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
 		{"SLOWEST", "requests/s that any service reaches: a number of requests has the time that it takes at this rate"},
 	}, limitSettings...),

@@ -127,7 +127,7 @@ func (s *Streams) basisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.CouldHide > 0:
-			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
+			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams reconnected so often that it is unknown which messages they should receive, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {
@@ -140,7 +140,7 @@ func (s *Streams) basisOfNumbers() {
 		for c := range s.Records() {
 			e.CouldHide += 2 * clamp.Uint64(c.Streams)
 		}
-		e.Why = []string{"nobody knows what was sent before the first and after the last message of a stream: at least one at each end could be missing"}
+		e.Why = []string{"losses before the first and after the last message of a stream are undetectable: at least one at each end could be missing"}
 	}
 }
 

@@ -201,9 +201,9 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 func (s *Streams) notTried(c *ledger.Cut) string {
 	switch {
 	case c.Back == 0:
-		return "it did not come back"
+		return "the client did not reconnect"
 	case c.Lost && !c.Asked && s.m.Service.Resumes():
-		return "there was no id that the client could ask to go on behind"
+		return "there was no id from which the client could resume"
 	case c.First == 0:
 		return "nothing came after it"
 	}
@@ -304,7 +304,7 @@ func (s *Streams) afterCuts() string {
 	text := format.Plural(made, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
-		return format.Plural(made, "stream was", "streams were") + " cut and came back; by its description the service resumes none, so what was published meanwhile was owed to nobody"
+		return format.Plural(made, "stream was", "streams were") + " disconnected and opened again; by its description the service does not resume, so messages published meanwhile were not expected"
 	case s.cuts.excused > 0:
 		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Service.Noun())
 	}

@@ -130,7 +130,7 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 		{"what is lost long after an announced gap is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, but(18), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
-		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id that the client could ask to go on behind"},
+		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
 		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
 		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
 		{"nothing came after it", func(p *publishedRun) {
@@ -201,7 +201,7 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	}
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
-	require.Contains(t, v.Reasons[0], "the service resumes none")
+	require.Contains(t, v.Reasons[0], "the service does not resume")
 	require.EqualValues(t, 1, v.Messages.NotOwed)
 }
 

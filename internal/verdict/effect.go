@@ -171,7 +171,7 @@ func (s *Streams) effects(actions []Action) {
 		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settled.Seconds(), s.over()))
 		counted = a.Effect.Until
 		if n := within(served, a.StartedUnix, counted); n > 0 {
-			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it")
+			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s not listed, and not counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))

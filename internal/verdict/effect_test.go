@@ -142,7 +142,7 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.Equal(t, []string{
-		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it",
+		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
 		"1 outage of streams that were lost often is not listed, and not counted here",
 	}, e.Notes, "nobody knows which the third was")
 	require.Nil(t, e.Resumed)

@@ -103,10 +103,10 @@ func (m *Machine) overflowed(int, *affected) []string {
 	c := m.Counter(machine.Overflows)
 	if overflows == 0 {
 		c = m.Counter(machine.Drops)
-		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), though no accept queue was full: look for want of memory, or of descriptors of whoever listens",
+		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), though no accept queue was full: check memory, and the descriptors of the listener",
 			m, format.Count(int(drops), "connect"), between(c.moved[0]))}
 	}
-	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): whoever listens there accepts too slowly, or its backlog or net.core.somaxconn is too small",
+	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
 		format.Count(int(overflows), "connect"), m, between(c.moved[0]), format.Thousands(int(drops)))}
 }
 
@@ -144,7 +144,7 @@ func (m *Machine) killed(int, *affected) []string {
 	if c == nil || c.Grown == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the kernel of %s killed %s for want of memory, first %s (oom_kill): journalctl -k there says which",
+	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
 		m, format.Count(int(c.Grown), "process"), between(c.moved[0]))}
 }
 

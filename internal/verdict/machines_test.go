@@ -260,7 +260,7 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 		"a full table": {func(r *machine.Record) {
 			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
-		"a kill":     {func(r *machine.Record) { moved(r, machine.Killed, 1) }, "killed 1 process for want of memory"},
+		"a kill":     {func(r *machine.Record) { moved(r, machine.Killed, 1) }, "killed 1 process (out of memory)"},
 		"link-local": {func(r *machine.Record) { moved(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,9 +33,9 @@ func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T
 func TestAPublisherHasToBeThereOnce(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func([]*shard.Shard){
-		"nobody left an account of what was published": func(s []*shard.Shard) { s[0].Published = nil },
-		"2 runners published":                          func(s []*shard.Shard) { s[1].Published = s[0].Published },
-		"another description of the service":           func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
+		"no record of the published messages": func(s []*shard.Shard) { s[0].Published = nil },
+		"2 runners published":                 func(s []*shard.Shard) { s[1].Published = s[0].Published },
+		"another description of the service":  func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
 	} {
 		p := newPublishedRun()
 		p.change = change

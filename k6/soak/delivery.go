@@ -77,7 +77,7 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 		defer d.mu.Unlock()
 		defer cancel()
 		if err := d.put(ctx, s); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			d.log.WithError(err).Warn("A checkpoint could not be written; the run goes on and will write the next one.")
+			d.log.WithError(err).Warn("A checkpoint could not be written; the run continues and will write the next one.")
 		}
 	}()
 }

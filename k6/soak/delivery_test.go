@@ -104,6 +104,6 @@ func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
 	d.checkpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)
-	require.Contains(t, hook.LastEntry().Message, "the run goes on and will write the next one")
+	require.Contains(t, hook.LastEntry().Message, "the run continues and will write the next one")
 	require.ErrorContains(t, hook.LastEntry().Data[logrus.ErrorKey].(error), "it is broken")
 }

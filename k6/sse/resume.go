@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-var errResume = errors.New(`it is none of "header", "none" and { query: "name" }`)
+var errResume = errors.New(`it must be "header", "none" or { query: "name" }`)
 
 func parseResume(v sobek.Value) (by sseclient.Resume, err error) {
 	if obj, ok := v.(*sobek.Object); ok {

@@ -258,7 +258,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
 				require.NoError(t, os.Remove(d.Path(name)))
 			}
-		}, "merge its folder whole"},
+		}, "merge its whole folder"},
 		"unfinished": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.State = shard.Running })
 		}, "runner 2 on"},

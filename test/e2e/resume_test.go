@@ -192,7 +192,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Doubled, uint64(all.Ended)) },
 		},
 		"it gives no ids": {
-			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id that the client could ask to go on behind",
+			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Zero(t, all.Resumed)
 				require.Equal(t, resumeCuts, all.Made)
@@ -246,7 +246,7 @@ func TestResumesOfServicesThatOthersWrote(t *testing.T) {
 		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
 		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 came twice"},
 		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
-		{"sse-starlette", services.Options{}, verdict.Pass, "by its description the service resumes none"},
+		{"sse-starlette", services.Options{}, verdict.Pass, "by its description the service does not resume"},
 		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID with another id than was asked for"},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {

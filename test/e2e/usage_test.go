@@ -27,7 +27,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"url":         {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
 		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX is \"a b\""},
 		"outage":      {[]string{"run", "--reconnect", "--max-outage", "0"}, "MAX_OUTAGE is 0"},
-		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN is 0"},
+		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at is "60 deploy: systemctl restart hub": "60" is no time after the start, such as 60s, 1m30s or 2h`},
 		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'`},
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy is to begin at 30s, when the run is over"},
