@@ -11,6 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/trial"
 )
@@ -25,18 +26,28 @@ func (s *session) tryService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Stdout, "trying one stream of %s\n", s.Plan.BackendURL)
+	what := "stream"
+	if s.Suite.Target.Kind == suite.Model {
+		what = "response"
+	}
+	fmt.Fprintf(s.Stdout, "trying one %s of %s\n", what, s.Plan.BackendURL)
 	if !s.isModule {
 		return s.tryNoop(ctx, at)
 	}
-	if err := at.Probe(ctx, 0); err != nil || s.described.Finite != nil {
+	if err := at.Probe(ctx, 0); err != nil {
 		return err
 	}
 	described := *s.described
 	if !s.Plan.Published() {
 		described.Publish = nil
 	}
-	err = trial.Run(ctx, s.trialOf(&described))
+	if config := s.trialOf(&described); described.Finite != nil {
+		config.ID, config.Patience = config.Marker+"-trial", answerPatience
+		config.Prompt = "soak id=" + config.ID + " chunks=3\nSay hello."
+		err = trial.Answer(ctx, config)
+	} else {
+		err = trial.Run(ctx, config)
+	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the description of %s does not fit what is at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)
 	}
@@ -64,6 +75,9 @@ func Try(ctx context.Context, c Config) error {
 	}
 	return trial.Connect(ctx, s.trialOf(s.described))
 }
+
+// answerPatience is how long a trial waits for the header of a response, and for its end.
+const answerPatience = time.Minute
 
 // trialOf returns the configuration of a trial with the first topic of the run and an id that none of its streams has.
 func (s *session) trialOf(described *service.Service) trial.Config {

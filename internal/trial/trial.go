@@ -34,6 +34,7 @@ type Config struct {
 	Topic   string // of the first stream of the run
 	ID      string // of the trial's stream; none of the run's
 	Padding string // of the run's messages
+	Prompt  string // of the request of Answer
 	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
 
 	SubscribeToken string // what token() returns, where the description has it

@@ -89,6 +89,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 			counts["action: not resumed"] += int(e.NotResumed)
 		}
 	}
+	countResponses(counts, j.Responses)
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)

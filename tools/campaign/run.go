@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +29,11 @@ type run struct {
 	dir     string // its own
 	service *fakeservice.Service
 	hub     *hub
-	stops   []func() // of all that was started, the last first
-	url     string   // of the service; "": soak starts it
-	shards  string   // URL of the bucket; "": a folder
+	model   *http.Server
+	found   *expected // of a finite run: by the ledger of its model
+	stops   []func()  // of all that was started, the last first
+	url     string    // of the service; "": soak starts it
+	shards  string    // URL of the bucket; "": a folder
 }
 
 // testid names each run: the folder makes it its own.
@@ -61,6 +64,9 @@ func (r *run) do(ctx context.Context) (*verdict.Verdict, error) {
 		return r.laptops(ctx)
 	}
 	j, err := r.soak(ctx)
+	if err == nil && r.Finite != nil {
+		r.found, err = r.expectFinite()
+	}
 	if err != nil || r.tamper == nil {
 		return j, err
 	}
@@ -76,6 +82,8 @@ func (r *run) expected() *expected {
 	switch {
 	case r.want != nil:
 		return r.want
+	case r.found != nil:
+		return r.found
 	case r.hub != nil:
 		return r.expectHub(r.hub)
 	case r.service == nil:
@@ -104,7 +112,7 @@ func (r *run) start(ctx context.Context, address string) error {
 		}
 		r.shards, r.stops = url, append(r.stops, stop)
 	}
-	if r.harm == nil && r.Service == nil && r.Hub == nil {
+	if r.harm == nil && r.Service == nil && r.Hub == nil && r.Finite == nil {
 		return nil
 	}
 	l, err := listen()
@@ -117,7 +125,11 @@ func (r *run) start(ctx context.Context, address string) error {
 	}
 	r.stops = append(r.stops, func() { _ = l.Close() })
 	address = l.Addr().String()
-	if r.Hub != nil {
+	if r.Finite != nil {
+		if err := r.startFinite(l); err != nil {
+			return err
+		}
+	} else if r.Hub != nil {
 		r.hub = startHub(r.scenario, l)
 		r.stops = append(r.stops, r.hub.Stop)
 	} else if r.harm != nil {

@@ -22,6 +22,7 @@ type scenario struct {
 	Family   string                   `json:",omitempty"` // of the kinds, of a hub
 	Hub      *hubSpec                 `json:",omitempty"` // one that is published to, in its place
 	HubFault hubFault
+	Finite   *finiteSpec `json:",omitempty"` // responses that end by themselves, in its place
 	Strike   fakeservice.Strike
 	Wire     fakeservice.WireSpec
 	Fault    string            `json:",omitempty"` // BACKEND_FAULT
@@ -53,6 +54,9 @@ type prepare func(r *rand.Rand, sc *scenario)
 
 // draw makes the scenario of a seed.
 func draw(seed uint64, only string) *scenario {
+	if isFinite(only) {
+		return drawFinite(seed, only)
+	}
 	hubs := rand.New(rand.NewPCG(seed, 0x4ab))
 	if f := familyOf(hubs, only); f != nil {
 		return f.draw(hubs, seed, only)
@@ -136,7 +140,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 
 // named are the kinds with that name, or of that group.
 func named(only string) []kind {
-	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites)
+	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds)
 	for _, f := range families {
 		all = append(all, f.faulty...)
 	}

@@ -1,0 +1,98 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Without a service the run starts the numbered model, whose chunks are all accounted for.
+func TestFinite(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "finite", "--profile", "smoke")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.EqualValues(t, 200, v.Responses.Complete)
+	require.EqualValues(t, 200*40, v.Messages.Received)
+	require.Equal(t, v.Messages.Received, v.Messages.Expected)
+	require.Zero(t, v.Evidence.CouldHide)
+	require.Contains(t, r.out.String(), "PASS: 200 of 200 responses complete, 8,000 of 8,000 chunks received")
+	require.Greater(t, v.Responses.TTFT.P50, 50.)
+}
+
+// The requests whose answers were truncated are named, and have the right number of chunks.
+func TestFiniteNamesWhatWasTruncated(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Positive(t, v.Responses.Truncated)
+	require.EqualValues(t, 120, v.Responses.Complete+v.Responses.Truncated)
+	require.EqualValues(t, 40*v.Responses.Complete+20*v.Responses.Truncated, v.Messages.Received)
+	require.Len(t, v.Findings, int(v.Responses.Truncated))
+	require.Contains(t, v.Findings[0].Text, "truncated after 20 of 40 chunks")
+	require.Contains(t, v.Summary(), fmt.Sprintf("FAIL: %d of 120 responses truncated", v.Responses.Truncated))
+}
+
+// A service that nobody described before: a description of seven lines is enough. Its proxy buffers, and the report says so.
+func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		var answer strings.Builder
+		for k := range 8 {
+			if n != 5 || k != 3 {
+				fmt.Fprintf(&answer, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", k)
+			}
+		}
+		answer.WriteString("event: finished\ndata: {}\n\n")
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Server", "buffer/1.0")
+		_, _ = w.Write([]byte(answer.String()))
+	}))
+	t.Cleanup(server.Close)
+	module := filepath.Join(t.TempDir(), "answers.js")
+	require.NoError(t, os.WriteFile(module, []byte(`export default {
+		name: 'answers',
+		connect: { method: 'POST', url: '{base}/ask', body: '{"question":"{prompt}"}' },
+		message: { event: 'piece', seq: 'json:$.n', per: 'request' },
+		end: { by: 'event', done: { event: 'finished' }, failed: { event: 'error' } },
+	};`), 0o600))
+	v := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "3", "--service", module, "--backend-url", server.URL).judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.EqualValues(t, 60, v.Responses.Complete)
+	require.EqualValues(t, 1, v.Messages.Missed)
+	require.Contains(t, reasons(v), "number 3")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), `the header Server says "buffer/1.0"`)
+}
+
+func TestFiniteRefusesWrongUsage(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"do not end by themselves":        {"--service", "nchan", "--backend-url", "http://127.0.0.1:1"},
+		"ARRIVAL is \"uneven\"":           {"--arrival", "uneven"},
+		"did you mean openai-chat":        {"--service", "openai-chta"},
+		"RATE and CONCURRENCY are both 0": {"--rate", "0"},
+		"name a file with one JSON value": {"--prompts", "missing.ndjson"},
+		"nothing answers at 127.0.0.1:1":  {"--backend-url", "http://127.0.0.1:1"},
+	} {
+		r := begin(t, nil, append([]string{"finite", "--profile", "smoke"}, args...)...)
+		require.NotZero(t, r.end(), want)
+		require.Contains(t, r.out.String(), want)
+	}
+	r := begin(t, nil, "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1")
+	require.Equal(t, 64, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "soak run finite")
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A finiteSpec is a run of responses that end by themselves, of the numbered model in this process.
+type finiteSpec struct {
+	Module string
+	Shares []string // faults with their shares
+	Chunks int
+	Delay  time.Duration
+	Args   []string
+}
+
+// finiteKinds are faults of responses, one each; drawn with -kind finite only.
+var finiteKinds = []kind{
+	{"finite", "all faults", finiteFaults("truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt", "linger",
+		"twice", "length", "burst", "429", "500")},
+	{"finite", "truncated", finiteFaults("truncate")}, {"finite", "cut", finiteFaults("cut")}, {"finite", "reset", finiteFaults("reset")},
+	{"finite", "error event", finiteFaults("error")}, {"finite", "silent", finiteFaults("stall")}, {"finite", "no terminal event", finiteFaults("noterminal")},
+	{"finite", "empty", finiteFaults("empty")}, {"finite", "doubled", finiteFaults("double")}, {"finite", "dropped", finiteFaults("drop")},
+	{"finite", "swapped", finiteFaults("swap")}, {"finite", "changed", finiteFaults("corrupt")}, {"finite", "terminal event twice", finiteFaults("twice")},
+	{"finite", "refused", finiteFaults("429", "500")},
+}
+
+// cleanFinite are runs without a fault that counts as one.
+var cleanFinite = []kind{
+	{"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults("length")}, {"clean", "clean", finiteFaults("burst")},
+	{"clean", "clean", finiteFaults("linger")},
+}
+
+// drawFinite makes the scenario of a seed.
+func drawFinite(seed uint64, only string) *scenario {
+	r := rand.New(rand.NewPCG(seed, 0xf1))
+	pool := finiteKinds
+	switch clean := r.IntN(3) == 0; {
+	case only != "finite":
+		pool = withName(only, finiteKinds)
+	case clean:
+		pool = cleanFinite
+	}
+	sc := &scenario{Seed: seed, Suite: "finite", Plan: plan{Seconds: 5 + r.IntN(6), Interval: 1}}
+	k := oneOf(r, pool...)
+	sc.Group, sc.Kind = k.group, k.name
+	k.prepare(r, sc)
+	return sc
+}
+
+// finiteFaults gives some of the responses one of these faults each, in the middle of the answer.
+func finiteFaults(faults ...string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		f := &finiteSpec{
+			Module: oneOf(r, "openai-chat", "openai-responses", "anthropic-messages"), Chunks: 3 + r.IntN(60), Delay: time.Duration(r.IntN(20)) * time.Millisecond,
+		}
+		for _, fault := range faults {
+			share := (.02 + .3*r.Float64()) / float64(len(faults))
+			f.Shares = append(f.Shares, fmt.Sprintf("%s@%d:%.3f", fault, 2+r.IntN(f.Chunks-2), share))
+		}
+		f.Args = []string{
+			"--service", f.Module, "--seconds", fmt.Sprint(sc.Plan.Seconds), "--runners", fmt.Sprint(1 + r.IntN(2)), "--seed", fmt.Sprint(sc.Seed),
+			"--idle-timeout", "3", "--first-timeout", "10", "--linger", "2", "--drain", "30",
+		}
+		if r.IntN(3) == 0 {
+			f.Args = append(f.Args, "--concurrency", fmt.Sprint(1+r.IntN(20)))
+		} else {
+			f.Args = append(f.Args, "--rate", fmt.Sprint(1+r.IntN(60)), "--arrival", oneOf(r, "constant", "poisson"))
+		}
+		sc.Finite, sc.Args = f, f.Args
+	}
+}
+
+// startFinite starts the model of a scenario.
+func (r *run) startFinite(l net.Listener) error {
+	config := model.Config{Order: model.Order{Chunks: r.Finite.Chunks, Delay: r.Finite.Delay, TTFT: 5 * time.Millisecond}, Seed: r.Seed, Keep: 1 << 20, Log: slog.New(slog.DiscardHandler)}
+	for _, text := range r.Finite.Shares {
+		shares, err := model.AddShares(config.Shares, text)
+		if err != nil {
+			return err
+		}
+		config.Shares = shares
+	}
+	r.model = &http.Server{Handler: model.New(config), ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.model.Serve(l) }()
+	r.stops = append(r.stops, func() { _ = r.model.Close() })
+	return nil
+}
+
+// expectFinite is the verdict that follows from the ledger of the model.
+func (r *run) expectFinite() (*expected, error) {
+	resp, err := http.Get(r.url + "/ledger")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	e := &expected{Outcomes: passes, Counts: counts{}, Devices: map[string]bool{}}
+	for _, name := range []string{"missed", "duplicated", "reordered", "corrupted"} {
+		e.Counts[name] = exactly(0)
+	}
+	for _, state := range ledger.ResponseStates {
+		e.Counts["responses "+string(state)] = exactly(0)
+	}
+	for decoder := json.NewDecoder(resp.Body); decoder.More(); {
+		var one model.Record
+		if err := decoder.Decode(&one); err != nil {
+			return nil, err
+		}
+		state, chunk := stateOf(&one)
+		e.Counts.add("responses "+string(state), exactly(1))
+		if chunk != "" {
+			e.Counts.add(chunk, exactly(1))
+		}
+		if state != ledger.ResponseComplete || chunk != "" {
+			e.Devices[one.ID] = true
+		}
+		if state != ledger.ResponseComplete && state != ledger.ResponseLingering || chunk != "" {
+			e.Outcomes = fails
+		}
+	}
+	return e, nil
+}
+
+// stateOf returns how a response ended by the ledger of the model, and what became of one of its chunks; "": nothing.
+func stateOf(one *model.Record) (state ledger.ResponseState, chunk string) {
+	kind := nameOf(one.Fault)
+	switch kind {
+	case "truncate", "cut", "reset", "noterminal":
+		return ledger.ResponseTruncated, ""
+	case "error":
+		return ledger.ResponseError, ""
+	case "stall":
+		return ledger.ResponseIdle, ""
+	case "empty":
+		return ledger.ResponseEmpty, ""
+	case "linger":
+		return ledger.ResponseLingering, ""
+	case "twice":
+		return ledger.ResponseAfterDone, ""
+	case "429", "500":
+		return ledger.ResponseRefused, ""
+	}
+	return ledger.ResponseComplete, map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}[kind]
+}
+
+// nameOf returns the name of a fault without its chunk.
+func nameOf(fault string) string {
+	name, _, _ := strings.Cut(fault, "@")
+	return name
+}
+
+// countResponses adds the states of responses to the counts of a verdict.
+func countResponses(counts map[string]int, v *verdict.Responses) {
+	if v == nil {
+		return
+	}
+	for state, n := range map[ledger.ResponseState]int64{
+		ledger.ResponseComplete: v.Complete, ledger.ResponseTruncated: v.Truncated, ledger.ResponseError: v.ErrorEvent, ledger.ResponseRefused: v.Refused,
+		ledger.ResponseEmpty: v.Empty, ledger.ResponseIdle: v.Idle, ledger.ResponseLingering: v.Lingering, ledger.ResponseAfterDone: v.AfterDone,
+		ledger.ResponseUnfinished: v.Unfinished, ledger.ResponseAbandoned: v.Abandoned,
+	} {
+		counts["responses "+string(state)] = int(n)
+	}
+}
+
+// isFinite reports whether a name is of a kind of finite runs, or of their group.
+func isFinite(only string) bool {
+	return only != "" && slices.ContainsFunc(finiteKinds, func(k kind) bool { return k.name == only || k.group == only })
+}
