@@ -107,7 +107,7 @@ var whys = map[verdict.CheckID]string{
 	CheckResponsesRefused:    "users are turned away",
 	CheckResponsesLingering:  "clients that wait for the end of the response wait in vain, and hold a connection",
 	CheckResponsesSkipped:    "a service under less load than planned is not the one that was to be judged",
-	CheckChunksMissed:        "parts of the answer are lost, and nobody notices",
+	CheckChunksMissed:        "parts of the answer are lost without an error",
 	CheckChunksDuplicated:    "parts of the answer are there twice",
 	CheckChunksReordered:     "the answer is garbled",
 	CheckChunksCorrupted:     "the answer is changed on its way",

@@ -98,7 +98,7 @@ func (s *Streams) controlGroup() {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never held (%s), so the stalls of the runners alone tell delays of the generator from those of the service",
 			firstOf(c.Error, "no event came")))
 	default:
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group tells nothing of delays of %s: raise CONTROL, or LATE_MS", format.Duration(s.m.Plan.Late())))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.Late())))
 	}
 }
 
