@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// The base of the image has no curl, and its sh and nc are those of BusyBox.
+func TestStarterNeedsNoCurl(t *testing.T) {
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		untested.Missing(t, "busybox is not installed: apt-get install busybox")
+	}
+	bin := t.TempDir()
+	for _, name := range []string{"sh", "nc", "sleep"} {
+		require.NoError(t, os.Symlink(busybox, filepath.Join(bin, name)))
+	}
+	const body = `{"data":{"attributes":{"paused": false},"id": "default","type":"status"}}`
+	status := http.StatusOK
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		text, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.Equal(t, []string{http.MethodPatch, "/v1/status", "application/json", body}, []string{r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(text)})
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"data":{"attributes":{"running":true}}}`)
+	}))
+	defer server.Close()
+	start := func() (string, error) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sh"), "curl", "--retry", "3", "-X", "PATCH", "-H", "Content-Type: application/json",
+			server.URL+"/v1/status", "-d", body, "-s", "-w", "\n%{http_code}")
+		cmd.Env = []string{"PATH=" + bin}
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	said, err := start()
+	require.NoError(t, err, said)
+	assert.Contains(t, said, `"running":true`)
+	assert.Equal(t, 1, requests)
+
+	status = http.StatusInternalServerError
+	said, err = start()
+	require.Error(t, err)
+	assert.Contains(t, said, "500 Internal Server Error")
+	assert.Equal(t, 1+4, requests, "a request that fails is sent again")
+}
