@@ -13,6 +13,9 @@ PREFIX ?=
 OUT ?= results
 unexport SECONDS RUNS JOBS SEED
 
+# An attestation holds the time of the build: the same programs would make another image, and restart what runs from it.
+export BUILDX_NO_DEFAULT_ATTESTATIONS := 1
+
 SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interval '$(NOOP_INTERVAL)' \
 	--runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
@@ -219,8 +222,8 @@ images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-
 	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -C tools -trimpath -buildvcs=false -o '../bin/linux-$(ARCH)/' ./bucket
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file tools/bucket/Dockerfile --tag sse-soak/bucket:local .
 
-# The stack's own images for its host, from programs that are built here: no compiler runs there. The programs have always
-# the same time, so that the same programs make the same image: another image would make another host.
+# The stack's own images for its host, from programs that are built here: no compiler runs there. The programs and the images
+# have always the same time, so that the same programs make the same image: another image would make another host.
 .PHONY: stack-images
 stack-images:
 	@mkdir -p bin/stack
@@ -229,9 +232,8 @@ stack-images:
 	@sed -n '/^FROM scratch AS nginxconf/,$$p' backend/Dockerfile | sed 's,--from=build /out/,,' >bin/stack/Dockerfile
 	@touch -t 200001010000 bin/stack/*
 	@for image in backend nginxconf reference; do \
-		docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack && \
-		docker save sse-soak/$$image:local | gzip -n >bin/image-$$image.tar.gz || exit; \
-	done # one archive each: Docker has no order in an archive of two
+		SOURCE_DATE_EPOCH=946684800 docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack || exit; \
+	done
 
 # Its programs are built for Linux and ARCH, whatever this machine is: those in bin/ are this machine's own.
 .PHONY: image-k6
@@ -239,7 +241,7 @@ image-k6: internal/report/html/bundle/page.js
 	@mkdir -p 'bin/linux-$(ARCH)'
 	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o 'bin/linux-$(ARCH)/' ./cmd/soak ./cmd/k6
 	@touch -t 200001010000 'bin/linux-$(ARCH)'/*
-	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
+	SOURCE_DATE_EPOCH=946684800 docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 
 .PHONY: k8s-soak
 k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/distributed.md)
@@ -249,7 +251,7 @@ k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/distribut
 e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
-# AWS (docs/aws.md); bin/soak-aws has more commands. What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
+# AWS (docs/aws.md); bin/soak-aws has more commands. The CONNECTIONS and NOOP_INTERVAL of aws-up hold for the soaks there.
 .PHONY: bin/soak-aws
 bin/soak-aws:
 	@mkdir -p bin
@@ -258,22 +260,26 @@ bin/soak-aws:
 # MAX_USD refuses to make what costs more. NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
 SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)') $(if $(MAX_USD),--max-usd '$(MAX_USD)')
 
+# CONNECTIONS and NOOP_INTERVAL as typed: otherwise those that the stack is set up for.
+AWS_STREAMS = $(foreach s,CONNECTIONS NOOP_INTERVAL,$(if $(filter file,$(origin $s)),,--$(subst _,-,$(shell echo $s | tr A-Z a-z)) '$($s)'))
+
 .PHONY: aws-up
 aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
 	@$(SOAK_AWS) check
-	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory image-k6 ARCH="$$arch"
-	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
-	@$(MAKE) --no-print-directory stack-images
-	@bin/soak-aws pack
-	@$(SOAK_AWS) up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)'
+	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory aws-files ARCH="$$arch"
+	@$(SOAK_AWS) up $(AWS_STREAMS)
+
+.PHONY: aws-files
+aws-files: image-k6 stack-images
+	@infra/terraform/files '$(ARCH)'
 
 .PHONY: aws-soak
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
-	@$(SOAK_AWS) soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
+	@$(SOAK_AWS) soak -- $(AWS_STREAMS) --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: aws-down
 aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: not), destroy all but the archives (ALL=1: these too), list what is left
-	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all)
+	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all) --results '$(OUT)'
 
 .PHONY: aws-test
 aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)

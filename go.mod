@@ -9,10 +9,7 @@ require (
 	github.com/PuerkitoBio/goquery v1.12.0
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/aws/aws-sdk-go-v2 v1.41.9
-	github.com/aws/aws-sdk-go-v2/config v1.32.20
-	github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi v1.32.2
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.102.2
-	github.com/aws/aws-sdk-go-v2/service/ssm v1.68.8
 	github.com/aws/smithy-go v1.26.0
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/go-json-experiment/json v0.0.0-20250211171154-1ae217ad3535
@@ -54,7 +51,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
+require (
+	github.com/aws/aws-sdk-go-v2/config v1.32.20 // indirect
+	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
+)
 
 require (
 	buf.build/gen/go/gogo/protobuf/protocolbuffers/go v1.36.11-20240617172848-e1dbca2775a7.1 // indirect

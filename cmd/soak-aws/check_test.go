@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,22 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const ubuntuParameter = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
-
-// checked runs `soak-aws check` with settings and a Docker whose registry gives the same answer for each image.
-func checked(t *testing.T, f *fakeAWS, settings, registry string) (string, error) {
+// checked runs `soak-aws check` with settings, and with outputs of terraform.
+func checked(t *testing.T, settings, outputs string) (string, error) {
 	t.Helper()
-	f.parameters[ubuntuParameter], f.parameters["/sse-soak/end"] = "ami-1", pending
-	bin := t.TempDir()
-	terraform := "#!/bin/sh\nif test \"$1\" = console; then cat '" + bin + "/settings'; fi\n"
-	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "docker": "#!/bin/sh\n" + registry, "aws": "", "session-manager-plugin": ""} {
+	bin, dir := t.TempDir(), t.TempDir()
+	terraform := "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) cat '" + bin + "/outputs';; esac\n"
+	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "outputs": outputs, "session-manager-plugin": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
+	policy, err := os.ReadFile("../../infra/terraform/deployer-policy.json")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "deployer-policy.json"), policy, 0o600))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	var err error
-	said := printed(t, func() {
-		err = (&deployment{dir: t.TempDir()}).inspect(context.Background(), "../../compose.yaml", filepath.Join(bin, "no-image"))
-	})
+	said := printed(t, func() { err = (&deployment{dir: dir}).inspect(context.Background()) })
 	return said, err
 }
 
@@ -47,65 +45,75 @@ func printed(t *testing.T, do func()) string {
 	return string(said)
 }
 
-const (
-	defaults = `{"name":"sse-soak","region":"us-east-1","zone":null,"stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180,"stack_disk_gib":30,"runner_disk_gib":20}`
-	hasAll   = `echo '{"manifests":[{"platform":{"os":"linux","architecture":"arm64"}},{"platform":{"os":"linux","architecture":"amd64"}}]}'`
-)
+const defaults = `{"name":"sse-soak","region":"us-east-1","zone":null,"stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180,"stack_disk_gib":30,"runner_disk_gib":20,"connections":1200,"noop_interval_seconds":15}`
 
 func TestCheck(t *testing.T) {
 	f := startAWS(t)
-	f.account = newAccount()
-	said, err := checked(t, f, defaults, hasAll)
+	said, err := checked(t, defaults, "{}")
 	require.NoError(t, err, said)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
-		`ok +price +\$0.19 an hour: 2 × c5.large with addresses and disks in us-east-1, on demand, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
-		`ok +zones +c5.large offered in us-east-1a, us-east-1b`,
+		`ok +credentials' end +they are valid until after a soak of 1h0m0s`,
+		`ok +price +about \$0.19 an hour for 2 hosts with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
+		`ok +name +no other deployment in us-east-1 is called sse-soak`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
+		`ok +rights +IAM allows what .*deployer-policy.json lists`,
+		`ok +make a VPC +these credentials may`,
 		`ok +start c5.large +these credentials may`,
-		`ok +budget +budgets may be seen`,
-		`note +runners' image +is not built yet; .make aws-up. builds it for linux/amd64`,
-		`ok +images of others +all 7 are there for linux/amd64, 0 of them pinned by digest`,
 		`ok +way in +the AWS command line and its Session Manager plugin are here`,
-		`ok +time to live +no host is there yet; each ends itself 3h0m0s after its start`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, said)
 	}
+	assert.Equal(t, []string{"CreateVpc vpc Run=sse-soak", "CreateInternetGateway internet-gateway Run=sse-soak", "RunInstances instance Run=sse-soak"}, f.dryRuns)
 }
 
 func TestWhatAnAccountLacks(t *testing.T) {
 	f := startAWS(t)
-	f.account = &fakeAccount{
-		zones: map[string][]string{"c5.large": {"us-east-1a"}}, quota: 5, dryRun: "UnauthorizedOperation", budgets: "AccessDeniedException",
-		running: `<item><instanceType>m5.large</instanceType><cpuOptions><coreCount>1</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions></item>` +
-			`<item><instanceType>p3.2xlarge</instanceType><cpuOptions><coreCount>4</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions></item>` +
-			`<item><instanceType>c5.large</instanceType><cpuOptions><coreCount>1</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions><tagSet><item><key>Run</key><value>sse-soak</value></item></tagSet></item>`,
-	}
-	settings := `{"name":"sse-soak","region":"us-east-1","zone":"us-east-1e","stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180}`
-	said, err := checked(t, f, settings, "echo 'no such manifest: x' >&2; exit 1")
-	require.ErrorContains(t, err, "5 of 10 checks failed; nothing was made")
+	f.dryRun, f.lacking, f.key, f.others = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
+	t.Setenv("AWS_SESSION_TOKEN", "token")
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	settings := strings.Replace(defaults, `"zone":null`, `"subnet_id":"subnet-1","tags":{"CostCenter":"42"}`, 1)
+	said, err := checked(t, settings, "{}")
+	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was made")
 	for _, row := range []string{
-		`FAIL +zones +us-east-1e does not offer c5.large; these do: us-east-1a`,
+		`FAIL +credentials' end +those in the environment end at .*, before a soak of 1h0m0s is judged: log in for longer`,
 		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,
+		`FAIL +rights +these credentials lack iam:CreateRole; .*deployer-policy.json has what they need`,
 		`FAIL +start c5.large +.*UnauthorizedOperation.*these credentials may not do that`,
-		`FAIL +budget +these credentials may not see budgets: .*budget_usd = 0`,
-		`FAIL +images of others +ghcr.io/google/cadvisor:.*: the registry has none for linux/amd64`,
+		`FAIL +way in +the account encrypts sessions with the KMS key alias/sessions`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, said)
 	}
+	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC is made beside an existing subnet")
 }
 
 // What cannot be asked is no reason to stop: it may work all the same.
 func TestWhatCannotBeAsked(t *testing.T) {
 	f := startAWS(t)
-	f.account = newAccount()
-	f.account.dryRun = "VPCIdNotSpecified"
-	f.hosts, f.launched = []string{"i-1", "i-2"}, time.Now().Add(-time.Hour)
-	said, err := checked(t, f, defaults, "echo 'toomanyrequests: You have reached your pull rate limit' >&2; exit 1")
+	f.dryRun, f.denied = "VPCIdNotSpecified", true
+	said, err := checked(t, defaults, "{}")
 	require.NoError(t, err, said)
 	assert.Regexp(t, `note +start c5.large +could not be tried, since the account has no default VPC`, said)
-	assert.Regexp(t, `note +images of others +7 of 7 could not be asked for: .*the registry's rate limit for this machine is reached`, said)
-	assert.Regexp(t, `ok +time to live +2 hosts are there and end at .*, in 2h0m0s`, said)
+	assert.Regexp(t, `note +vCPU quota +could not be asked: .*AccessDeniedException`, said)
+}
+
+// The name of a deployment is one per account and region.
+func TestADeploymentOfSomebodyElse(t *testing.T) {
+	f := startAWS(t)
+	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
+	said, err := checked(t, defaults, "{}")
+	require.Error(t, err)
+	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the state here; it was made by arn:aws:iam::123456789012:user/eve: choose another name \(make aws-up NAME=sse-soak-ME\)`, said)
+
+	f.hosts, f.parameters["/sse-soak/end"] = nil, pending
+	said, err = checked(t, defaults, "{}")
+	require.Error(t, err)
+	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, though the state here is empty`, said)
+
+	f.hosts = []string{"i-1"}
+	said, err = checked(t, defaults, `{"name":{"value":"sse-soak"},"instances":{"value":{"stack":"i-1"}}}`)
+	require.NoError(t, err, said)
+	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, said)
 }
 
 func TestTypesThatCountForTheStandardQuota(t *testing.T) {
@@ -115,14 +123,26 @@ func TestTypesThatCountForTheStandardQuota(t *testing.T) {
 	}
 }
 
-// What stands in terraform.tfvars wins over NAME: the tag, and what `aws-down` looks for, would be another deployment's.
-func TestNameThatTheSettingsContradict(t *testing.T) {
-	f := startAWS(t)
-	f.account = newAccount()
-	d := deployed(t)
-	_, err := checked(t, f, defaults, hasAll)
+func TestExamplesOfResources(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"*": "*", "arn:aws:iam::*:role/sse-soak-*": "arn:aws:iam::1:role/sse-soak-", "arn:aws:ssm:*:*:parameter/sse-soak*": "arn:aws:ssm:eu:1:parameter/sse-soak",
+		"arn:aws:ssm:*::document/AWS-StartPortForwardingSession": "arn:aws:ssm:eu::document/AWS-StartPortForwardingSession",
+		"arn:aws:scheduler:*:*:schedule/sse-soak*/*":             "arn:aws:scheduler:eu:1:schedule/sse-soak/end", "arn:aws:budgets::*:budget/sse-soak*": "arn:aws:budgets::1:budget/sse-soak",
+		"arn:aws:ssm:*:*:session/${aws:userid}-*": "arn:aws:ssm:eu:1:session/me-",
+	} {
+		assert.Equal(t, want, example(pattern, "eu", "1"))
+	}
+}
+
+// What stands in terraform.tfvars wins over the command line, which must not be ignored.
+func TestSettingsThatContradictTheCommandLine(t *testing.T) {
+	startAWS(t)
+	_, err := checked(t, defaults, "{}")
 	require.NoError(t, err)
-	d.name = "second"
+	d := &deployment{dir: t.TempDir(), name: "second"}
 	_, err = d.settings(context.Background())
 	require.ErrorContains(t, err, `terraform.tfvars says name = "sse-soak", which wins over NAME=second: delete that line`)
+	d.name = ""
+	require.EqualError(t, d.up(context.Background(), up{connections: 5000}), "CONNECTIONS is 5000, and terraform.tfvars has 1200; change it there, or leave CONNECTIONS out")
 }

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // fakePlugin is the Session Manager plugin, as the AWS command line calls it: with what was answered to StartSession (or
@@ -27,27 +24,21 @@ func fakePlugin(args []string) int {
 		fmt.Fprintln(os.Stderr, "the plugin was called with", args)
 		return 2
 	}
-	return forward(asked.Parameters["localPortNumber"][0])
+	return forward(asked.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
 // TestTheRealCommandLine has the AWS command line of this machine open the tunnel: only AWS and the plugin are stand-ins.
 func TestTheRealCommandLine(t *testing.T) {
-	if _, err := exec.LookPath("aws"); err != nil {
-		untested.Skip(t, "the AWS command line's way to open a tunnel: it is not installed here")
-	}
 	f := startAWS(t)
-	for _, name := range []string{"AWS_PROFILE", "AWS_REGION"} { // which it takes for named where they are empty
-		require.NoError(t, os.Unsetenv(name))
-	}
 	stack := startStack(t)
 	bin := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "session-manager-plugin")))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+filepath.Dir(os.Getenv("AWS_COMMAND_LINE"))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("FAKE_AWS_STACK", stack.Listener.Addr().String())
 
-	tn, err := openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, 0, func(news string) { t.Error(news) })
+	tn, err := openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, stackEnd, 0, func(news string) { t.Error(news) })
 	require.NoError(t, err)
 	assert.True(t, tn.answers(t.Context()))
 	_, port, err := net.SplitHostPort(tn.address)
@@ -60,6 +51,6 @@ func TestTheRealCommandLine(t *testing.T) {
 	_, err = net.Dial("tcp", tn.address)
 	require.Error(t, err, "the plugin has ended")
 
-	_, err = openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, 0, nil)
+	_, err = openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, stackEnd, 0, nil)
 	require.ErrorContains(t, err, "these credentials may not open a session")
 }

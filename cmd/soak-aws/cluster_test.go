@@ -80,11 +80,9 @@ func startCluster(t *testing.T) *recorded {
 	})
 }
 
-// kubeconfigOf leads to a cluster.
-func kubeconfigOf(address string) string {
-	return `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + address + `"}}],` +
-		`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
-}
+// kubeconfig is that of k3s, as its host sees it.
+const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:6443"}}],` +
+	`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
 
 // soakProgram builds soak as make does, next to the folder with the overlays.
 func soakProgram(t *testing.T) string {

@@ -21,22 +21,16 @@ func (d *deployment) subcommand(use, short string, run func(context.Context) err
 }
 
 func (d *deployment) checkCommand() *cobra.Command {
-	var compose, image string
-	c := d.subcommand("check", "Ask all that can be asked before something is made that costs money", func(ctx context.Context) error {
-		return d.inspect(ctx, compose, image)
-	})
-	c.Flags().StringVar(&compose, "compose", "compose.yaml", "file with the images of the stack")
-	c.Flags().StringVar(&image, "image", "bin/runner-image.tar.gz", "the runners' image, if it is built already")
-	return c
+	return d.subcommand("check", "Ask all that can be asked before something is made that costs money", d.inspect)
 }
 
 func (d *deployment) upCommand() *cobra.Command {
 	var u up
 	c := d.subcommand("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
-	c.Flags().StringVar(&u.archive, "stack", "bin/stack.tar.gz", "what the stack's host is made from, as `pack` leaves it")
-	c.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
-	c.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
-	c.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
+	c.Flags().StringVar(&u.stack, "stack", "bin/aws/stack", "folder with the files of the stack's host")
+	c.Flags().StringVar(&u.runner, "runner", "bin/aws/runner", "folder with the files of the runners' hosts")
+	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack is to hold (0: as it is, or 1200)")
+	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: as it is, or 15)")
 	return c
 }
 
@@ -101,6 +95,7 @@ func (d *deployment) downCommand() *cobra.Command {
 		return d.down(ctx, 3*time.Minute, k)
 	})
 	c.Flags().StringVar(&k.program, "soak", "bin/soak", "the program soak, which makes archives")
+	c.Flags().StringVar(&k.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&k.without, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
 	c.Flags().BoolVar(&k.all, "all", false, "make no archive, and delete the bucket with the archives in it")
 	return c
@@ -118,25 +113,13 @@ func (d *deployment) extendCommand() *cobra.Command {
 // sweepCommand needs no settings, where --region is given.
 func (d *deployment) sweepCommand() *cobra.Command {
 	var region string
-	var endHosts bool
+	var endHosts, all bool
 	c := &cobra.Command{
 		Use: "sweep", Short: "Find by its tag what is there of one deployment (--name), or of all, also where the state is lost", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return d.sweep(cmd.Context(), region, endHosts) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.sweep(cmd.Context(), region, endHosts, all) },
 	}
 	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "where to look; default: what the settings say")
-	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts that are found")
-	return c
-}
-
-func packCommand() *cobra.Command {
-	var repository, archive string
-	var images []string
-	c := &cobra.Command{
-		Use: "pack", Short: "Pack what the stack's host needs: files of the repository, and images", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return pack(repository, images, archive) },
-	}
-	c.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
-	c.Flags().StringSliceVar(&images, "images", []string{"bin/image-backend.tar.gz", "bin/image-nginxconf.tar.gz", "bin/image-reference.tar.gz"}, "the stack's own images, made by docker save")
-	c.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
+	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts that are found, after a question")
+	c.Flags().BoolVar(&all, "all", false, "with --end-hosts: those of everybody in the region")
 	return c
 }

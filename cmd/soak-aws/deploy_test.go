@@ -26,15 +26,15 @@ func TestDeployment(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
-	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
+	settings := "alert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
-	image := savedImage(t, "amd64", "usr/local/bin/k6", elfAMD64)
+	files := up{stack: filepath.Join(dir, "tests/files/stack"), runner: filepath.Join(dir, "tests/files/runner")}
 	ctx := context.Background()
 	f := startAWS(t)
 
 	// A host fails: the error names the command that continues, the one that cleans up, and where to look.
 	f.boot(t, dir, map[string]string{"/sse-soak/stack/status": "at setup.sh line 21: docker load"})
-	err := newUp(t, dir, image).apply(ctx)
+	err := newDeployment(t, dir).up(ctx, files)
 	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "bin/soak-aws logs", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -42,8 +42,8 @@ func TestDeployment(t *testing.T) {
 
 	// The cause is fixed. The command that continues replaces the failed host only.
 	f.boot(t, dir, nil)
-	again := newUp(t, dir, image)
-	require.NoError(t, again.apply(ctx))
+	again := newDeployment(t, dir)
+	require.NoError(t, again.up(ctx, files))
 	second := hostsOf(t, dir)
 	for name, host := range first {
 		if name == "/sse-soak/stack/status" {
@@ -55,15 +55,14 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up changes nothing, the end of the hosts included")
 
 	// The hosts ended themselves. The parameters still have their "ready", which does not count for new hosts.
-	addresses, err := again.addresses(ctx, slices.Collect(maps.Values(second)))
-	require.NoError(t, err)
-	require.Len(t, addresses, 3)
-	for _, address := range addresses {
-		require.NoError(t, again.command(ctx, "taint", address).Run())
+	for _, id := range second {
+		address, err := again.command(ctx, "state", "list", "-id="+id).Output()
+		require.NoError(t, err)
+		require.NoError(t, again.command(ctx, "taint", strings.TrimSpace(string(address))).Run())
 	}
 	asked := f.asked
 	f.boot(t, dir, nil)
-	require.NoError(t, newUp(t, dir, image).apply(ctx))
+	require.NoError(t, newDeployment(t, dir).up(ctx, files))
 	for name, host := range hostsOf(t, dir) {
 		assert.NotEqual(t, second[name], host)
 		assert.Equal(t, "ready "+host, f.parameters[name])
@@ -71,23 +70,29 @@ func TestDeployment(t *testing.T) {
 	assert.Greater(t, f.asked, asked+1, "up waits for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
-	f.parameters["/sse-soak/end"], f.hosts, f.launched = pending, []string{"i-1"}, time.Now()
+	f.parameters["/sse-soak/end"], f.launched = pending, time.Now()
+	f.hosts = slices.Collect(maps.Values(hostsOf(t, dir)))
 	cluster := startCluster(t)
-	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfigOf(cluster.URL)
+	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfig
 	d := &deployment{dir: dir, yes: true}
+	made, err := d.outputs(ctx)
+	require.NoError(t, err)
+	f.buckets = []string{made.Bucket}
 	stack := startStack(t).Listener.Addr().String()
 	withSessions(t, stack)
+	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	program := soakProgram(t)
 	require.Equal(t, exitError(2), d.soak(ctx, program, []string{"--out", t.TempDir()}))
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 
 	// A second deployment with a state of its own: destroying it leaves the first.
-	other := newUp(t, dir, image)
+	other := newDeployment(t, dir)
 	other.name = "second"
 	other.set("name", other.name)
+	f.hosts = nil
 	f.boot(t, filepath.Join(dir, "terraform.tfstate.d", other.name), nil)
-	require.NoError(t, other.apply(ctx))
+	require.NoError(t, other.up(ctx, files))
 	out, err := other.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "second", out.Name)
@@ -97,14 +102,14 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Name, "the first is still there")
 
-	// The image is gone by now, as after `make clean`: taking down needs none.
-	require.NoError(t, os.Remove(image))
-	run := filepath.Join(t.TempDir(), "run-1")
+	// Taking down needs no files: they may be gone by now, as after `make clean`.
+	results := t.TempDir()
+	run := filepath.Join(results, "run-1")
 	require.NoError(t, os.Mkdir(run, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-1", "started_unix_s": 1, "ended_unix_s": 2}`), 0o600))
-	require.NoError(t, d.remember("", run))
-	f.tagged, f.there = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
-	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{program: program}))
+	f.objects[out.Bucket+"/shards/run-1/runner-1.json.gz"] = time.Now()
+	f.tagged, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
+	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{program: program, results: results}))
 	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
 	list, err := d.command(ctx, "state", "list").Output()
 	require.NoError(t, err)
@@ -115,7 +120,7 @@ func TestDeployment(t *testing.T) {
 
 	// What is left goes when somebody says so.
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{}), "it stays until then")
-	f.tagged = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {}}
+	f.tagged, f.buckets = nil, nil
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{all: true}))
 	assert.NoFileExists(t, d.kubeconfig())
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
@@ -163,11 +168,10 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	}
 }
 
-// newUp is what the command makes of its flags.
-func newUp(t *testing.T, dir, image string) *deployment {
+// newDeployment is what the command makes of its flags.
+func newDeployment(t *testing.T, dir string) *deployment {
 	t.Helper()
 	d := &deployment{dir: dir, yes: true}
 	require.NoError(t, d.check())
-	require.NoError(t, d.takeFiles(filepath.Join(dir, "tests/stack-archive.txt"), image))
 	return d
 }

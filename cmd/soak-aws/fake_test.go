@@ -6,15 +6,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS answers what soak-aws asks, in AWS's own formats. The SDK is sent to it by the variables
-// that AWS has for that.
+// A fakeAWS answers what soak-aws asks, in AWS's own formats. The real AWS command line is sent to it by the variables that AWS
+// has for that.
 type fakeAWS struct {
 	mu         sync.Mutex
 	parameters map[string]string
@@ -22,25 +25,38 @@ type fakeAWS struct {
 	onAsked    func(int, map[string]string) // before each answer
 	tagged     [][]string                   // answers of the tagging API, one after another; the last one stays
 	hosts      []string
+	owner      string                    // tag of the hosts
 	launched   time.Time                 // of the hosts
+	others     []string                  // types of hosts without a tag
 	schedules  map[string]map[string]any // by name
-	there      []string                  // what services still know, by its id
-	objects    []string                  // of buckets: BUCKET/KEY
+	buckets    []string
+	objects    map[string]time.Time // BUCKET/KEY
 	denied     bool
-	sessions   []string     // what StartSession was asked
-	account    *fakeAccount // nil: no test reads it
+	cut        int      // answers that get lost with their connection
+	sessions   []string // what StartSession was asked
+
+	arn     string   // of the caller
+	quota   float64  // of vCPU
+	dryRun  string   // the code that a dry run ends with
+	dryRuns []string // actions that were tried, with their tags
+	lacking string   // action that IAM denies
+	key     string   // KMS key of sessions
 }
 
 func startAWS(t *testing.T) *fakeAWS {
-	f := &fakeAWS{parameters: map[string]string{}}
+	useCommandLine(t)
+	f := &fakeAWS{parameters: map[string]string{}, objects: map[string]time.Time{}, arn: "arn:aws:sts::123456789012:assumed-role/dev/me", quota: 5, dryRun: "DryRunOperation"}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": server.URL, "AWS_ENDPOINT_URL_EC2": server.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_REGION": "", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
 	} {
 		t.Setenv(name, value)
+	}
+	for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"} { // which it takes for named where they are empty
+		t.Setenv(name, "")
+		require.NoError(t, os.Unsetenv(name))
 	}
 	return f
 }
@@ -48,40 +64,99 @@ func startAWS(t *testing.T) *fakeAWS {
 func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.denied {
-		w.WriteHeader(http.StatusForbidden)
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	_, target, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	switch action := r.FormValue("Action"); {
+	case f.cut > 0 && target != "":
+		f.cut--
+		panic(http.ErrAbortHandler)
+	case action == "GetCallerIdentity":
+		fmt.Fprintf(w, `<R><GetCallerIdentityResult><Arn>%s</Arn><Account>123456789012</Account></GetCallerIdentityResult></R>`, f.arn)
+	case f.denied && target != "":
+		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"__type":"AccessDeniedException","message":"not allowed"}`)
-		return
+	case action != "":
+		f.serveQuery(w, r, action)
+	case target != "":
+		f.serveTarget(w, target, body)
+	case strings.HasPrefix(r.URL.Path, "/schedules"):
+		f.serveSchedules(w, r, body)
+	default:
+		f.serveBuckets(w, r)
 	}
-	switch target := r.Header.Get("X-Amz-Target"); {
-	case target == "AmazonSSM.GetParameters":
-		f.serveParameters(w, r)
-	case target == "AmazonSSM.PutParameter":
-		var asked struct{ Name, Value string }
-		_ = json.NewDecoder(r.Body).Decode(&asked)
-		f.parameters[asked.Name] = asked.Value
-		fmt.Fprint(w, `{"Version":2}`)
-	case target == "AmazonSSM.StartSession":
-		asked, _ := io.ReadAll(r.Body)
-		f.sessions = append(f.sessions, string(asked))
-		fmt.Fprint(w, `{"SessionId":"me-0123","StreamUrl":"wss://example.com","TokenValue":"token"}`)
-	case r.URL.Query().Get("Action") == "ListRoles":
-		fmt.Fprint(w, `<ListRolesResponse><ListRolesResult><IsTruncated>`+fmt.Sprint(r.URL.Query().Get("Marker") == "")+`</IsTruncated><Marker>more</Marker><Roles>`)
-		for _, name := range []string{"of-somebody-else", "sse-soak-stack-2026"} {
-			if (r.URL.Query().Get("Marker") == "") == (name == "of-somebody-else") {
-				fmt.Fprintf(w, `<member><RoleName>%s</RoleName><Arn>arn:aws:iam::123456789012:role/%s</Arn></member>`, name, name)
+}
+
+// refuse answers as the query protocol of EC2 does.
+func refuse(w http.ResponseWriter, code string) {
+	w.WriteHeader(http.StatusPreconditionFailed)
+	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>said AWS</Message></Error></Errors></Response>`, code)
+}
+
+// serveQuery is EC2 and IAM.
+func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action string) {
+	switch {
+	case r.FormValue("DryRun") == "true":
+		f.dryRuns = append(f.dryRuns, action+" "+r.FormValue("TagSpecification.1.ResourceType")+" "+r.FormValue("TagSpecification.1.Tag.2.Key")+"="+r.FormValue("TagSpecification.1.Tag.2.Value"))
+		refuse(w, f.dryRun)
+	case action == "TerminateInstances":
+		f.hosts = slices.DeleteFunc(f.hosts, func(id string) bool { return id == r.FormValue("InstanceId.1") || id == r.FormValue("InstanceId.2") })
+		fmt.Fprint(w, `<R/>`)
+	case action == "DescribeInstances":
+		item := func(id, kind, tags string) {
+			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId><instanceType>%s</instanceType><launchTime>%s</launchTime>`+
+				`<cpuOptions><coreCount>1</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions><tagSet>%s</tagSet></item></instancesSet></item>`,
+				id, kind, f.launched.UTC().Format("2006-01-02T15:04:05.000Z"), tags)
+		}
+		fmt.Fprint(w, `<R><reservationSet>`)
+		for _, id := range f.hosts {
+			item(id, "c5.large", `<item><key>Owner</key><value>`+f.owner+`</value></item><item><key>Run</key><value>sse-soak</value></item>`)
+		}
+		if r.FormValue("Filter.2.Name") == "" {
+			for _, kind := range f.others {
+				item("i-other", kind, "")
 			}
 		}
-		fmt.Fprint(w, `</Roles></ListRolesResult></ListRolesResponse>`)
-	case r.URL.Query().Get("Action") == "TerminateInstances":
-		f.hosts = slices.DeleteFunc(f.hosts, func(id string) bool {
-			return id == r.URL.Query().Get("InstanceId.1") || id == r.URL.Query().Get("InstanceId.2")
-		})
-		fmt.Fprint(w, `<TerminateInstancesResponse/>`)
-	case f.account != nil && f.account.serve(w, r, target):
-	case strings.HasPrefix(r.URL.Path, "/schedules"):
-		f.serveSchedules(w, r)
-	case strings.HasPrefix(target, "ResourceGroupsTaggingAPI"):
+		fmt.Fprint(w, `</reservationSet></R>`)
+	case action == "DescribeVolumes":
+		fmt.Fprint(w, `<R><volumeSet/></R>`)
+	case action == "DescribeInstanceTypes":
+		fmt.Fprint(w, `<R><instanceTypeSet><item><vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo></item></instanceTypeSet></R>`)
+	case action == "GetRole":
+		fmt.Fprintf(w, `<R><GetRoleResult><Role><Arn>arn:aws:iam::123456789012:role/path/%s</Arn></Role></GetRoleResult></R>`, r.FormValue("RoleName"))
+	case action == "SimulatePrincipalPolicy":
+		fmt.Fprint(w, `<R><SimulatePrincipalPolicyResult><EvaluationResults>`)
+		for i := 1; r.FormValue(fmt.Sprintf("ActionNames.member.%d", i)) != ""; i++ {
+			name, decision := r.FormValue(fmt.Sprintf("ActionNames.member.%d", i)), "allowed"
+			if name == f.lacking || r.FormValue("PolicySourceArn") != "arn:aws:iam::123456789012:role/path/dev" {
+				decision = "implicitDeny"
+			}
+			fmt.Fprintf(w, `<member><EvalActionName>%s</EvalActionName><EvalDecision>%s</EvalDecision></member>`, name, decision)
+		}
+		fmt.Fprint(w, `</EvaluationResults></SimulatePrincipalPolicyResult></R>`)
+	default:
+		refuse(w, "InvalidAction")
+	}
+}
+
+// serveTarget is the services that speak JSON: Systems Manager, quotas, tags.
+func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte) {
+	switch target {
+	case "GetParameters":
+		f.serveParameters(w, body)
+	case "PutParameter":
+		var asked struct{ Name, Value string }
+		_ = json.Unmarshal(body, &asked)
+		f.parameters[asked.Name] = asked.Value
+		fmt.Fprint(w, `{"Version":2}`)
+	case "StartSession":
+		f.sessions = append(f.sessions, string(body))
+		fmt.Fprint(w, `{"SessionId":"me-0123","StreamUrl":"wss://example.com","TokenValue":"token"}`)
+	case "GetDocument":
+		_ = json.NewEncoder(w).Encode(map[string]string{"Content": `{"inputs":{"kmsKeyId":"` + f.key + `"}}`})
+	case "GetServiceQuota":
+		fmt.Fprintf(w, `{"Quota":{"QuotaCode":"L-1216C47A","Value":%.1f}}`, f.quota)
+	case "GetResources":
 		list := []map[string]string{}
 		if len(f.tagged) > 0 {
 			for _, arn := range f.tagged[0] {
@@ -92,45 +167,42 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"ResourceTagMappingList": list})
-	case r.URL.Query().Get("Action") == "DescribeInstances":
-		fmt.Fprint(w, `<DescribeInstancesResponse><reservationSet>`)
-		for _, id := range f.hosts {
-			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId><launchTime>%s</launchTime></item></instancesSet></item>`, id, f.launched.UTC().Format("2006-01-02T15:04:05.000Z"))
+	default:
+		http.Error(w, `{"__type":"UnknownOperationException"}`, http.StatusBadRequest)
+	}
+}
+
+// serveBuckets is S3.
+func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
+	name := strings.Trim(r.URL.Path, "/")
+	bucket, key, _ := strings.Cut(name, "/")
+	missing := func(code string) {
+		w.WriteHeader(http.StatusNotFound)
+		if r.Method != http.MethodHead {
+			fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
 		}
-		fmt.Fprint(w, `</reservationSet></DescribeInstancesResponse>`)
-	case r.URL.Query().Get("Action") == "DescribeVolumes":
-		fmt.Fprint(w, `<DescribeVolumesResponse><volumeSet/></DescribeVolumesResponse>`)
-	case strings.HasPrefix(r.URL.Query().Get("Action"), "Describe"): // of EC2, one thing by its id
-		for name, id := range r.URL.Query() {
-			if strings.HasSuffix(name, "Id.1") && !slices.Contains(f.there, id[0]) {
-				w.WriteHeader(http.StatusBadRequest)
-				fmt.Fprintf(w, `<Response><Errors><Error><Code>Invalid%s.NotFound</Code><Message>The ID '%s' does not exist</Message></Error></Errors></Response>`, strings.TrimSuffix(name, ".1"), id[0])
-				return
-			}
-		}
-		fmt.Fprint(w, `<DescribeResponse/>`)
-	case r.Method == http.MethodHead: // a bucket
-		if !slices.Contains(f.there, strings.Trim(r.URL.Path, "/")) {
-			w.WriteHeader(http.StatusNotFound)
-		}
-	case r.URL.Query().Has("list-type"): // of a bucket
+	}
+	switch {
+	case r.Method == http.MethodPut:
+		f.objects[name] = time.Now()
+	case !slices.Contains(f.buckets, bucket):
+		missing("NoSuchBucket")
+	case key != "":
+		missing("NoSuchKey")
+	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, `<ListBucketResult>`)
-		for _, o := range f.objects {
-			bucket, key, _ := strings.Cut(o, "/")
-			if bucket == strings.Trim(r.URL.Path, "/") && strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
-				fmt.Fprintf(w, `<Contents><Key>%s</Key></Contents>`, key)
+		for name, at := range f.objects {
+			in, key, _ := strings.Cut(name, "/")
+			if in == bucket && strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
+				fmt.Fprintf(w, `<Contents><Key>%s</Key><LastModified>%s</LastModified></Contents>`, key, at.UTC().Format("2006-01-02T15:04:05.000Z"))
 			}
 		}
 		fmt.Fprint(w, `<KeyCount>0</KeyCount></ListBucketResult>`)
-	case r.Method == http.MethodPut: // an object
-		f.objects = append(f.objects, strings.Trim(r.URL.Path, "/"))
-	default:
-		http.Error(w, "unknown question", http.StatusBadRequest)
 	}
 }
 
 // serveSchedules is EventBridge Scheduler, which refuses an update that lacks what it wants or has what only it says.
-func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request) {
+func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []byte) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/schedules"), "/")
 	switch {
 	case name == "":
@@ -143,7 +215,8 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(f.schedules[name])
 	case r.Method == http.MethodPut && f.schedules[name] != nil:
 		var update map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&update)
+		_ = json.Unmarshal(body, &update)
+		delete(update, "ClientToken")
 		if update["GroupName"] == nil || update["Target"] == nil || update["FlexibleTimeWindow"] == nil || update["CreationDate"] != nil {
 			w.Header().Set("X-Amzn-Errortype", "ValidationException:http://internal.amazon.com/")
 			w.WriteHeader(http.StatusBadRequest)
@@ -156,12 +229,16 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *fakeAWS) serveParameters(w http.ResponseWriter, r *http.Request) {
+func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
 	var asked struct{ Names []string }
-	_ = json.NewDecoder(r.Body).Decode(&asked)
+	_ = json.Unmarshal(body, &asked)
 	f.asked++
 	if f.onAsked != nil {
 		f.onAsked(f.asked, f.parameters)
+	}
+	if len(asked.Names) > maxParameters {
+		http.Error(w, `{"__type":"ValidationException"}`, http.StatusBadRequest)
+		return
 	}
 	found, missing := []map[string]string{}, []string{}
 	for _, name := range asked.Names {
@@ -170,10 +247,6 @@ func (f *fakeAWS) serveParameters(w http.ResponseWriter, r *http.Request) {
 		} else {
 			missing = append(missing, name)
 		}
-	}
-	if len(asked.Names) > maxParameters {
-		http.Error(w, `{"__type":"ValidationException"}`, http.StatusBadRequest)
-		return
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"Parameters": found, "InvalidParameters": missing})
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/xml"
-	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,88 +21,71 @@ import (
 // A keep holds the settings of `soak-aws down` for archives of runs.
 type keep struct {
 	program string // soak
+	results string // folder of results
 	without bool   // make no archive
 	all     bool   // and delete those in the bucket
 }
 
-// archivesPrefix is the prefix of archives in the bucket.
-const archivesPrefix = "archives"
+const (
+	archivesPrefix = "archives/"
+	shardsPrefix   = "shards/"
+	// stillRuns is the age up to which a checkpoint means that its runner runs: there is one each 30 s.
+	stillRuns = 90 * time.Second
+)
 
-// runsFile returns the name of a file that lists the folders of runs without an archive, one per line.
-func (d *deployment) runsFile() string {
-	if d.name != "" {
-		return filepath.Join(d.dir, ".runs-"+d.name)
-	}
-	return filepath.Join(d.dir, ".runs")
-}
-
-// runs returns those of the folders that exist.
-func (d *deployment) runs() (folders []string, err error) {
-	text, err := os.ReadFile(d.runsFile())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	for folder := range strings.Lines(string(text)) {
-		folder = strings.TrimSpace(folder)
-		if _, err := os.Stat(filepath.Join(folder, "verdict.json")); err == nil && !slices.Contains(folders, folder) {
-			folders = append(folders, folder)
-		}
-	}
-	return folders, err
-}
-
-// remember notes the folder of a run; before is the one that was the latest before it.
-func (d *deployment) remember(before, latest string) error {
-	if latest == "" || latest == before {
-		return nil // it did not begin
-	}
-	f, err := os.OpenFile(d.runsFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, latest)
-	return errors.Join(err, f.Close())
-}
-
-// latestRun is the folder of the last run among the arguments' results, "" where there is none.
-func latestRun(args []string) string {
-	out, given := valueOf("--out", args)
-	if !given {
-		out = "results"
-	}
-	folder, err := filepath.EvalSymlinks(filepath.Join(out, "latest"))
-	if err == nil {
-		folder, err = filepath.Abs(folder)
-	}
-	if err != nil {
-		return ""
-	}
-	return folder
-}
-
-// keepEvidence makes an archive of each run that has none, and returns the archives in the bucket.
+// keepEvidence makes an archive of each run in the bucket that has none, whoever started it, and returns the archives there.
 func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket string, archives []string, err error) {
 	out, err := d.outputs(ctx)
 	if err != nil || out.Bucket == "" || k.all {
 		return "", nil, nil //nolint:nilerr // terraform knows no resource
 	}
-	runs, err := d.runs()
-	if err != nil {
-		return "", nil, err
+	shards, err := c.objects(ctx, out.Bucket, shardsPrefix)
+	if isMissing(err) {
+		return "", nil, nil
 	}
-	if len(runs) > 0 && !k.without && d.agreed(runs, out.Bucket) {
-		if err := d.makeArchives(ctx, c, out, k.program, runs); err != nil {
-			return "", nil, fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     make aws-down\n  without:   make aws-down ARCHIVE=0", err)
+	var archived []object
+	if err == nil {
+		archived, err = c.objects(ctx, out.Bucket, archivesPrefix)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("list the runs in the bucket %s: %w; nothing was destroyed.\n  with the bucket, whatever is in it: make aws-down ALL=1", out.Bucket, err)
+	}
+	latest := map[string]time.Time{} // checkpoint by run
+	for _, o := range shards {
+		run, _, _ := strings.Cut(strings.TrimPrefix(o.Key, shardsPrefix), "/")
+		if o.LastModified.After(latest[run]) {
+			latest[run] = o.LastModified
 		}
 	}
-	archives, err = c.archives(ctx, out.Bucket)
-	switch {
-	case isNotFound(err):
-		return "", nil, nil
-	case err != nil:
-		return "", nil, fmt.Errorf("list the archives in the bucket %s: %w; nothing was destroyed.\n  with the bucket, whatever is in it: make aws-down ALL=1", out.Bucket, err)
+	for _, o := range archived {
+		delete(latest, strings.TrimSuffix(path.Base(o.Key), ".tar.gz"))
+		archives = append(archives, o.Key)
 	}
-	return out.Bucket, archives, nil
+	runs := slices.Sorted(maps.Keys(latest))
+	if len(runs) == 0 || k.without || !d.agreed(runs, out.Bucket) {
+		return out.Bucket, archives, nil
+	}
+	for _, run := range runs {
+		if age := time.Since(latest[run]); age < stillRuns && !k.judged(run) {
+			return "", nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old; nothing was destroyed.\n  follow it: bin/soak-aws attach %[1]s\n  end it:    make aws-down ARCHIVE=0",
+				run, age.Round(time.Second))
+		}
+	}
+	if err := d.makeArchives(ctx, c, out, k, runs); err != nil {
+		return "", nil, fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     make aws-down\n  without:   make aws-down ARCHIVE=0", err)
+	}
+	archived, err = c.objects(ctx, out.Bucket, archivesPrefix)
+	archives = nil
+	for _, o := range archived {
+		archives = append(archives, o.Key)
+	}
+	return out.Bucket, archives, err
+}
+
+// judged reports whether the results of a run are here.
+func (k keep) judged(run string) bool {
+	_, err := os.Stat(filepath.Join(k.results, run, "verdict.json"))
+	return err == nil
 }
 
 // agreed asks the user if there is a terminal. The default is yes: destroyed evidence cannot be restored.
@@ -110,96 +93,62 @@ func (d *deployment) agreed(runs []string, bucket string) bool {
 	if d.yes || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return true
 	}
-	var names []string
-	for _, run := range runs {
-		names = append(names, filepath.Base(run))
-	}
-	fmt.Printf("Archive %s (results and Prometheus data) in s3://%s? [Y/n] ", strings.Join(names, ", "), bucket)
+	fmt.Printf("Archive %s (results and Prometheus data) in s3://%s? [Y/n] ", strings.Join(runs, ", "), bucket)
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	return !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "n")
 }
 
-// makeArchives runs `soak archive` for each run, with the stack's Prometheus if it can still be reached.
-func (d *deployment) makeArchives(ctx context.Context, c *cloud, out outputs, program string, runs []string) error {
+// makeArchives runs `soak archive` for each run, with the stack's Prometheus if it can still be reached. A run that was judged on
+// another machine is judged here first, from its shards.
+func (d *deployment) makeArchives(ctx context.Context, c *cloud, out outputs, k keep, runs []string) error {
 	env, args, done := c.wayToPrometheus(ctx, out)
 	defer done()
-	for _, run := range runs {
-		to := "s3://" + path.Join(out.Bucket, archivesPrefix) + "?region=" + url.QueryEscape(out.Region)
-		cmd := exec.CommandContext(ctx, program, append([]string{"archive", run, to}, args...)...) //nolint:gosec // G204: starts soak without a shell
+	soak := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, k.program, args...) //nolint:gosec // G204: starts soak without a shell
 		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), env...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
-		if err := cmd.Run(); err != nil {
+		return cmd.Run()
+	}
+	for _, run := range runs {
+		if !k.judged(run) {
+			err := soak("merge", out.shardsOf(run), "--out", k.results) // its exit code is the verdict
+			if !k.judged(run) {
+				return fmt.Errorf("judge %s from its shards: %w", run, err)
+			}
+		}
+		to := "s3://" + out.Bucket + "/" + strings.TrimSuffix(archivesPrefix, "/") + "?region=" + url.QueryEscape(out.Region)
+		if err := soak(append([]string{"archive", filepath.Join(k.results, run), to}, args...)...); err != nil {
 			return fmt.Errorf("archive %s: %w", run, err)
 		}
 	}
-	return os.Remove(d.runsFile())
+	return nil
+}
+
+// shardsOf returns the address of the shards of a run.
+func (o outputs) shardsOf(run string) string {
+	return "s3://" + path.Join(o.Bucket, shardsPrefix, cmp.Or(run, "TESTID")) + "?region=" + url.QueryEscape(o.Region)
 }
 
 // wayToPrometheus returns the variables with which soak reaches Prometheus, or why it cannot: a terminated host does not answer.
 func (c *cloud) wayToPrometheus(ctx context.Context, out outputs) (env, args []string, done func()) {
-	env, done = []string{"AWS_REGION=" + out.Region, "PROMETHEUS_URL="}, func() {}
+	env = []string{"AWS_REGION=" + out.Region, "PROMETHEUS_URL="}
 	without := func(err error) ([]string, []string, func()) {
-		return env, []string{"--without-prometheus", err.Error()}, done
+		return env, []string{"--without-prometheus", err.Error()}, func() {}
 	}
 	values, err := c.parameters(ctx, out.Secrets)
 	if err != nil {
 		return without(err)
 	}
 	env = append(env, strings.Split(strings.TrimSpace(values[out.Secrets]), "\n")...) // soak replaces them in the archive
-	t, err := openTunnel(ctx, out, 0, func(news string) { fmt.Fprintln(os.Stderr, news) })
+	t, err := openTunnel(ctx, out, stackEnd, 0, func(news string) { fmt.Fprintln(os.Stderr, news) })
 	if err != nil {
 		return without(err)
 	}
-	done = t.close
 	way, err := out.environment(values[out.Secrets], "", t.address)
 	if err != nil {
+		t.close()
 		return without(err)
 	}
-	return append(env, way...), nil, done
-}
-
-// archives returns the names of the archives in a bucket.
-func (c *cloud) archives(ctx context.Context, bucket string) (names []string, err error) {
-	text, err := c.api.send(ctx, request{service: "s3", path: "/" + bucket, query: url.Values{"list-type": {"2"}, "prefix": {archivesPrefix + "/"}}})
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Contents []struct{ Key string }
-	}
-	if err := xml.Unmarshal(text, &list); err != nil {
-		return nil, err
-	}
-	for _, object := range list.Contents {
-		names = append(names, object.Key)
-	}
-	return names, nil
-}
-
-// allButTheBucket are the arguments with which terraform destroys all that it knows but the bucket and what guards it. What
-// hosts were made from goes too. None: the bucket is all there is.
-func (d *deployment) allButTheBucket(ctx context.Context) (targets []string, err error) {
-	list, err := d.command(ctx, "state", "list").Output()
-	if err != nil {
-		return nil, fmt.Errorf("terraform state list: %w", err)
-	}
-	for address := range strings.Lines(string(list)) {
-		address = strings.TrimSpace(address)
-		ofBucket := strings.HasPrefix(address, "module.storage.") && !strings.HasPrefix(address, "module.storage.aws_s3_object.")
-		if address == "" || ofBucket || strings.HasPrefix(address, "data.") || strings.Contains(address, ".data.") {
-			continue
-		}
-		targets = append(targets, "-target="+address)
-	}
-	return targets, nil
-}
-
-// printKept prints the bucket and the archives that are kept.
-func printKept(s settings, bucket string, archives []string) {
-	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n", bucket, s.RetentionDays)
-	for _, name := range archives {
-		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", bucket, name, url.QueryEscape(s.Region))
-	}
-	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")
+	return append(env, way...), nil, t.close
 }

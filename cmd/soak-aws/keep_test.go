@@ -16,7 +16,7 @@ import (
 // made is a deployment that terraform made, as a program that notes what it destroys.
 type madeDeployment struct {
 	*deployment
-	bin, run, program string
+	bin, results, program string
 }
 
 // withRun is one with a run, and a soak that puts an archive into the bucket.
@@ -32,26 +32,25 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 		"settings":  strconv.Quote(settings), "outputs": string(outputs),
 		"state": "data.aws_partition.this\nmodule.guard.data.aws_caller_identity.current\nmodule.network.aws_vpc.this\nmodule.runners[0].module.server.aws_instance.this[0]\n" +
 			"module.storage.aws_s3_bucket.this\nmodule.storage.aws_s3_bucket_policy.this\nmodule.storage.aws_s3_object.stack\n",
-		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/asked'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/asked'\nexit $SOAK_FAILS\n",
+		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/asked'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/asked'\n" +
+			"test $1 != archive || curl -sSf -X PUT \"$AWS_ENDPOINT_URL/sse-soak-123/archives/run-1.tar.gz\"\nexit $SOAK_FAILS\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("SOAK_FAILS", "0")
-	f.ready("http://127.0.0.1:1")
-	f.hosts, f.there = nil, []string{"sse-soak-123"}
+	f.ready()
+	f.hosts, f.buckets = nil, []string{"sse-soak-123"}
+	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now()
 	results := t.TempDir()
-	run := filepath.Join(results, "run-1")
-	require.NoError(t, os.Mkdir(run, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), nil, 0o600))
-	d := &deployment{dir: t.TempDir(), yes: true}
-	require.NoError(t, d.remember("", run))
-	return madeDeployment{d, bin, run, program}
+	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
+	return madeDeployment{&deployment{dir: t.TempDir(), yes: true}, bin, results, program}
 }
 
 func (m madeDeployment) down(t *testing.T, k keep) (said string, err error) {
 	t.Helper()
-	k.program = m.program
+	k.program, k.results = m.program, m.results
 	said = printed(t, func() { err = m.deployment.down(context.Background(), time.Second, k) })
 	return said, err
 }
@@ -61,17 +60,16 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
-	f.objects = []string{"sse-soak-123/shards/run-1/runner-1.json.gz", "sse-soak-123/archives/run-1.tar.gz"}
 	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-123"}}
 	said, err := m.down(t, keep{})
 	require.NoError(t, err)
 	asked := lines(t, filepath.Join(m.bin, "asked"))
-	assert.Equal(t, "archive "+m.run+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
+	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, asked[1], "soak knows what must stay out")
 	assert.Equal(t, []string{"destroy -target=module.network.aws_vpc.this -target=module.runners[0].module.server.aws_instance.this[0] -target=module.storage.aws_s3_object.stack"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
-		"nothing but the bucket is left in eu-central-1", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
+		"nothing but the bucket that costs money is left in eu-central-1", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
 		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
 	} {
 		assert.Contains(t, said, part)
@@ -89,7 +87,7 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	said, err = m.down(t, keep{all: true})
 	require.NoError(t, err)
 	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[1])
-	assert.Contains(t, said, "nothing is left in eu-central-1")
+	assert.Contains(t, said, "nothing that costs money is left in eu-central-1")
 }
 
 func TestDownWithoutAnArchive(t *testing.T) {
@@ -111,38 +109,30 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the stack's host i-1: it is not connected to Systems Manager")
 
-	require.NoError(t, m.remember("", m.run))
 	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
+	delete(f.objects, "sse-soak-123/archives/run-1.tar.gz")
 	t.Setenv("SOAK_FAILS", "2")
 	_, err = m.down(t, keep{})
-	for _, part := range []string{"archive " + m.run, "nothing was destroyed", "make aws-down ARCHIVE=0"} {
+	for _, part := range []string{"archive run-1", "nothing was destroyed", "make aws-down ARCHIVE=0"} {
 		require.ErrorContains(t, err, part)
 	}
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 }
 
-func TestRunsOfADeploymentAreRemembered(t *testing.T) {
-	t.Parallel()
-	out := t.TempDir()
-	args := []string{"--seconds", "60", "--out", out}
-	require.Empty(t, latestRun(args))
-	for _, id := range []string{"a", "b"} {
-		require.NoError(t, os.Mkdir(filepath.Join(out, id), 0o755))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(out, "a", "verdict.json"), nil, 0o600))
-	require.NoError(t, os.Symlink("a", filepath.Join(out, "latest")))
-	first := latestRun(args)
-	require.Equal(t, "a", filepath.Base(first))
-	require.Equal(t, first, latestRun([]string{"--out=" + out}))
-	d := &deployment{dir: t.TempDir(), name: "second"}
-	require.NoError(t, d.remember(first, first), "a run that did not begin leaves the link where it was")
-	runs, err := d.runs()
-	require.NoError(t, err)
-	require.Empty(t, runs)
-	require.NoError(t, d.remember("", first))
-	require.NoError(t, d.remember(first, first+"/../b"))
-	require.NoError(t, d.remember("", first))
-	runs, err = d.runs()
-	require.NoError(t, err)
-	require.Equal(t, []string{first}, runs, "once each, and only those with a verdict")
+// A run of a colleague has no results here: it is judged from its shards first. One that goes on is left alone.
+func TestDownArchivesRunsOfOthers(t *testing.T) {
+	f := startAWS(t)
+	m := withRun(t, f)
+	withSessions(t, startStack(t).Listener.Addr().String())
+	require.NoError(t, os.RemoveAll(filepath.Join(m.results, "run-1")))
+	_, err := m.down(t, keep{})
+	require.ErrorContains(t, err, "the soak run-1 is running: its last checkpoint is ")
+	require.ErrorContains(t, err, "make aws-down ARCHIVE=0")
+	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
+
+	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-time.Hour)
+	t.Setenv("SOAK_FAILS", "1") // the verdict of the run
+	_, err = m.down(t, keep{})
+	require.ErrorContains(t, err, "judge run-1 from its shards: exit status 1")
+	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, filepath.Join(m.bin, "asked"))[0])
 }

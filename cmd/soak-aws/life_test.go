@@ -12,7 +12,7 @@ import (
 // A soak that the hosts do not live to see the end of would be cut off, after most of its price.
 func TestASoakLongerThanItsHostsLive(t *testing.T) {
 	f := startAWS(t)
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	f.launched = time.Now().Add(-2 * time.Hour) // of 3
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := deployed(t)
@@ -33,23 +33,23 @@ func TestASoakLongerThanItsHostsLive(t *testing.T) {
 
 func TestEndIsMoved(t *testing.T) {
 	f := startAWS(t)
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	f.launched = time.Now().Truncate(time.Second)
-	schedule := func() map[string]any {
+	schedule := func(name string) map[string]any {
 		return map[string]any{
-			"Arn": "arn", "CreationDate": 1.7e9, "LastModificationDate": 1.7e9, "Name": "end", "GroupName": "sse-soak", "State": "ENABLED",
+			"Arn": "arn", "CreationDate": 1.7e9, "LastModificationDate": 1.7e9, "Name": name, "GroupName": "sse-soak", "State": "ENABLED",
 			"FlexibleTimeWindow": map[string]any{"Mode": "OFF"}, "ScheduleExpression": "at(2020-01-01T00:00:00)",
-			"ScheduleExpressionTimezone": "UTC", "Target": map[string]any{"Arn": "terminate", "Input": "{}"},
+			"ScheduleExpressionTimezone": "UTC", "Target": map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"},
 		}
 	}
-	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule(), "end-sse-soak-runners": schedule()}
+	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule("end-sse-soak-stack"), "end-sse-soak-runners": schedule("end-sse-soak-runners")}
 	d := deployed(t)
 	require.NoError(t, d.extend(context.Background(), 2*time.Hour))
 	want := f.launched.Add(5 * time.Hour).UTC()
 	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	for name, s := range f.schedules {
 		assert.Equal(t, "at("+want.Add(15*time.Minute).Format("2006-01-02T15:04:05")+")", s["ScheduleExpression"], name)
-		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}"}, s["Target"], "the rest stays as it is")
+		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"}, s["Target"], "the rest stays as it is")
 	}
 
 	// Once more, from where it is now; but not for ever.

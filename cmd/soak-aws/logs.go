@@ -7,12 +7,9 @@ import (
 	"slices"
 )
 
+// logs prints the state of each host, and how to get a shell on it.
 func (d *deployment) logs(ctx context.Context) error {
-	out, err := d.outputs(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := connect(ctx, out.Region)
+	out, c, err := d.connected(ctx)
 	if err != nil {
 		return err
 	}
@@ -25,8 +22,8 @@ func (d *deployment) logs(ctx context.Context) error {
 		fmt.Printf("%s: %s\n", name, values[name])
 	}
 	fmt.Println("\nA shell on each, by the AWS command line and its Session Manager plugin; the setup's log there is /var/log/cloud-init-output.log:")
-	for _, host := range slices.Sorted(maps.Keys(out.Instances)) {
-		fmt.Printf("  %-10s aws ssm start-session --region %s --target %s\n", host, out.Region, out.Instances[host])
+	for _, name := range slices.Sorted(maps.Keys(out.Instances)) {
+		fmt.Printf("  %-10s aws ssm start-session --region %s --target %s\n", name, out.Region, out.Instances[name])
 	}
 	return nil
 }

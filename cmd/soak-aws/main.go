@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) int {
 			d.set("name", d.name)
 		}
 	}
-	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.attachCommand(), d.openCommand(), d.extendCommand(), d.sweepCommand(), packCommand(),
+	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.attachCommand(), d.openCommand(), d.extendCommand(), d.sweepCommand(),
 		d.subcommand("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
 		d.downCommand(),
 		d.subcommand("logs", "Show how far each host is, what its setup said if it failed, and how to get a shell", d.logs))

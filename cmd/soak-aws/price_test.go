@@ -54,10 +54,10 @@ func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	d := &deployment{dir: t.TempDir(), yes: true, maxUSD: .1}
-	require.ErrorContains(t, d.apply(context.Background()), "over the $0.10 of --max-usd")
+	require.ErrorContains(t, d.up(context.Background(), up{}), "over the $0.10 of --max-usd")
 	require.NoFileExists(t, filepath.Join(bin, "made"))
 	d.maxUSD = 1
-	require.Error(t, d.apply(context.Background()))
+	require.Error(t, d.up(context.Background(), up{}))
 	require.FileExists(t, filepath.Join(bin, "made"))
 }
 
@@ -76,7 +76,8 @@ func TestPricesOfThePage(t *testing.T) {
 	cell := func(row string, life time.Duration) {
 		var sums []string
 		for _, nodes := range []int{1, 3} {
-			rate, err := table.Rate(usual(nodes).machines())
+			s := usual(nodes)
+			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + nodes*s.RunnerDisk})
 			require.NoError(t, err)
 			sums = append(sums, sizing.USD(rate.For(life)))
 		}

@@ -27,10 +27,35 @@ type settings struct {
 	RunnerDisk  int     `json:"runner_disk_gib"`
 
 	RetentionDays int `json:"retention_days"`
+
+	SubnetID    string            `json:"subnet_id"`
+	Tags        map[string]string `json:"tags"`
+	Connections int               `json:"connections"`
+	Interval    float64           `json:"noop_interval_seconds"`
 }
 
-// anyFiles are values of variables for files that aws-up makes, where they do not matter: some file that is there.
-var anyFiles = []string{"TF_VAR_stack_archive_file=versions.tf", "TF_VAR_runner_image_file=versions.tf"}
+// tagList returns the tags of what terraform makes, as the AWS command line writes them.
+func (s settings) tagList() string {
+	list := "{Key=Project,Value=sse-soak},{Key=Run,Value=" + s.Name + "},{Key=ManagedBy,Value=terraform}"
+	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
+		list += ",{Key=" + key + ",Value=" + s.Tags[key] + "}"
+	}
+	return list
+}
+
+// differ returns an error if the stack has other streams than the user typed; 0: nothing was typed.
+func (s settings) differ(where string, connections int, interval float64) error {
+	if connections != 0 && connections != s.Connections {
+		return fmt.Errorf("CONNECTIONS is %d, and %s has %d; change it there, or leave CONNECTIONS out", connections, where, s.Connections)
+	}
+	if interval != 0 && interval != s.Interval {
+		return fmt.Errorf("NOOP_INTERVAL is %g, and %s has %g; change it there, or leave NOOP_INTERVAL out", interval, where, s.Interval)
+	}
+	return nil
+}
+
+// anyFiles are values of variables for folders that aws-up makes, where they do not matter: some that are there.
+var anyFiles = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner"}
 
 // settings asks terraform for the values of its variables, with all their sources taken into account.
 func (d *deployment) settings(ctx context.Context) (settings, error) {
@@ -38,7 +63,7 @@ func (d *deployment) settings(ctx context.Context) (settings, error) {
 	var pairs []string
 	for _, name := range []string{
 		"name", "region", "zone", "stack_instance_type", "runner_instance_type", "runner_node_count", "budget_usd", "ttl_minutes",
-		"stack_disk_gib", "runner_disk_gib", "retention_days",
+		"stack_disk_gib", "runner_disk_gib", "retention_days", "subnet_id", "tags", "connections", "noop_interval_seconds",
 	} {
 		pairs = append(pairs, name+" = var."+name)
 	}
@@ -104,6 +129,14 @@ func (d *deployment) init(ctx context.Context) error {
 		return nil
 	}
 	return d.quiet(ctx, "", "workspace", "select", "-or-create", d.name)
+}
+
+// initialized prepares the folder and returns the settings.
+func (d *deployment) initialized(ctx context.Context) (settings, error) {
+	if err := d.init(ctx); err != nil {
+		return settings{}, err
+	}
+	return d.settings(ctx)
 }
 
 // quiet runs terraform in a workspace, and shows what it said only where it fails.

@@ -20,30 +20,30 @@ import (
 
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, program string, args []string) error {
-	return d.drive(ctx, program, args, secondsOf(args), func(out outputs, via string) []string {
-		return out.flags(via)
+	connections, _ := valueOf("--connections", args)
+	interval, _ := valueOf("--noop-interval", args)
+	streams, _ := strconv.Atoi(connections)
+	seconds, _ := strconv.ParseFloat(interval, 64)
+	return d.drive(ctx, program, args, secondsOf(args), func(out outputs, via string) ([]string, error) {
+		return out.flags(via), settings{Connections: out.Connections, Interval: out.Interval}.differ("the stack, which `"+d.target("aws-up")+"` made,", streams, seconds)
 	})
 }
 
 // attach follows a soak that was cut off to its verdict, for as long as the hosts live.
 func (d *deployment) attach(ctx context.Context, program, testID string, args []string) error {
-	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) []string {
-		return []string{"attach", testID, "--backend-via", via}
+	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) ([]string, error) {
+		return []string{"attach", testID, "--backend-via", via}, nil
 	})
 }
 
 // drive runs soak with what command has, and args after it, through a tunnel to the stack that is open for so long.
-func (d *deployment) drive(ctx context.Context, program string, args []string, length time.Duration, command func(out outputs, via string) []string) error {
-	out, err := d.outputs(ctx)
+func (d *deployment) drive(ctx context.Context, program string, args []string, length time.Duration, command func(out outputs, via string) ([]string, error)) error {
+	out, c, err := d.connected(ctx)
 	if err != nil {
 		return err
 	}
 	if out.Kubeconfig == "" {
 		return fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again", out.PublicURL)
-	}
-	c, err := connect(ctx, out.Region)
-	if err != nil {
-		return err
 	}
 	values, err := c.readyValues(ctx, out)
 	if err != nil {
@@ -56,23 +56,43 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	if err := outlives(end, time.Now(), length); err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.kubeconfig(), []byte(values[out.Kubeconfig]), 0o600); err != nil {
+	if valid := c.credentialsFor(ctx, time.Now(), length); valid.state == "FAIL" {
+		return fmt.Errorf("%s %s", valid.what, valid.sentence)
+	} else if valid.state == "note" {
+		fmt.Fprintf(os.Stderr, "warning: %s %s\n", valid.what, valid.sentence)
+	}
+	if _, err := command(out, ""); err != nil {
 		return err
 	}
-	kubeconfig, err := filepath.Abs(d.kubeconfig())
-	if err != nil {
-		return err
-	}
-	t, err := openTunnel(ctx, out, 0, func(news string) { fmt.Fprintln(os.Stderr, news) })
+	tell := func(news string) { fmt.Fprintln(os.Stderr, news) }
+	t, err := openTunnel(ctx, out, stackEnd, 0, tell)
 	if err != nil {
 		return err
 	}
 	defer t.close()
+	api, err := openTunnel(ctx, out, clusterEnd, 0, tell)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	kubeconfig, err := filepath.Abs(d.kubeconfig())
+	if err != nil {
+		return err
+	}
+	// The certificate of the cluster has this address.
+	text := strings.ReplaceAll(values[out.Kubeconfig], "127.0.0.1:6443", api.address)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		return err
+	}
 	env, err := out.environment(values[out.Secrets], kubeconfig, t.address)
 	if err != nil {
 		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
-	cmd := exec.CommandContext(ctx, program, append(command(out, t.address), args...)...) //nolint:gosec // G204: starts soak without a shell
+	flags, err := command(out, t.address)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, append(flags, args...)...) //nolint:gosec // G204: starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does
@@ -84,13 +104,11 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 		return cmd.Process.Signal(syscall.SIGHUP)
 	}
 	cmd.WaitDelay = 10 * time.Minute
-	before := latestRun(args)
 	err = cmd.Run()
-	if err := d.remember(before, latestRun(args)); err != nil {
-		fmt.Fprintf(os.Stderr, "make aws-down will make no archive of this run: %v\n", err)
-	}
-	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
-		"An interrupted soak continues there: bin/soak-aws attach %s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
+	run := latestRun(args)
+	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: %s\n"+
+		"An interrupted soak continues there: bin/soak-aws attach %s\n"+
+		"Its shards can be judged again at any time: bin/soak merge '%s'\n", clock(end), d.target("aws-down"), run, out.shardsOf(run))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -107,6 +125,16 @@ func (o outputs) flags(via string) []string {
 		"--backend-url", o.BackendURL, "--backend-via", via,
 		"--connections", strconv.Itoa(o.Connections), "--noop-interval", strconv.FormatFloat(o.Interval, 'g', -1, 64),
 	}
+}
+
+// latestRun returns the name of the last run among the results.
+func latestRun(args []string) string {
+	folder, _ := valueOf("--out", args)
+	link, err := os.Readlink(filepath.Join(cmp.Or(folder, "results"), "latest"))
+	if err != nil {
+		return "TESTID"
+	}
+	return filepath.Base(link)
 }
 
 // readyValues returns the secrets. It is an error if a host is not set up.

@@ -33,13 +33,13 @@ func deployed(t *testing.T, replace ...string) *deployment {
 	return d
 }
 
-// ready has the parameters of a deployment that is set up, whose kubeconfig leads to that cluster.
-func (f *fakeAWS) ready(cluster string) {
+// ready has the parameters of a deployment that is set up.
+func (f *fakeAWS) ready() {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready i-1",
-		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfigOf(cluster), "/sse-soak/end": pending,
+		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfig, "/sse-soak/end": pending,
 	}
-	f.hosts, f.launched = []string{"i-1", "i-2"}, time.Now()
+	f.hosts, f.launched, f.buckets = []string{"i-1", "i-2"}, time.Now(), []string{"sse-soak-123"}
 }
 
 // TestSoak has the real soak bring a run to the cluster of the runners, with the settings and the secrets that
@@ -47,8 +47,9 @@ func (f *fakeAWS) ready(cluster string) {
 func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)
-	f.ready(cluster.URL)
+	f.ready()
 	log, _ := withSessions(t, stack.Listener.Addr().String())
+	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d := deployed(t)
 	err := d.soak(context.Background(), soakProgram(t), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
 	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
@@ -65,7 +66,8 @@ func TestSoak(t *testing.T) {
 	assert.Equal(t, []any{"http://10.20.0.10", "http://10.20.0.10:7070", 1200, 15., 60}, []any{p.BackendURL, p.ControlURL, p.Connections, p.NoopInterval, p.Seconds})
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
 	assert.Empty(t, cluster.created("deployments"), "the stack's host serves the reference")
-	require.Len(t, lines(t, log), 1)
+	require.Len(t, lines(t, log), 2)
+	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API has no other way in")
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
 		assert.Contains(t, stack.asked(), "127.0.0.1:"+port+path, "this machine asks the stack through the tunnel")
@@ -89,7 +91,7 @@ func TestSoak(t *testing.T) {
 // Ctrl-C reaches the soak from the terminal. It is not told a second time by a signal that would have it kill all.
 func TestAStopInterruptsTheSoakOnce(t *testing.T) {
 	f := startAWS(t)
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := deployed(t)
 	dir := t.TempDir()
@@ -136,16 +138,16 @@ func TestEnvironmentOfSoak(t *testing.T) {
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	f := startAWS(t)
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = pending, pending
 	err := deployed(t).soak(context.Background(), "no program", nil)
 	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
 
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a host that is gone
 	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "not all hosts are set up")
-	f.ready("http://127.0.0.1:1")
-	f.parameters["/sse-soak/runners/kubeconfig"] = "# i-0\n" + kubeconfigOf("http://127.0.0.1:1")
+	f.ready()
+	f.parameters["/sse-soak/runners/kubeconfig"] = "# i-0\n" + kubeconfig
 	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "is not of the host i-2")
 }
 
@@ -157,6 +159,28 @@ func TestOnlyTheStacksBackendIsSoaked(t *testing.T) {
 		c.SilenceErrors, c.SilenceUsage = true, true
 		require.ErrorContains(t, c.Execute(), "`bin/soak run --on k8s --backend-url http://other` soaks that")
 	}
+}
+
+// The stack is set up for its streams: another number is refused, not ignored.
+func TestSoakOfOtherStreamsThanTheStackHas(t *testing.T) {
+	f := startAWS(t)
+	f.ready()
+	d := deployed(t)
+	require.EqualError(t, d.soak(context.Background(), "no program", []string{"--connections", "5000"}),
+		"CONNECTIONS is 5000, and the stack, which `make aws-up` made, has 1200; change it there, or leave CONNECTIONS out")
+	require.ErrorContains(t, d.soak(context.Background(), "no program", []string{"--noop-interval=5"}), "NOOP_INTERVAL is 5, and the stack")
+}
+
+// Shards are read with the credentials at the end of a soak.
+func TestSoakThatOutlivesItsCredentials(t *testing.T) {
+	f := startAWS(t)
+	f.ready()
+	d := deployed(t)
+	t.Setenv("AWS_SESSION_TOKEN", "token")
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	require.ErrorContains(t, d.soak(context.Background(), "no program", nil), "before a soak of 1h0m0s is judged: log in for longer")
+	withSessions(t, startStack(t).Listener.Addr().String())
+	require.ErrorContains(t, d.soak(context.Background(), "no program", []string{"--seconds", "1800"}), "no program", "it is begun")
 }
 
 func TestSettingsAreMissing(t *testing.T) {

@@ -1,175 +1,102 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
 	"strings"
 )
 
-// sweep lists the resources of one deployment, or of all, by their tags, for a lost state of terraform. With endHosts it terminates
-// hosts, which cost the most; for the rest it prints the commands that delete them.
-func sweep(ctx context.Context, region, name string, endHosts bool) error {
-	c, err := connect(ctx, region)
+// left lists what carries the tag: hosts, disks and buckets cost money, and their services are asked themselves. The rest is free,
+// and AWS's list of tags has it for some time after it is gone.
+func (c *cloud) left(ctx context.Context, of tag) (costs, listed []string, err error) {
+	hosts, err := c.hosts(ctx, of)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	of := tag{"Project", "sse-soak"}
-	if name != "" {
-		of = tag{"Run", name}
+	for _, h := range hosts {
+		costs = append(costs, h.ID)
 	}
-	hosts, err := c.instances(ctx, of)
+	var disks, tagged []string
+	if err := c.ask(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+of.Key+",Values="+of.Value, "--query", "Volumes[].VolumeId"); err != nil {
+		return nil, nil, err
+	}
+	err = c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+of.Key+",Values="+of.Value, "--query", "ResourceTagMappingList[].ResourceARN")
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("list what is tagged: %w", err)
 	}
-	left, _, err := c.left(ctx, of)
-	if err != nil {
-		return err
-	}
-	unlisted, err := c.unlisted(ctx, region, name)
-	if err != nil {
-		fmt.Printf("roles and budgets, which carry no tag that can be searched for, could not be asked for: %v\n", err)
-	}
-	left = append(left, unlisted...)
-	if len(left) == 0 {
-		fmt.Printf("nothing is left in %s that carries the tag %s\n", region, of)
-		return nil
-	}
-	fmt.Printf("%d things in %s carry the tag %s, or the name of such a deployment:\n", len(left), region, of)
-	for _, thing := range left {
-		fmt.Printf("  %s\n      %s\n", thing, remove(region, thing))
-		if bucket, ok := strings.CutPrefix(thing, "arn:aws:s3:::"); ok {
-			if archives, err := c.archives(ctx, bucket); err == nil && len(archives) > 0 {
-				fmt.Printf("      it holds evidence of runs: %s\n", strings.Join(archives, ", "))
-			}
+	costs = append(costs, disks...)
+	for _, arn := range tagged {
+		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
+		switch {
+		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // asked for above
+		case isBucket && !isMissing(c.ask(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)):
+			costs = append(costs, arn)
+		default:
+			listed = append(listed, arn)
 		}
 	}
-	switch {
-	case len(hosts) == 0:
-		return nil
-	case !endHosts:
-		fmt.Printf("%d of them are hosts, which cost money: `soak-aws sweep --end-hosts` ends them\n", len(hosts))
-		return nil
-	}
-	var parameters []string
-	for i, h := range hosts {
-		parameters = append(parameters, fmt.Sprintf("InstanceId.%d", i+1), h.ID)
-	}
-	if err := c.ec2(ctx, "TerminateInstances", &struct{}{}, parameters...); err != nil {
-		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
-	}
-	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))
-	return nil
+	return costs, listed, nil
 }
 
-// sweep uses the region of the settings by default.
-func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) error {
+// isMissing reports whether S3 answered that a bucket does not exist.
+func isMissing(err error) bool {
+	return code(err) == "404" || code(err) == "NoSuchBucket"
+}
+
+// sweep lists the resources of one deployment, or of all, by their tags, for a lost state of terraform. With endHosts it terminates
+// hosts, which cost the most, after the user confirmed it.
+func (d *deployment) sweep(ctx context.Context, region string, endHosts, all bool) error {
+	if endHosts && d.name == "" && !all {
+		return errors.New("--end-hosts ends the hosts of one deployment (--name NAME) or of everybody in the region (--all); say which")
+	}
 	if region == "" {
-		if err := d.init(ctx); err != nil {
-			return fmt.Errorf("%w; --region needs no terraform", err)
-		}
-		s, err := d.settings(ctx)
+		s, err := d.initialized(ctx)
 		if err != nil {
 			return fmt.Errorf("%w; --region needs no terraform", err)
 		}
 		region = s.Region
 	}
-	return sweep(ctx, region, d.name, endHosts)
-}
-
-// removals are how things are deleted, by what their ARN or id has in it. ARN and region are filled in by name.
-var removals = []struct{ has, how string }{
-	{"i-", "aws ec2 terminate-instances --region REGION --instance-ids ID"},
-	{"vol-", "aws ec2 delete-volume --region REGION --volume-id ID    # a host's goes with it"},
-	{":launch-template/", "aws ec2 delete-launch-template --region REGION --launch-template-id ID"},
-	{":vpc/", "delete it in the VPC console, which takes subnets, route tables, gateways, endpoints and security groups along"},
-	{"arn:aws:ec2:", "goes with its VPC"},
-	{"arn:aws:s3:", "empty it and delete it in the S3 console: it keeps versions"},
-	{":parameter/", "aws ssm delete-parameter --region REGION --name NAME"},
-	{":schedule-group/", "aws scheduler delete-schedule-group --region REGION --name ID"},
-	{":budget/", "aws budgets delete-budget --account-id ACCOUNT --budget-name ID"},
-	{"arn:aws:iam:", "delete it in the IAM console; it costs nothing"},
-}
-
-// remove returns the command that deletes a resource.
-func remove(region, thing string) string {
-	arn, _, _ := strings.Cut(thing, " ")
-	parts := append(strings.SplitN(arn, ":", 6), "", "", "", "", "", "")
-	_, name, _ := strings.Cut(parts[5], "/")
-	id := arn
-	if name != "" {
-		id = name
-	}
-	for _, r := range removals {
-		if strings.HasPrefix(arn, r.has) || strings.HasPrefix(r.has, ":") && strings.Contains(arn, r.has) {
-			return strings.NewReplacer("REGION", region, "ID", id, "NAME", "/"+name, "ACCOUNT", parts[4]).Replace(r.how)
-		}
-	}
-	return "delete it in the AWS console"
-}
-
-// unlisted is what the list of tags does not have: roles, and the budget.
-func (c *cloud) unlisted(ctx context.Context, region, name string) (arns []string, err error) {
-	if name == "" {
-		name = "sse-soak"
-	}
-	roles, err := c.roles(ctx)
+	c, err := connect(ctx, region)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, r := range roles {
-		for _, of := range []string{"stack", "runners", "agents", "end"} {
-			if strings.HasPrefix(r.Name, name+"-"+of+"-") {
-				arns = append(arns, r.ARN)
-			}
-		}
+	of := tag{"Project", "sse-soak"}
+	if d.name != "" {
+		of = tag{"Run", d.name}
 	}
-	account, _, err := c.whoAmI(ctx)
+	hosts, err := c.hosts(ctx, of)
 	if err != nil {
-		return arns, err
+		return err
 	}
-	body, err := json.Marshal(map[string]string{"AccountId": account, "BudgetName": name + "-" + region})
+	costs, listed, err := c.left(ctx, of)
 	if err != nil {
-		return arns, err
+		return err
 	}
-	if gone, err := c.misses(ctx, budgets("DescribeBudget", string(body))); err != nil || gone {
-		return arns, err
+	fmt.Printf("%d things in %s carry the tag %s and cost money, %d are free (delete them in the AWS console; the VPC takes what is in it along):\n  %s\n",
+		len(costs), region, of, len(listed), strings.Join(append(costs, listed...), "\n  "))
+	args := []string{"ec2", "terminate-instances", "--instance-ids"}
+	for _, h := range hosts {
+		fmt.Printf("host %s of %s, made by %s\n", h.ID, h.Run, h.Owner)
+		args = append(args, h.ID)
 	}
-	return append(arns, "arn:aws:budgets::"+account+":budget/"+name+"-"+region), nil
-}
-
-// A role is one of IAM.
-type role struct {
-	Name string `xml:"RoleName"`
-	ARN  string `xml:"Arn"`
-}
-
-// roles are all of the account.
-func (c *cloud) roles(ctx context.Context) (all []role, err error) {
-	marker := []string{}
-	for {
-		text, err := c.api.send(ctx, iam("ListRoles", slices.Concat([]string{"MaxItems", "1000"}, marker)...))
-		if err != nil {
-			return nil, err
+	switch {
+	case len(hosts) == 0:
+		return nil
+	case !endHosts:
+		fmt.Println("`soak-aws sweep --end-hosts` terminates hosts, which cost the most")
+		return nil
+	case !d.yes:
+		fmt.Printf("Enter yes to terminate these %d hosts: ", len(hosts))
+		if line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); strings.TrimSpace(line) != "yes" {
+			return errors.New("not confirmed, no host was terminated; pass --yes to skip the question")
 		}
-		var page struct {
-			Roles     []role `xml:"ListRolesResult>Roles>member"`
-			Truncated bool   `xml:"ListRolesResult>IsTruncated"`
-			Marker    string `xml:"ListRolesResult>Marker"`
-		}
-		if err := xml.Unmarshal(text, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Roles...)
-		switch {
-		case !page.Truncated:
-			return all, nil
-		case page.Marker == "":
-			return nil, errors.New("list roles: IAM lists more, but gave no marker for the next page")
-		}
-		marker = []string{"Marker", page.Marker}
 	}
+	if err := c.ask(ctx, nil, args...); err != nil {
+		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
+	}
+	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))
+	return nil
 }

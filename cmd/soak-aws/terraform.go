@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +21,10 @@ import (
 
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
-	dir   string
-	name  string // NAME, for a state of its own; empty: the one whose name the settings say
-	yes   bool   // terraform does not ask
-	env   []string
-	image string // file with the runners' image, if there is one
+	dir  string
+	name string // NAME, for a state of its own; empty: the one whose name the settings say
+	yes  bool   // terraform does not ask
+	env  []string
 
 	prices string  // file with prices in place of the built-in ones; "": none
 	maxUSD float64 // that all of it may cost; 0: anything
@@ -33,6 +33,7 @@ type deployment struct {
 // outputs are those of infra/terraform that the commands here need.
 type outputs struct {
 	Name         string            `json:"name"`
+	Owner        string            `json:"owner"`
 	Region       string            `json:"region"`
 	BackendURL   string            `json:"backend_url"`
 	ControlURL   string            `json:"control_url"`
@@ -49,6 +50,29 @@ type outputs struct {
 	EndParameter string            `json:"end_parameter"`
 }
 
+// has reports whether a host is in the state.
+func (o outputs) has(id string) bool {
+	return slices.Contains(slices.Collect(maps.Values(o.Instances)), id)
+}
+
+// connected returns terraform's outputs, and a way to ask AWS.
+func (d *deployment) connected(ctx context.Context) (outputs, *cloud, error) {
+	out, err := d.outputs(ctx)
+	if err != nil {
+		return out, nil, err
+	}
+	c, err := connect(ctx, out.Region)
+	return out, c, err
+}
+
+// target returns the command of a make target for this deployment.
+func (d *deployment) target(name string) string {
+	if d.name != "" {
+		return "make " + name + " NAME=" + d.name
+	}
+	return "make " + name
+}
+
 // settingsFile is where a deployment's settings are.
 const settingsFile = "terraform.tfvars"
 
@@ -57,12 +81,12 @@ func (d *deployment) check() error {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		return errors.New("terraform is not installed: https://developer.hashicorp.com/terraform/install")
 	}
-	if os.Getenv("TF_VAR_operator_cidrs") != "" && (os.Getenv("TF_VAR_alert_emails") != "" || os.Getenv("TF_VAR_budget_usd") == "0") {
+	if os.Getenv("TF_VAR_alert_emails") != "" || os.Getenv("TF_VAR_budget_usd") == "0" {
 		return nil
 	}
 	file := filepath.Join(d.dir, settingsFile)
 	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("%s is missing; run cp %s.example %s and set operator_cidrs and alert_emails in it", file, file, file)
+		return fmt.Errorf("%s is missing; run cp %s.example %s and set alert_emails in it", file, file, file)
 	}
 	return nil
 }
@@ -144,44 +168,6 @@ func (d *deployment) run(ctx context.Context, verb string, args ...string) error
 		return fmt.Errorf("terraform %s: %w", verb, err)
 	}
 	return nil
-}
-
-// addresses returns the addresses of hosts in terraform's state.
-func (d *deployment) addresses(ctx context.Context, ids []string) ([]string, error) {
-	type module struct {
-		Resources []struct {
-			Address string
-			Type    string
-			Values  struct{ ID string }
-		}
-		Modules []json.RawMessage `json:"child_modules"`
-	}
-	var state struct {
-		Values struct {
-			Root json.RawMessage `json:"root_module"`
-		}
-	}
-	text, err := d.command(ctx, "show", "-json").Output()
-	if err == nil {
-		err = json.Unmarshal(text, &state)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("terraform show: %w", err)
-	}
-	var out []string
-	for todo := []json.RawMessage{state.Values.Root}; len(todo) > 0; todo = todo[1:] {
-		var m module
-		if err := json.Unmarshal(todo[0], &m); err != nil {
-			return nil, fmt.Errorf("terraform show: %w", err)
-		}
-		for _, r := range m.Resources {
-			if r.Type == "aws_instance" && slices.Contains(ids, r.Values.ID) {
-				out = append(out, r.Address)
-			}
-		}
-		todo = append(todo, m.Modules...)
-	}
-	return out, nil
 }
 
 // errNoOutputs is the error for a state without resources.

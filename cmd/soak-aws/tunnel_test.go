@@ -44,11 +44,16 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	stopCommandLine()
+	os.Exit(code)
 }
 
 // fakeSession is `aws ssm start-session` for a port: it passes connections on until SIGINT, or until the file cut is there.
 func fakeSession(args []string) int {
+	if args[1] != "start-session" {
+		return commandLine(args)
+	}
 	if refusal := os.Getenv("FAKE_AWS_REFUSES"); refusal != "" {
 		fmt.Fprintln(os.Stderr, refusal)
 		return 254
@@ -64,13 +69,16 @@ func fakeSession(args []string) int {
 	if os.Getenv("FAKE_AWS_DIES") != "" {
 		return leavePlugin(port)
 	}
-	return forward(port)
+	if strings.Contains(args[len(args)-1], "portNumber=6443") {
+		return forward(port, os.Getenv("FAKE_AWS_CLUSTER"))
+	}
+	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
 // leavePlugin ends at a cut, as one that is killed does, and leaves the process that holds the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
-	plugin := exec.Command(os.Args[0], "localPortNumber="+port)
+	plugin := exec.Command(os.Args[0], "ssm", "start-session", "localPortNumber="+port)
 	plugin.Env = append(os.Environ(), "FAKE_AWS_DIES=", "FAKE_AWS_LOG=", "FAKE_AWS_CUT="+cut+".never")
 	plugin.Stdout, plugin.Stderr = os.Stdout, os.Stderr
 	if err := plugin.Start(); err != nil {
@@ -92,7 +100,7 @@ func leavePlugin(port string) int {
 }
 
 // forward passes connections on as the plugin does, which listens at localhost and ends on SIGINT.
-func forward(port string) int {
+func forward(port, to string) int {
 	l, err := net.Listen("tcp", "localhost:"+port)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cannot listen", err)
@@ -117,7 +125,7 @@ func forward(port string) int {
 		if err != nil {
 			return 1
 		}
-		there, err := net.Dial("tcp", os.Getenv("FAKE_AWS_STACK"))
+		there, err := net.Dial("tcp", to)
 		if err != nil {
 			_ = here.Close()
 			continue
@@ -136,9 +144,10 @@ func withSessions(t *testing.T, stack string) (log string, cut func()) {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "aws")))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "session-manager-plugin"), []byte("#!/bin/sh\n"), 0o755))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	log = filepath.Join(bin, "log")
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("FAKE_AWS_STACK", stack)
+	t.Setenv("FAKE_AWS_CLUSTER", stack)
 	t.Setenv("FAKE_AWS_LOG", log)
 	t.Setenv("FAKE_AWS_CUT", filepath.Join(bin, "cut"))
 	return log, func() { require.NoError(t, os.WriteFile(filepath.Join(bin, "cut"), nil, 0o600)) }
@@ -226,7 +235,7 @@ func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var news []string
-	tn := &tunnel{address: fmt.Sprintf("127.0.0.1:%d", freePort(t)), region: "eu-central-1", host: "i-1", every: every, tell: func(s string) {
+	tn := &tunnel{address: fmt.Sprintf("127.0.0.1:%d", freePort(t)), region: "eu-central-1", host: "i-1", end: stackEnd, every: every, tell: func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
 		news = append(news, s)
@@ -274,7 +283,7 @@ func TestATunnelOutlivesCtrlC(t *testing.T) {
 	_, cut := withSessions(t, stack.Listener.Addr().String())
 	news := make(chan string, 9)
 	ctx, interrupt := context.WithCancel(t.Context())
-	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, 0, func(s string) { news <- s })
+	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, stackEnd, 0, func(s string) { news <- s })
 	require.NoError(t, err)
 	t.Cleanup(tn.close)
 	interrupt()
@@ -312,7 +321,7 @@ func TestATunnelThatIsRefusedForAWhile(t *testing.T) {
 
 func TestWhyThereIsNoTunnel(t *testing.T) {
 	f := startAWS(t)
-	f.ready("http://127.0.0.1:1")
+	f.ready()
 	d := deployed(t)
 	t.Run("a port that is taken", func(t *testing.T) {
 		withSessions(t, "127.0.0.1:1")
@@ -341,6 +350,6 @@ func TestWhyThereIsNoTunnel(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(cat, filepath.Join(filepath.Dir(terraform), "cat")))
 		t.Setenv("PATH", filepath.Dir(terraform))
-		require.ErrorContains(t, d.soak(t.Context(), "no program", nil), "the AWS command line (aws), which makes the encrypted way to the stack's host, is not installed: https://")
+		require.ErrorContains(t, d.soak(t.Context(), "no program", nil), "the AWS command line is not installed: https://")
 	})
 }

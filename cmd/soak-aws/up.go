@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,69 +18,63 @@ import (
 // patience is how long hosts may take to set themselves up.
 const patience = 25 * time.Minute
 
-// up has what the stack and the runners are made for.
+// unreachable is how long AWS may be out of reach while hosts are awaited: a laptop loses its network, or sleeps.
+const unreachable = 5 * time.Minute
+
+// An up holds the settings of `soak-aws up`.
 type up struct {
-	archive     string
-	image       string
-	connections int
-	interval    float64 // seconds
+	stack, runner string  // folders with the files of the hosts
+	connections   int     // 0: as the stack is, or the default
+	interval      float64 // seconds; 0: as the stack is, or the default
 }
 
-// takeFiles hands the stack's archive and the runners' image over. One that is missing is for terraform to refuse, which
-// knows whether there are runners.
-func (d *deployment) takeFiles(archive, image string) error {
-	for variable, file := range map[string]string{"stack_archive_file": archive, "runner_image_file": image} {
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		d.set(variable, path)
-		if variable == "runner_image_file" {
-			d.image = path
-		}
-	}
-	return nil
-}
-
-// imageFits looks into the image before anything is made for it: a pod that cannot start its program says so after
-// minutes, and on a cluster that costs money.
-func (d *deployment) imageFits(s settings) error {
-	if d.image == "" {
-		return nil
-	}
-	images, err := readImages(d.image)
-	if err != nil {
-		return err
-	}
-	if err := images.fits(s.RunnerArch); err != nil {
-		return fmt.Errorf("%w: `make aws-up` builds it for them", err)
-	}
-	return nil
-}
-
-// up makes all of it.
+// up makes the stack and the runners, and waits for their hosts.
 func (d *deployment) up(ctx context.Context, u up) error {
-	d.set("connections", strconv.Itoa(u.connections))
-	d.set("noop_interval_seconds", strconv.FormatFloat(u.interval, 'g', -1, 64))
-	if err := d.takeFiles(u.archive, u.image); err != nil {
-		return err
-	}
-	return d.apply(ctx)
-}
-
-// apply makes what the settings say, and waits until the hosts are set up.
-func (d *deployment) apply(ctx context.Context) error {
 	if err := d.init(ctx); err != nil {
 		return err
 	}
+	out, err := d.outputs(ctx)
+	if err != nil && !errors.Is(err, errNoOutputs) {
+		return err
+	}
+	typed := u
+	u.connections, u.interval = cmp.Or(u.connections, out.Connections), cmp.Or(u.interval, out.Interval)
+	for variable, value := range map[string]string{"connections": strconv.Itoa(u.connections), "noop_interval_seconds": strconv.FormatFloat(u.interval, 'g', -1, 64)} {
+		if value != "0" {
+			d.set(variable, value)
+		}
+	}
+	for variable, folder := range map[string]string{"stack_dir": u.stack, "runner_dir": u.runner} {
+		path, err := filepath.Abs(folder)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(path); err == nil { // terraform knows whether a missing one is needed
+			d.set(variable, path)
+		}
+	}
+	return d.apply(ctx, out, typed)
+}
+
+// remedy returns the commands after an apply that failed, as the user typed them.
+func (d *deployment) remedy(u up) string {
+	again := d.target("aws-up")
+	if u.connections != 0 {
+		again += " CONNECTIONS=" + strconv.Itoa(u.connections)
+	}
+	if u.interval != 0 {
+		again += " NOOP_INTERVAL=" + strconv.FormatFloat(u.interval, 'g', -1, 64)
+	}
+	return "hosts that exist cost money until they terminate themselves.\n  continue:  " + again + "\n  clean up:  " + d.target("aws-down")
+}
+
+// apply makes what the settings say, and waits until the hosts are set up.
+func (d *deployment) apply(ctx context.Context, before outputs, typed up) error {
 	s, err := d.settings(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.imageFits(s); err != nil {
+	if err := s.differ(settingsFile, typed.connections, typed.interval); err != nil {
 		return err
 	}
 	cost := d.affordable(s)
@@ -90,8 +86,12 @@ func (d *deployment) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const remedy = "hosts that exist cost money until they terminate themselves.\n  continue:  make aws-up\n  clean up:  make aws-down"
-	replace, err := d.failedHosts(ctx, aws)
+	if owner := aws.checkOwner(ctx, s, before); owner.state == "FAIL" {
+		return fmt.Errorf("%s; nothing was made", owner.sentence)
+	}
+	d.set("owner", cmp.Or(before.Owner, aws.arn)) // a tag that changed with each session would change every resource
+	remedy := d.remedy(typed)
+	replace, err := d.failedHosts(ctx, aws, before)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,7 @@ func setupOf(value, host string) setup {
 
 // failedHosts returns arguments of terraform that replace the hosts whose setup failed: user data runs once, so only a new host
 // can succeed.
-func (d *deployment) failedHosts(ctx context.Context, aws *cloud) (args []string, err error) {
-	out, err := d.outputs(ctx)
-	if errors.Is(err, errNoOutputs) || err == nil && len(out.Statuses) == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func (d *deployment) failedHosts(ctx context.Context, aws *cloud, out outputs) (args []string, err error) {
 	values, err := aws.parameters(ctx, slices.Sorted(maps.Keys(out.Statuses))...)
 	if err != nil {
 		return nil, nil //nolint:nilerr // terraform makes missing parameters and reports missing rights
@@ -153,25 +146,33 @@ func (d *deployment) failedHosts(ctx context.Context, aws *cloud) (args []string
 			failed = append(failed, host)
 		}
 	}
-	if len(failed) == 0 {
-		return nil, nil
+	for _, host := range failed {
+		address, err := d.command(ctx, "state", "list", "-id="+host).Output()
+		if err != nil {
+			return nil, fmt.Errorf("terraform state list: %w", err)
+		}
+		fmt.Printf("replacing %s, whose setup failed\n", bytes.TrimSpace(address))
+		args = append(args, "-replace="+string(bytes.TrimSpace(address)))
 	}
-	addresses, err := d.addresses(ctx, failed)
-	for _, address := range addresses {
-		fmt.Printf("replacing %s, whose setup failed\n", address)
-		args = append(args, "-replace="+address)
-	}
-	return args, err
+	return args, nil
 }
 
 // awaitHosts waits until each host has stored that it is ready, and prints each one that is.
 func awaitHosts(ctx context.Context, aws *cloud, statuses map[string]string, every time.Duration) error {
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
-	begun := time.Now()
+	begun, failing := time.Now(), time.Time{}
 	names, ready := slices.Sorted(maps.Keys(statuses)), map[string]bool{}
 	err := poll(ctx, every, patience, func() (bool, error) {
 		values, err := aws.parameters(ctx, names...)
-		if err != nil {
+		switch {
+		case err == nil:
+			failing = time.Time{}
+		case code(err) != "" && code(err) != "ThrottlingException", ctx.Err() != nil:
+			return false, err
+		case failing.IsZero():
+			failing = time.Now()
+			fmt.Printf("%v; asking again for %v\n", err, unreachable)
+		case time.Since(failing) > unreachable:
 			return false, err
 		}
 		for _, name := range names {

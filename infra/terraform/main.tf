@@ -12,16 +12,17 @@ module "network" {
   name           = var.name
   region         = var.region
   zone           = var.zone
+  subnet_id      = var.subnet_id
   instance_types = distinct(concat([var.stack_instance_type], var.runner_node_count > 0 ? [var.runner_instance_type] : []))
 }
 
 module "storage" {
   source = "./modules/storage"
 
-  name               = var.name
-  retention_days     = var.retention_days
-  stack_archive_file = var.stack_archive_file
-  runner_image_file  = var.runner_node_count > 0 ? var.runner_image_file : null
+  name           = var.name
+  retention_days = var.retention_days
+  stack_dir      = var.stack_dir
+  runner_dir     = var.runner_node_count > 0 ? var.runner_dir : null
 }
 
 module "guard" {
@@ -31,6 +32,8 @@ module "guard" {
   region       = var.region
   budget_usd   = var.budget_usd
   alert_emails = var.alert_emails
+
+  permissions_boundary_arn = var.permissions_boundary_arn
 }
 
 module "stack" {
@@ -46,8 +49,7 @@ module "stack" {
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   ttl_minutes                         = var.ttl_minutes
   bucket                              = module.storage.bucket
-  bucket_arn                          = module.storage.bucket_arn
-  archive                             = module.storage.stack_archive
+  files                               = module.storage.stack_files
   connections                         = var.connections
   noop_interval_seconds               = var.noop_interval_seconds
   alerts_topic_arn                    = var.alerts_topic_arn
@@ -61,7 +63,6 @@ module "runners" {
   region                              = var.region
   network                             = module.network
   guard                               = module.guard
-  operator_cidrs                      = var.operator_cidrs
   stack_security_group_id             = module.stack.security_group_id
   node_count                          = var.runner_node_count
   instance_type                       = var.runner_instance_type
@@ -71,5 +72,5 @@ module "runners" {
   ttl_minutes                         = var.ttl_minutes
   bucket                              = module.storage.bucket
   bucket_arn                          = module.storage.bucket_arn
-  image                               = module.storage.runner_image
+  files                               = module.storage.runner_files
 }

@@ -38,11 +38,6 @@ output "instances" {
   value       = merge({ stack = module.stack.instance_id }, module.runners[*].instances...)
 }
 
-output "kubeconfig_command" {
-  description = "Prints the kubeconfig of the runners' cluster."
-  value       = one([for p in module.runners[*].kubeconfig_parameter : "aws ssm get-parameter --region ${var.region} --with-decryption --name ${p} --query Parameter.Value --output text"])
-}
-
 output "ssm_command" {
   description = "Opens a shell on the stack's host. There is no SSH."
   value       = "aws ssm start-session --region ${var.region} --target ${module.stack.instance_id}"
@@ -56,6 +51,11 @@ output "region" {
 output "zone" {
   description = "The availability zone that all hosts are in."
   value       = module.network.zone
+}
+
+output "owner" {
+  description = "Who made this deployment."
+  value       = var.owner
 }
 
 output "name" {

@@ -3,10 +3,10 @@ provider "aws" {
 
   # Run is what budget, cleaning up and cost allocation go by.
   default_tags {
-    tags = {
+    tags = merge(var.tags, var.owner == "" ? {} : { Owner = var.owner }, {
       Project   = "sse-soak"
       Run       = var.name
       ManagedBy = "terraform"
-    }
+    })
   }
 }

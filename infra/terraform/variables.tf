@@ -1,20 +1,5 @@
 # Who may come in, and who is told of money.
 
-variable "operator_cidrs" {
-  description = "IPv4 ranges that may reach the Kubernetes API, which is TLS with certificates. No default: only you know where you are."
-  type        = list(string)
-
-  validation {
-    condition     = length(var.operator_cidrs) > 0 && alltrue([for c in var.operator_cidrs : can(cidrnetmask(c))])
-    error_message = "operator_cidrs needs at least one IPv4 range such as 203.0.113.7/32."
-  }
-
-  validation {
-    condition     = alltrue([for c in var.operator_cidrs : try(tonumber(split("/", c)[1]) >= 16, false)])
-    error_message = "operator_cidrs holds a range wider than /16. 0.0.0.0/0 would let everybody in: name your own address, such as 203.0.113.7/32."
-  }
-}
-
 variable "laptop_cidrs" {
   description = "IPv4 ranges from which laptops soak the stack at port 80 of its public address. That is plain HTTP: streams need no secret there; for Grafana and Prometheus use `bin/soak-aws open`. Empty: the port is closed."
   type        = list(string)
@@ -55,13 +40,13 @@ variable "alerts_topic_arn" {
 
 # What is built, and where.
 
-variable "stack_archive_file" {
-  description = "What the stack's host is made from, files and images, as `soak-aws pack` leaves it; `make aws-up` makes it."
+variable "stack_dir" {
+  description = "Folder with the files and images of the stack's host; `make aws-up` makes it."
   type        = string
 
   validation {
-    condition     = try(fileexists(var.stack_archive_file), false)
-    error_message = "stack_archive_file has to name the stack's archive, which `make aws-up` makes and hands over."
+    condition     = try(contains(fileset(var.stack_dir, "*"), "files.tar.gz"), false)
+    error_message = "stack_dir has to be the folder with files.tar.gz and the stack's images, which `make aws-up` makes and hands over."
   }
 }
 
@@ -95,6 +80,45 @@ variable "name" {
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name))
     error_message = "name has to be 3 to 24 lower-case letters, digits and dashes, because the bucket's name begins with it."
+  }
+}
+
+variable "owner" {
+  description = "Who made this deployment, as the tag Owner; `make aws-up` sets it to the caller's ARN."
+  type        = string
+  default     = ""
+}
+
+variable "tags" {
+  description = "Further tags of all resources, such as those that an organization demands."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = length(setintersection(keys(var.tags), ["Project", "Run", "ManagedBy", "Owner", "Name", "Host"])) == 0
+    error_message = "tags must not contain Project, Run, ManagedBy, Owner, Name or Host, which this module sets."
+  }
+}
+
+variable "permissions_boundary_arn" {
+  description = "ARN of the permissions boundary of all roles; null: none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.permissions_boundary_arn == null || can(regex("^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/", var.permissions_boundary_arn))
+    error_message = "permissions_boundary_arn must be the ARN of a policy such as arn:aws:iam::123456789012:policy/boundary."
+  }
+}
+
+variable "subnet_id" {
+  description = "Existing subnet for all hosts, with a route to the internet (gateway or NAT); null: a VPC with a public subnet is made."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.subnet_id == null || can(regex("^subnet-[0-9a-f]+$", var.subnet_id))
+    error_message = "subnet_id must be the id of a subnet such as subnet-0123456789abcdef0."
   }
 }
 
@@ -180,14 +204,14 @@ variable "runner_node_count" {
   }
 }
 
-variable "runner_image_file" {
-  description = "The runners' image as `docker save | gzip` leaves it; `make aws-up` makes it. Needed where there are runners."
+variable "runner_dir" {
+  description = "Folder with the files of the runners' hosts (k3s, its images, the k6-operator, the runners' image); `make aws-up` makes it. Needed where there are runners."
   type        = string
   default     = null
 
   validation {
-    condition     = var.runner_node_count == 0 || try(fileexists(var.runner_image_file), false)
-    error_message = "runner_image_file has to name the runners' image, which `make aws-up` builds and hands over; or set runner_node_count to 0."
+    condition     = var.runner_node_count == 0 || try(contains(fileset(var.runner_dir, "*"), "k3s"), false)
+    error_message = "runner_dir has to be the folder with k3s and the images, which `make aws-up` makes and hands over; or set runner_node_count to 0."
   }
 }
 

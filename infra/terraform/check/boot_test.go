@@ -35,23 +35,18 @@ const (
 // that no registry gives here.
 func TestBoot(t *testing.T) {
 	needsMachines(t)
-	images := pullImages(t)
+	files := stackFiles(t)
 	here := newSite(t)
-	files := func() map[string][]byte {
-		return map[string][]byte{"etc/systemd/system/from-afar.service": []byte(fromAfar)}
-	}
-	planned, err := os.ReadFile("../tests/stack-archive.txt") // what Terraform took the sum of
-	require.NoError(t, err)
-	key := fmt.Sprintf("%s/images/stack-%.16s.tar.gz", bucketHost, fmt.Sprintf("%x", sha256.Sum256(planned)))
-	archive := stackArchive(t, images != "")
-	data := strings.ReplaceAll(userData(t)["stack.host"], fmt.Sprintf("'%x'", sha256.Sum256(planned)), fmt.Sprintf("'%x'", sha256.Sum256(archive)))
+	objects, data := withObjects(t, userData(t)["stack.host"], "stack", files)
 
 	t.Run("an archive that was changed on its way", func(t *testing.T) {
 		c := here.cloud(t, status, secrets)
-		c.files = map[string]string{key: "something else"}
-		m := here.boot(t, c, data, files(), "")
+		for key := range objects {
+			c.files[key] = "something else"
+		}
+		m := here.boot(t, c, data)
 		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
-		assert.Regexp(t, `^failed `+instanceID+` at setup.sh line \d+: sha256sum`, c.parameter(status))
+		assert.Regexp(t, `^failed `+instanceID+` at setup.sh line \d+: fetch_objects`, c.parameter(status))
 		assert.Contains(t, c.parameter(status), "FAILED", "the end of the log says why")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
@@ -60,9 +55,9 @@ func TestBoot(t *testing.T) {
 
 	t.Run("the stack", func(t *testing.T) {
 		c := here.cloud(t, status, secrets, end)
-		c.files = map[string]string{key: string(archive)}
+		c.files = objects
 		begun := time.Now()
-		m := here.boot(t, c, data, files(), images)
+		m := here.boot(t, c, data)
 		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
@@ -72,19 +67,6 @@ func TestBoot(t *testing.T) {
 		m.ends()
 	})
 }
-
-// fromAfar does before the setup what its commands would do over the internet.
-const fromAfar = `[Unit]
-After=docker.service
-Before=cloud-final.service
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-TimeoutStartSec=600
-ExecStart=/bin/sh -c 'test ! -s /srv/images.tar || { docker load -qi /srv/images.tar && rm /srv/images.tar; }'
-[Install]
-WantedBy=multi-user.target
-`
 
 // isSetUp looks at what setup.sh is to leave.
 func (m *machine) isSetUp(c *cloud) {
@@ -106,11 +88,11 @@ func (m *machine) isSetUp(c *cloud) {
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage is the id of the backend's image in the archive. Its tag may be another image's by now: the stack's tests
-// run next to this one, and build one of their own.
+// shippedImage is the id of the backend's image in its archive. Its tag may be another image's by now: the stack's tests run next
+// to this one, and build one of their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
-	manifest := run(t, root, "tar", "-xzOf", "bin/image-backend.tar.gz", "manifest.json")
+	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
 	id := regexp.MustCompile(`"Config":"(?:blobs/sha256/)?([0-9a-f]{64})`).FindStringSubmatch(manifest)
 	require.NotNil(t, id, manifest)
 	return "sha256:" + id[1]
@@ -205,48 +187,62 @@ func await(t *testing.T, patience time.Duration, what string, m *machine, done f
 	}
 }
 
-// pullImages makes a file of the images of compose.yaml where no registry answers; none where one
-// does, since the host pulls them itself then.
-func pullImages(t *testing.T) (archive string) {
-	t.Helper()
+// stackFiles are what `make aws-up` collects for the stack's host of this repository as it lies here, but without Grafana where its
+// image cannot be had, with no more files than this machine may open, and where the images are stand-ins without what only the real
+// Prometheus can do.
+func stackFiles(t *testing.T) (folder string) {
+	run(t, root, "make", "--no-print-directory", "stack-images")
 	env := filepath.Join(t.TempDir(), ".env")
 	run(t, root, "infra/compose/env", env)
-	if offline.Images(t, root, env) {
-		return ""
+	standIns := !offline.Images(t, root, env)
+	images := strings.Fields(run(t, root, "docker", "compose", "--env-file", env, "--profile", "reference", "config", "--images"))
+	if exec.Command("docker", "image", "inspect", "grafana/grafana:12.4.4").Run() != nil {
+		images = slices.DeleteFunc(images, func(n string) bool { return strings.HasPrefix(n, "grafana/") })
 	}
-	names := strings.Fields(run(t, root, "docker", "compose", "--env-file", env, "config", "--images"))
-	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "grafana/") || strings.HasPrefix(n, "sse-soak/") })
-	archive = filepath.Join(t.TempDir(), "images.tar")
-	run(t, ".", "docker", append([]string{"save", "-o", archive}, names...)...)
-	return archive
-}
-
-// stackArchive is what `make aws-up` makes for the stack's host of this repository as it lies here, but without Grafana
-// where its image cannot be had, with no more files than this machine may open, and where the images are stand-ins without
-// what only the real Prometheus can do.
-func stackArchive(t *testing.T, standIns bool) []byte {
-	t.Helper()
-	run(t, root, "make", "--no-print-directory", "stack-images")
 	here, err := filepath.Abs(root)
 	require.NoError(t, err)
+	out := filepath.Join(here, "bin/aws-test")
 	dir := t.TempDir()
-	run(t, here, "sh", "-c", "git ls-files -z compose.yaml .env.example infra/compose infra/prometheus grafana | tar --null -T - -c | tar -x -C "+dir)
-	example := filepath.Join(dir, ".env.example")
-	text, err := os.ReadFile(example)
-	require.NoError(t, err)
-	text = regexp.MustCompile(`(?m)^NOFILE=.*$`).ReplaceAll(text, []byte("NOFILE=20000"))
-	require.NoError(t, os.WriteFile(example, text, 0o644))
-	if exec.Command("docker", "image", "inspect", "grafana/grafana:12.4.4").Run() != nil {
+	run(t, here, "sh", "-c", "git ls-files -z compose.yaml .env.example infra grafana | tar --null -T - -c | tar -x -C "+dir)
+	edit := func(name, pattern, to string) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), regexp.MustCompile(pattern).ReplaceAll(text, []byte(to)), 0o644))
+	}
+	edit(".env.example", `(?m)^NOFILE=.*$`, "NOFILE=20000")
+	if len(images) > 0 && !slices.ContainsFunc(images, func(n string) bool { return strings.HasPrefix(n, "grafana/") }) {
 		override := "services: {grafana: {profiles: [no-registry]}}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "compose.override.yaml"), []byte(override), 0o644))
 	}
 	if standIns {
 		untested.Note(t, "how the stack's Prometheus finds the runners' hosts on that host: its stand-in is built without discovery")
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "infra/prometheus/runners-aws.yml"), nil, 0o644))
+		edit("infra/prometheus/runners-aws.yml", `(?s).*`, "")
 	}
-	file := filepath.Join(dir, "stack.tar.gz")
-	run(t, root, "go", "run", "./cmd/soak-aws", "pack", "--repository", dir, "--out", file)
-	archive, err := os.ReadFile(file)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bundle.yaml"), nil, 0o600))
+	for name, value := range map[string]string{"OUT": out, "STACK_IMAGES": strings.Join(images, " "), "ONLY": "stack"} {
+		t.Setenv(name, value)
+	}
+	run(t, dir, "infra/terraform/files", "amd64")
+	return filepath.Join(out, "stack")
+}
+
+// withObjects returns the objects of the bucket by their URL, from the files of a folder, and user data that name them in place of the
+// files that Terraform's tests have.
+func withObjects(t *testing.T, data, kind, folder string) (objects map[string]string, changed string) {
+	t.Helper()
+	objects = map[string]string{}
+	var lines []string
+	files, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	return archive
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
+		require.NoError(t, err)
+		sum := fmt.Sprintf("%x", sha256.Sum256(text))
+		objects[bucketHost+"/images/"+sum[:16]+"/"+f.Name()] = string(text)
+		lines = append(lines, sum+" images/"+sum[:16]+"/"+f.Name())
+	}
+	planned := regexp.MustCompile(`(?m)^( *)[0-9a-f]{64} images/.*\n(?: *[0-9a-f]{64} images/.*\n)*`)
+	indent := planned.FindStringSubmatch(data)
+	require.NotNil(t, indent, "the user data of %s name no objects:\n%s", kind, data)
+	return objects, strings.Replace(data, indent[0], indent[1]+strings.Join(lines, "\n"+indent[1])+"\n", 1)
 }

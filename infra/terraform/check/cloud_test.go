@@ -41,7 +41,7 @@ type cloud struct {
 
 // cloud starts one that the hosts of the site reach.
 func (s *site) cloud(t *testing.T, parameters ...string) *cloud {
-	c := &cloud{t: t, parameters: map[string]string{}}
+	c := &cloud{t: t, parameters: map[string]string{}, files: map[string]string{}}
 	for _, name := range parameters {
 		c.parameters[name] = "pending"
 	}
@@ -92,7 +92,7 @@ func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveAPI is what is asked for by TLS: files of a bucket and of GitHub, and parameters.
+// serveAPI is what is asked for by TLS: files of a bucket, and parameters.
 func (c *cloud) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		c.serveParameters(w, r)

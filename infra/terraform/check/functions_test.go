@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,16 +52,21 @@ func TestCommandsAreRetried(t *testing.T) {
 	assert.NotContains(t, said, "well")
 }
 
-func TestImagesThatCannotBePulled(t *testing.T) {
+func TestFilesAreHeldAgainstTheirSums(t *testing.T) {
 	t.Parallel()
-	have := function(t, "stack/setup.sh", "have")
-	refuses := `case $1 in image) exit 1 ;; esac; echo "$SAID" >&2; exit 1`
-	said, err := bash(t, "SAID='toomanyrequests: You have reached your unauthenticated pull rate limit.'\n"+refuses, have+"have nginx:1")
-	require.Error(t, err)
-	assert.Contains(t, said, "nginx:1 cannot be pulled: the registry lets this host's address pull no more for some hours (its rate limit): make aws-down and make aws-up")
-	said, err = bash(t, "SAID='manifest for nginx:1 not found'\n"+refuses, have+"have nginx:1")
-	require.Error(t, err)
-	assert.Contains(t, said, "nginx:1 cannot be pulled: manifest for nginx:1 not found")
-	said, err = bash(t, "test \"$1\" = image", have+"have nginx:1")
-	require.NoError(t, err, "one that is here is not pulled: %s", said)
+	objects := filepath.Join(t.TempDir(), "objects")
+	fetch := strings.ReplaceAll(function(t, "host/aws.sh", "fetch_objects"), "/opt/soak/objects", objects)
+	signed := "BUCKET=b REGION=r\nsigned() { echo hello >\"$4\"; echo \"$2\"; }\n"
+	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+	require.NoError(t, os.WriteFile(objects, []byte(sum+" images/00/a\n"+sum+" images/11/b\n"), 0o600))
+	folder := filepath.Join(t.TempDir(), "files")
+	said, err := bash(t, "", signed+fetch+"fetch_objects "+folder)
+	require.NoError(t, err, said)
+	assert.Contains(t, said, "https://b.s3.r.amazonaws.com/images/00/a\nhttps://b.s3.r.amazonaws.com/images/11/b\n")
+	assert.FileExists(t, filepath.Join(folder, "b"))
+
+	require.NoError(t, os.WriteFile(objects, []byte(strings.Repeat("0", 64)+" images/00/a\n"+sum+" images/11/c\n"), 0o600))
+	said, err = bash(t, "", signed+fetch+"fetch_objects "+folder)
+	require.Error(t, err, said)
+	assert.NoFileExists(t, filepath.Join(folder, "c"), "it stops at the first that was changed on its way")
 }

@@ -53,8 +53,10 @@ func TestUserData(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(text), &config), module)
 		assert.Equal(t, [][]string{{"/bin/bash", "/opt/soak/setup.sh"}}, config.Run, module)
 		for _, f := range config.Files {
-			if !strings.HasSuffix(f.Path, ".sh") {
+			if strings.HasSuffix(f.Path, "settings.env") {
 				assert.Equal(t, "0600", f.Permissions, "%s %s", module, f.Path)
+			}
+			if !strings.HasSuffix(f.Path, ".sh") {
 				continue
 			}
 			original := filepath.Base(f.Path)

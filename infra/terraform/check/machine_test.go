@@ -22,7 +22,6 @@ const (
 	apiAddr    = "169.254.170.1"
 	apiHost    = "ssm." + region + ".amazonaws.com"
 	bucketHost = "sse-soak-mock.s3." + region + ".amazonaws.com"
-	githubHost = "raw.githubusercontent.com"
 )
 
 // A machine is a host that was started: a container with systemd, cloud-init and a Docker of its own.
@@ -32,9 +31,8 @@ type machine struct {
 	ip   string
 }
 
-// boot starts a host with user data, in a cloud. files are laid on its disk before, and an archive
-// of images, if there is one.
-func (s *site) boot(t *testing.T, c *cloud, userData string, files map[string][]byte, images string) *machine {
+// boot starts a host with user data, in a cloud.
+func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	t.Helper()
 	m := &machine{t: t, name: fmt.Sprintf("soak-aws-test-%d", time.Now().UnixNano())}
 	groups := []string{"--cgroupns", "private"}
@@ -44,17 +42,15 @@ func (s *site) boot(t *testing.T, c *cloud, userData string, files map[string][]
 	args := append([]string{"create", "--name", m.name, "--hostname", "stack", "--network", s.network,
 		"--cap-add", "SYS_ADMIN", "--cap-add", "NET_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "DAC_READ_SEARCH",
 		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined", "--security-opt", "systempaths=unconfined",
-		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--add-host", apiHost + ":" + apiAddr, "--add-host", bucketHost + ":" + apiAddr, "--add-host", githubHost + ":" + apiAddr}, groups...)
+		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--add-host", apiHost + ":" + apiAddr, "--add-host", bucketHost + ":" + apiAddr}, groups...)
 	run(t, ".", "docker", append(args, s.image)...)
 	t.Cleanup(m.remove)
-	files["etc/ssl/certs/ca-certificates.crt"] = s.trusted
-	files["var/lib/cloud/seed/nocloud/user-data"] = []byte(userData)
-	files["var/lib/cloud/seed/nocloud/meta-data"] = []byte("instance-id: i-0123456789abcdef0\n")
-	files["etc/systemd/system/cloud-addresses.service"] = addresses(c)
-	m.lay(files)
-	if images != "" {
-		run(t, ".", "docker", "cp", images, m.name+":/srv/images.tar")
-	}
+	m.lay(map[string][]byte{
+		"etc/ssl/certs/ca-certificates.crt":          s.trusted,
+		"var/lib/cloud/seed/nocloud/user-data":       []byte(userData),
+		"var/lib/cloud/seed/nocloud/meta-data":       []byte("instance-id: i-0123456789abcdef0\n"),
+		"etc/systemd/system/cloud-addresses.service": addresses(c),
+	})
 	m.start()
 	return m
 }

@@ -19,12 +19,12 @@ var update = flag.Bool("update", false, "write docs/results/terraform-plan.txt a
 func TestPlan(t *testing.T) {
 	dir := initialized(t)
 	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
-		"-var", `operator_cidrs=["203.0.113.7/32"]`, "-var", `alert_emails=["you@example.com"]`,
-		"-var", "stack_archive_file=tests/stack-archive.txt", "-var", "runner_image_file=tests/runner-image.txt")
+		"-var", `alert_emails=["you@example.com"]`,
+		"-var", "stack_dir=tests/files/stack", "-var", "runner_dir=tests/files/runner")
 	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // in ttl_minutes and a quarter of an hour
 	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // what to do with it
 	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // before it data are read, in any order
-	text := "# terraform plan with the default settings, an operator and an address for alerts. Made by `make aws-test` without an\n" +
+	text := "# terraform plan with the default settings and an address for alerts. Made by `make aws-test` without an\n" +
 		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are made up.\n\n" +
 		"Terraform used the selected providers" + plan
 	file := filepath.Join(root, "docs/results/terraform-plan.txt")

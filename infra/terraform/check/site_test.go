@@ -44,7 +44,7 @@ func newSite(t *testing.T) *site {
 	s.network, s.gateway = network(t)
 	s.image = buildHost(t, s.network)
 	var authority []byte
-	s.certificate, authority = selfSigned(t, apiHost, bucketHost, githubHost)
+	s.certificate, authority = selfSigned(t, apiHost, bucketHost)
 	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 	require.NoError(t, err)
 	s.trusted = append(trusted, authority...)

@@ -10,7 +10,9 @@ variables {
   host_count                          = 2
   host_names                          = ["a", "b"]
   region                              = "eu-central-1"
-  subnet_id                           = "subnet-0123456789abcdef0"
+  network                             = { subnet_id = "subnet-0123456789abcdef0", public = true }
+  bucket                              = "sse-soak-mock"
+  objects                             = { "images/00/k3s" = "00", "images/11/k6.tar.gz" = "11" }
   security_group_id                   = "sg-0123456789abcdef0"
   guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end", end_parameter = "/sse-soak/end", end_parameter_arn = "arn:aws:ssm:eu-central-1:123456789012:parameter/sse-soak/end" }
   instance_type                       = "c5.large"
@@ -66,7 +68,7 @@ run "host" {
   }
 
   assert {
-    condition     = length(aws_launch_template.this.network_interfaces) == 1 && aws_launch_template.this.network_interfaces[0].subnet_id == var.subnet_id && length(aws_launch_template.this.network_interfaces[0].connection_tracking_specification) == 0
+    condition     = length(aws_launch_template.this.network_interfaces) == 1 && aws_launch_template.this.network_interfaces[0].subnet_id == var.network.subnet_id && length(aws_launch_template.this.network_interfaces[0].connection_tracking_specification) == 0
     error_message = "Subnet and group stand in the launch template, without a timeout where none is asked for."
   }
 
@@ -81,8 +83,8 @@ run "host" {
   }
 
   assert {
-    condition     = alltrue([for i, d in local.user_data : length(yamldecode(d).runcmd) == 1 && strcontains(d, "TTL_MINUTES='180'") && strcontains(d, "GREETING='a b'") && strcontains(d, "STATUS_PARAMETER='${var.status_parameters[i]}'")])
-    error_message = "A host runs one script, and is told its time to live and where to report."
+    condition     = alltrue([for i, d in local.user_data : length(yamldecode(d).runcmd) == 1 && strcontains(d, "TTL_MINUTES='180'") && strcontains(d, "GREETING='a b'") && strcontains(d, "00 images/00/k3s") && strcontains(d, "11 images/11/k6.tar.gz") && strcontains(d, "STATUS_PARAMETER='${var.status_parameters[i]}'")])
+    error_message = "A host runs one script, and gets its time to live, its files with their sums, and where to report."
   }
 
   assert {
@@ -116,6 +118,24 @@ run "the_role_of_a_host" {
   assert {
     condition     = alltrue([for i, s in aws_scheduler_schedule.end : jsondecode(s.target[0].input).InstanceIds == [aws_instance.this[i].id]])
     error_message = "A schedule has to name its host alone: one id that is gone makes the whole request fail."
+  }
+}
+
+run "an_existing_subnet_and_a_boundary" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    network = { subnet_id = "subnet-0123456789abcdef0", public = false }
+    guard   = merge(var.guard, { permissions_boundary_arn = "arn:aws:iam::123456789012:policy/boundary" })
+  }
+
+  assert {
+    condition     = aws_launch_template.this.network_interfaces[0].associate_public_ip_address == null && aws_iam_role.this.permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"
+    error_message = "An existing subnet decides on public addresses, and an organization on the boundary of roles."
   }
 }
 

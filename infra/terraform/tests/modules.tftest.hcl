@@ -7,9 +7,8 @@ mock_provider "aws" {
 variables {
   name                                = "sse-soak"
   region                              = "eu-central-1"
-  network                             = { vpc_id = "vpc-0123456789abcdef0", subnet_id = "subnet-0123456789abcdef0" }
+  network                             = { vpc_id = "vpc-0123456789abcdef0", subnet_id = "subnet-0123456789abcdef0", public = true }
   guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end", end_parameter = "/sse-soak/end", end_parameter_arn = "arn:aws:ssm:eu-central-1:123456789012:parameter/sse-soak/end" }
-  operator_cidrs                      = ["203.0.113.7/32"]
   instance_type                       = "c5.large"
   disk_gib                            = 30
   connection_tracking_timeout_seconds = null
@@ -28,12 +27,12 @@ run "network" {
   }
 
   assert {
-    condition     = aws_subnet.public.availability_zone == "eu-central-1a" && aws_vpc_endpoint.s3.vpc_endpoint_type == "Gateway" && aws_vpc_endpoint.s3.service_name == "com.amazonaws.eu-central-1.s3"
+    condition     = aws_subnet.public[0].availability_zone == "eu-central-1a" && aws_vpc_endpoint.s3[0].vpc_endpoint_type == "Gateway" && aws_vpc_endpoint.s3[0].service_name == "com.amazonaws.eu-central-1.s3"
     error_message = "One zone, and S3 by a gateway endpoint, which costs nothing."
   }
 
   assert {
-    condition     = length(aws_default_security_group.this.ingress) == 0 && length(aws_default_security_group.this.egress) == 0
+    condition     = length(aws_default_security_group.this[0].ingress) == 0 && length(aws_default_security_group.this[0].egress) == 0
     error_message = "The default security group lets nothing through."
   }
 }
@@ -55,7 +54,7 @@ run "a_first_zone_without_the_type" {
   }
 
   assert {
-    condition     = aws_subnet.public.availability_zone == "eu-central-1b"
+    condition     = aws_subnet.public[0].availability_zone == "eu-central-1b"
     error_message = "The zone has to offer all types."
   }
 }
@@ -73,6 +72,49 @@ run "a_zone_without_the_type" {
   }
 
   expect_failures = [aws_subnet.public]
+}
+
+run "an_existing_subnet" {
+  command = plan
+
+  module {
+    source = "./modules/network"
+  }
+
+  variables {
+    instance_types = ["c5.large"]
+    subnet_id      = "subnet-0fedcba9876543210"
+  }
+
+  override_data {
+    target = data.aws_subnet.existing
+    values = { vpc_id = "vpc-0fedcba9876543210", availability_zone = "eu-central-1b" }
+  }
+
+  assert {
+    condition     = length(aws_vpc.this) == 0 && length(aws_internet_gateway.this) == 0 && output.subnet_id == var.subnet_id && output.vpc_id == "vpc-0fedcba9876543210" && output.zone == "eu-central-1b" && !output.public
+    error_message = "Nothing is made beside an existing subnet."
+  }
+}
+
+run "an_existing_subnet_without_the_type" {
+  command = plan
+
+  module {
+    source = "./modules/network"
+  }
+
+  variables {
+    instance_types = ["c5.large"]
+    subnet_id      = "subnet-0fedcba9876543210"
+  }
+
+  override_data {
+    target = data.aws_subnet.existing
+    values = { vpc_id = "vpc-0fedcba9876543210", availability_zone = "eu-central-1e" }
+  }
+
+  expect_failures = [data.aws_subnet.existing]
 }
 
 run "no_zone_with_the_type" {
@@ -102,9 +144,9 @@ run "storage" {
   }
 
   variables {
-    retention_days     = 30
-    stack_archive_file = "tests/stack-archive.txt"
-    runner_image_file  = "tests/runner-image.txt"
+    retention_days = 30
+    stack_dir      = "tests/files/stack"
+    runner_dir     = "tests/files/runner"
   }
 
   assert {
@@ -128,13 +170,13 @@ run "storage" {
   }
 
   assert {
-    condition     = output.runner_image.sha256 == filesha256("tests/runner-image.txt") && startswith(output.runner_image.key, "images/")
-    error_message = "The runners' image is in the bucket, with its sum for the hosts to check."
+    condition     = { for key, sha256 in output.runner_files : basename(key) => sha256 } == { for name in ["image-k6.tar.gz", "k3s", "operator.yaml"] : name => filesha256("tests/files/runner/${name}") }
+    error_message = "The files of the runners' hosts are in the bucket, with their sums for the hosts to check."
   }
 
   assert {
-    condition     = output.stack_archive.sha256 == filesha256("tests/stack-archive.txt") && startswith(output.stack_archive.key, "images/stack-")
-    error_message = "What the stack's host is made from is in the bucket, with its sum for the host to check."
+    condition     = values(output.stack_files) == [filesha256("tests/files/stack/files.tar.gz")] && alltrue([for key in keys(output.stack_files) : startswith(key, "images/")])
+    error_message = "The files of the stack's host are in the bucket, with their sums for the host to check."
   }
 
   assert {
@@ -217,8 +259,7 @@ run "stack" {
   variables {
     laptop_cidrs          = []
     bucket                = "sse-soak-mock"
-    bucket_arn            = "arn:aws:s3:::sse-soak-mock"
-    archive               = { key = "images/stack.tar.gz", sha256 = "00" }
+    files                 = { "images/00/files.tar.gz" = "00" }
     connections           = 1200
     noop_interval_seconds = 15
     alerts_topic_arn      = ""
@@ -250,8 +291,7 @@ run "stack_for_laptops_that_tells_of_alerts" {
   variables {
     laptop_cidrs          = ["203.0.113.7/32"]
     bucket                = "sse-soak-mock"
-    bucket_arn            = "arn:aws:s3:::sse-soak-mock"
-    archive               = { key = "images/stack.tar.gz", sha256 = "00" }
+    files                 = { "images/00/files.tar.gz" = "00" }
     connections           = 1200
     noop_interval_seconds = 15
     alerts_topic_arn      = "arn:aws:sns:eu-central-1:123456789012:soak"
@@ -281,7 +321,7 @@ run "runners" {
     stack_security_group_id = "sg-0fedcba9876543210"
     bucket                  = "sse-soak-mock"
     bucket_arn              = "arn:aws:s3:::sse-soak-mock"
-    image                   = { key = "images/runner.tar.gz", sha256 = "00" }
+    files                   = { "images/00/k3s" = "00" }
   }
 
   assert {
@@ -297,11 +337,6 @@ run "runners" {
   assert {
     condition     = alltrue([for name, r in aws_vpc_security_group_ingress_rule.between : [r.security_group_id, r.referenced_security_group_id, r.ip_protocol, r.from_port, r.to_port] == [for out in [aws_vpc_security_group_egress_rule.between[name]] : [out.referenced_security_group_id, out.security_group_id, out.ip_protocol, out.from_port, out.to_port]][0]])
     error_message = "What one side lets in the other lets out."
-  }
-
-  assert {
-    condition     = alltrue([for r in aws_vpc_security_group_ingress_rule.operators : r.from_port == 6443 && r.to_port == 6443])
-    error_message = "Operators reach the Kubernetes API and nothing else."
   }
 
   assert {

@@ -5,10 +5,9 @@ mock_provider "aws" {
 }
 
 variables {
-  operator_cidrs     = ["203.0.113.7/32", "198.51.100.0/24"]
-  alert_emails       = ["me@example.com"]
-  stack_archive_file = "tests/stack-archive.txt"
-  runner_image_file  = "tests/runner-image.txt"
+  alert_emails = ["me@example.com"]
+  stack_dir    = "tests/files/stack"
+  runner_dir   = "tests/files/runner"
 }
 
 run "defaults" {
@@ -29,10 +28,6 @@ run "defaults" {
     error_message = "Each host has a parameter for the state of its setup."
   }
 
-  assert {
-    condition     = strcontains(output.kubeconfig_command, "/sse-soak/runners/kubeconfig")
-    error_message = "The kubeconfig is where the command says."
-  }
 }
 
 run "everything" {
@@ -63,11 +58,11 @@ run "no_runners" {
 
   variables {
     runner_node_count = 0
-    runner_image_file = null
+    runner_dir        = null
   }
 
   assert {
-    condition     = length(output.status_parameters) == 1 && output.kubeconfig_command == null && output.kubeconfig_parameter == null
+    condition     = length(output.status_parameters) == 1 && output.kubeconfig_parameter == null
     error_message = "Without runners there is the stack alone."
   }
 }

@@ -7,17 +7,15 @@ mock_provider "aws" {
 }
 
 variables {
-  operator_cidrs     = ["203.0.113.7/32"]
-  alert_emails       = ["me@example.com"]
-  stack_archive_file = "tests/stack-archive.txt"
-  runner_image_file  = "tests/runner-image.txt"
+  alert_emails = ["me@example.com"]
+  stack_dir    = "tests/files/stack"
+  runner_dir   = "tests/files/runner"
 }
 
 run "too_little_or_none" {
   command = plan
 
   variables {
-    operator_cidrs        = []
     alert_emails          = ["nobody"]
     alerts_topic_arn      = "soak"
     region                = "frankfurt"
@@ -34,7 +32,6 @@ run "too_little_or_none" {
   }
 
   expect_failures = [
-    var.operator_cidrs,
     var.alert_emails,
     var.alerts_topic_arn,
     var.region,
@@ -55,7 +52,6 @@ run "too_much" {
   command = plan
 
   variables {
-    operator_cidrs                      = ["203.0.113.7/32", "0.0.0.0/0"]
     laptop_cidrs                        = ["0.0.0.0/0"]
     name                                = "a-name-that-is-too-long-for-a-bucket"
     connections                         = 600000
@@ -69,7 +65,6 @@ run "too_much" {
   }
 
   expect_failures = [
-    var.operator_cidrs,
     var.laptop_cidrs,
     var.name,
     var.connections,
@@ -87,7 +82,6 @@ run "of_the_wrong_kind" {
   command = plan
 
   variables {
-    operator_cidrs       = ["203.0.113.7"]
     laptop_cidrs         = ["me"]
     alert_emails         = ["me"]
     connections          = 1.5
@@ -99,7 +93,6 @@ run "of_the_wrong_kind" {
   }
 
   expect_failures = [
-    var.operator_cidrs,
     var.laptop_cidrs,
     var.alert_emails,
     var.connections,
@@ -122,18 +115,6 @@ run "network_cards_that_forget_connections" {
   expect_failures = [
     var.stack_instance_type,
     var.runner_instance_type,
-  ]
-}
-
-run "half_of_everybody" {
-  command = plan
-
-  variables {
-    operator_cidrs = ["0.0.0.0/1", "128.0.0.0/1"]
-  }
-
-  expect_failures = [
-    var.operator_cidrs,
   ]
 }
 
@@ -173,39 +154,55 @@ run "a_zone_of_another_region" {
   ]
 }
 
-run "no_archive" {
+run "no_files_of_the_stack" {
   command = plan
 
   variables {
-    stack_archive_file = "tests/not-there.tar.gz"
+    stack_dir = "tests"
   }
 
   expect_failures = [
-    var.stack_archive_file,
+    var.stack_dir,
   ]
 }
 
-run "no_image" {
+run "no_files_of_the_runners" {
   command = plan
 
   variables {
-    runner_image_file = null
+    runner_dir = null
   }
 
   expect_failures = [
-    var.runner_image_file,
+    var.runner_dir,
   ]
 }
 
-run "an_image_that_is_not_there" {
+run "files_without_k3s" {
   command = plan
 
   variables {
-    runner_image_file = "tests/not-there.tar.gz"
+    runner_dir = "tests/files/stack"
   }
 
   expect_failures = [
-    var.runner_image_file,
+    var.runner_dir,
+  ]
+}
+
+run "what_an_organization_demands" {
+  command = plan
+
+  variables {
+    permissions_boundary_arn = "boundary"
+    subnet_id                = "vpc-0123"
+    tags                     = { Run = "mine" }
+  }
+
+  expect_failures = [
+    var.permissions_boundary_arn,
+    var.subnet_id,
+    var.tags,
   ]
 }
 

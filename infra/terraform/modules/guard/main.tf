@@ -23,6 +23,8 @@ resource "aws_iam_role" "terminator" {
   name_prefix = "${var.name}-end-"
   description = "EventBridge Scheduler ends hosts of ${var.name} in it"
 
+  permissions_boundary = var.permissions_boundary_arn
+
   assume_role_policy = jsonencode({
     Version = "2012-10-17"
     Statement = [{

@@ -18,3 +18,8 @@ output "end_parameter_arn" {
   description = "Its ARN."
   value       = aws_ssm_parameter.end.arn
 }
+
+output "permissions_boundary_arn" {
+  description = "Permissions boundary for the roles of hosts; null: none."
+  value       = var.permissions_boundary_arn
+}

@@ -17,3 +17,9 @@ variable "alert_emails" {
   description = "Who is written to."
   type        = list(string)
 }
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of the roles, this one's and the hosts'; null: none."
+  type        = string
+  default     = null
+}

@@ -41,6 +41,16 @@ store() {
 print(json.dumps({"Name": sys.argv[1], "Value": sys.stdin.read(), "Overwrite": True}))' "$1")" >/dev/null
 }
 
+# fetch_objects FOLDER: loads the files of this host from the bucket, each held against its SHA-256
+fetch_objects() {
+  local sha256 key
+  mkdir -p "$1"
+  while read -r sha256 key; do
+    signed s3 "https://$BUCKET.s3.$REGION.amazonaws.com/$key" -o "$1/${key##*/}" || return
+    sha256sum --check --quiet <<<"$sha256  $1/${key##*/}" || return
+  done </opt/soak/objects
+}
+
 # awaited NAME: a parameter's value once another host has stored it; gives up after 15 minutes
 awaited() {
   local value

@@ -10,6 +10,7 @@ locals {
   names = [for i in range(var.host_count) : var.host_count == 1 ? var.name : "${var.name}-${i + 1}"]
 
   settings = [for i in range(var.host_count) : merge(var.settings, {
+    BUCKET           = var.bucket
     REGION           = var.region
     TTL_MINUTES      = tostring(var.ttl_minutes)
     END_PARAMETER    = var.guard.end_parameter
@@ -22,6 +23,7 @@ locals {
     "end.sh"     = file("${path.module}/end.sh")
     "notices.sh" = file("${path.module}/notices.sh")
     "setup.sh"   = var.script
+    "objects"    = join("", [for key, sha256 in var.objects : "${sha256} ${key}\n"])
   })
 
   # One command: cloud-init goes on after a line that failed.
@@ -48,9 +50,9 @@ resource "aws_launch_template" "this" {
   # Connection tracking can be set here only. Therefore subnet and security group stand here too:
   # EC2 refuses both an interface in the template and a subnet at the instance.
   network_interfaces {
-    subnet_id                   = var.subnet_id
+    subnet_id                   = var.network.subnet_id
     security_groups             = [var.security_group_id]
-    associate_public_ip_address = true
+    associate_public_ip_address = var.network.public ? true : null
     delete_on_termination       = true
 
     dynamic "connection_tracking_specification" {

@@ -1,8 +1,11 @@
 # What the host may do: open a session, read its own end, and what its module asks for. Not AWS's own policy
 # AmazonSSMManagedInstanceCore, which lets a host read every parameter of the account.
 
+data "aws_partition" "current" {}
+
 resource "aws_iam_role" "this" {
-  name_prefix = "${var.name}-"
+  name_prefix          = "${var.name}-"
+  permissions_boundary = var.guard.permissions_boundary_arn
 
   assume_role_policy = jsonencode({
     Version = "2012-10-17"
@@ -34,6 +37,10 @@ resource "aws_iam_role_policy" "this" {
       Effect   = "Allow"
       Action   = ["ssm:GetParameter"]
       Resource = [var.guard.end_parameter_arn]
+      }, {
+      Effect   = "Allow"
+      Action   = ["s3:GetObject"]
+      Resource = [for key in keys(var.objects) : "arn:${data.aws_partition.current.partition}:s3:::${var.bucket}/${key}"]
     }], var.statements)
   })
 }

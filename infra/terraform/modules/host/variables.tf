@@ -19,9 +19,22 @@ variable "region" {
   type        = string
 }
 
-variable "subnet_id" {
-  description = "Subnet of the host."
+variable "network" {
+  description = "Subnet of the host, and whether it gets a public address there."
+  type = object({
+    subnet_id = string
+    public    = bool
+  })
+}
+
+variable "bucket" {
+  description = "Bucket with the files of the host."
   type        = string
+}
+
+variable "objects" {
+  description = "Files of the host in the bucket: SHA-256 by key."
+  type        = map(string)
 }
 
 variable "security_group_id" {
@@ -36,6 +49,8 @@ variable "guard" {
     terminator_arn    = string
     end_parameter     = string
     end_parameter_arn = string
+
+    permissions_boundary_arn = optional(string)
   })
 }
 

@@ -25,6 +25,8 @@ data "aws_ec2_instance_type_offerings" "this" {
 }
 
 locals {
+  made = var.subnet_id == null ? 1 : 0 # else the subnet is there
+
   offering = [
     for zone in data.aws_availability_zones.available.names : zone
     if alltrue([for o in data.aws_ec2_instance_type_offerings.this : contains(o.locations, zone)])
@@ -32,7 +34,22 @@ locals {
   zone = var.zone == null ? try(local.offering[0], "none") : var.zone
 }
 
+data "aws_subnet" "existing" {
+  count = 1 - local.made
+
+  id = var.subnet_id
+
+  lifecycle {
+    postcondition {
+      condition     = contains(local.offering, self.availability_zone)
+      error_message = "The zone ${self.availability_zone} of ${var.subnet_id} does not offer ${join(" and ", var.instance_types)}: choose another subnet or type."
+    }
+  }
+}
+
 resource "aws_vpc" "this" {
+  count = local.made
+
   #checkov:skip=CKV2_AWS_11:lives for hours and holds no data; flow logs would cost more than the hosts
   cidr_block           = "10.20.0.0/16"
   enable_dns_hostnames = true
@@ -42,17 +59,23 @@ resource "aws_vpc" "this" {
 
 # Nobody uses it: it is emptied, so that nothing comes to depend on it.
 resource "aws_default_security_group" "this" {
-  vpc_id = aws_vpc.this.id
+  count = local.made
+
+  vpc_id = aws_vpc.this[0].id
 }
 
 resource "aws_internet_gateway" "this" {
-  vpc_id = aws_vpc.this.id
+  count = local.made
+
+  vpc_id = aws_vpc.this[0].id
 
   tags = { Name = var.name }
 }
 
 resource "aws_subnet" "public" {
-  vpc_id            = aws_vpc.this.id
+  count = local.made
+
+  vpc_id            = aws_vpc.this[0].id
   availability_zone = local.zone
   cidr_block        = "10.20.0.0/20"
 
@@ -67,27 +90,33 @@ resource "aws_subnet" "public" {
 }
 
 resource "aws_route_table" "public" {
-  vpc_id = aws_vpc.this.id
+  count = local.made
+
+  vpc_id = aws_vpc.this[0].id
 
   route {
     cidr_block = "0.0.0.0/0"
-    gateway_id = aws_internet_gateway.this.id
+    gateway_id = aws_internet_gateway.this[0].id
   }
 
   tags = { Name = "${var.name}-public" }
 }
 
 resource "aws_route_table_association" "public" {
-  route_table_id = aws_route_table.public.id
-  subnet_id      = aws_subnet.public.id
+  count = local.made
+
+  route_table_id = aws_route_table.public[0].id
+  subnet_id      = aws_subnet.public[0].id
 }
 
 # Costs nothing; shards stay inside AWS's network.
 resource "aws_vpc_endpoint" "s3" {
-  vpc_id            = aws_vpc.this.id
+  count = local.made
+
+  vpc_id            = aws_vpc.this[0].id
   service_name      = "com.amazonaws.${var.region}.s3"
   vpc_endpoint_type = "Gateway"
-  route_table_ids   = [aws_route_table.public.id]
+  route_table_ids   = [aws_route_table.public[0].id]
 
   tags = { Name = "${var.name}-s3" }
 }

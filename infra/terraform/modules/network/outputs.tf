@@ -1,14 +1,19 @@
 output "vpc_id" {
   description = "The VPC."
-  value       = aws_vpc.this.id
+  value       = var.subnet_id == null ? aws_vpc.this[0].id : data.aws_subnet.existing[0].vpc_id
 }
 
 output "zone" {
   description = "The availability zone."
-  value       = aws_subnet.public.availability_zone
+  value       = var.subnet_id == null ? aws_subnet.public[0].availability_zone : data.aws_subnet.existing[0].availability_zone
 }
 
 output "subnet_id" {
-  description = "The public subnet. It is given out with its route, so that a host can reach the internet when it starts."
-  value       = aws_route_table_association.public.subnet_id
+  description = "The subnet. One that is made comes with its route, so that a host can reach the internet when it starts."
+  value       = var.subnet_id == null ? aws_route_table_association.public[0].subnet_id : var.subnet_id
+}
+
+output "public" {
+  description = "Whether hosts get public addresses. In an existing subnet they get what the subnet gives."
+  value       = var.subnet_id == null
 }

@@ -18,3 +18,9 @@ variable "instance_types" {
   description = "Types that the zone has to offer."
   type        = list(string)
 }
+
+variable "subnet_id" {
+  description = "Existing subnet; null: one is made, with a VPC."
+  type        = string
+  default     = null
+}

@@ -4,5 +4,4 @@
 . /opt/soak/node.sh
 
 K3S_TOKEN=$(awaited "$TOKEN_PARAMETER")
-export K3S_TOKEN K3S_URL="https://$SERVER_IP:6443"
-k3s_install agent
+k3s_start agent "--server=https://$SERVER_IP:6443"

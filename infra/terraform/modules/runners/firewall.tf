@@ -1,7 +1,7 @@
 resource "aws_security_group" "this" {
   #checkov:skip=CKV2_AWS_5:attached by the launch template of module host, which the check does not follow
   name_prefix = "${var.name}-runners-"
-  description = "Runners: the Kubernetes API for operators, each other, and out to the stack"
+  description = "Runners: each other, and out to the stack"
   vpc_id      = var.network.vpc_id
 
   tags = { Name = "${var.name}-runners" }
@@ -9,17 +9,6 @@ resource "aws_security_group" "this" {
   lifecycle {
     create_before_destroy = true
   }
-}
-
-resource "aws_vpc_security_group_ingress_rule" "operators" {
-  for_each = toset(var.operator_cidrs)
-
-  security_group_id = aws_security_group.this.id
-  description       = "Operators: the Kubernetes API"
-  cidr_ipv4         = each.value
-  ip_protocol       = "tcp"
-  from_port         = 6443
-  to_port           = 6443
 }
 
 locals {

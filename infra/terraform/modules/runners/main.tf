@@ -7,13 +7,8 @@ locals {
 
   instances = merge(module.server.instances, module.agents[*].instances...)
 
-  # What both kinds of host do: load the image, and let pods write shards.
+  # What both kinds of host do: let pods write shards.
   statements = [
-    {
-      Effect   = "Allow"
-      Action   = ["s3:GetObject"]
-      Resource = ["${var.bucket_arn}/${var.image.key}"]
-    },
     {
       Effect   = "Allow"
       Action   = ["s3:GetObject", "s3:PutObject"]
@@ -25,13 +20,8 @@ locals {
       Resource = [var.bucket_arn]
     },
   ]
-  files = { "node.sh" = file("${path.module}/node.sh") }
-  settings = {
-    K3S_VERSION     = "v1.35.3+k3s1"
-    IMAGE_URL       = "https://${var.bucket}.s3.${var.region}.amazonaws.com/${var.image.key}"
-    IMAGE_SHA256    = var.image.sha256
-    TOKEN_PARAMETER = aws_ssm_parameter.this["token"].name
-  }
+  files    = { "node.sh" = file("${path.module}/node.sh") }
+  settings = { TOKEN_PARAMETER = aws_ssm_parameter.this["token"].name }
 }
 
 # Owned here, so that they go with everything else. The hosts store their values, which therefore
@@ -64,7 +54,9 @@ module "server" {
   name                                = "${var.name}-runners"
   host_names                          = ["runner-1"]
   region                              = var.region
-  subnet_id                           = var.network.subnet_id
+  network                             = var.network
+  bucket                              = var.bucket
+  objects                             = var.files
   security_group_id                   = aws_security_group.this.id
   guard                               = var.guard
   instance_type                       = var.instance_type
@@ -91,7 +83,6 @@ module "server" {
   script = file("${path.module}/server.sh")
   files  = local.files
   settings = merge(local.settings, {
-    OPERATOR_VERSION     = "v1.6.0"
     KUBECONFIG_PARAMETER = aws_ssm_parameter.this["kubeconfig"].name
   })
 }
@@ -104,7 +95,9 @@ module "agents" {
   host_count                          = var.node_count - 1
   host_names                          = [for i in range(var.node_count - 1) : "runner-${i + 2}"]
   region                              = var.region
-  subnet_id                           = var.network.subnet_id
+  network                             = var.network
+  bucket                              = var.bucket
+  objects                             = var.files
   security_group_id                   = aws_security_group.this.id
   guard                               = var.guard
   instance_type                       = var.instance_type

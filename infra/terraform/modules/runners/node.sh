@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What both kinds of host of the runners do first: limits, the image, k3s's installer.
+# What both kinds of host of the runners do first: limits, metrics, the files of k3s.
 # shellcheck source=../host/begin.sh
 . /opt/soak/begin.sh
 
@@ -20,18 +20,22 @@ printf '%s\n' '[Service]' ExecStart= 'ExecStart=/usr/bin/prometheus-node-exporte
 retried apt-get -qq update
 retried apt-get -qq install -y --no-install-recommends prometheus-node-exporter
 
-# k3s loads what lies in this folder when it starts: no registry is needed.
-images=/var/lib/rancher/k3s/agent/images
-mkdir -p "$images"
-signed s3 "$IMAGE_URL" -o "$images/runner.tar.gz"
-sha256sum --check --quiet <<<"$IMAGE_SHA256  $images/runner.tar.gz"
+# k3s, its images, the k6-operator and the runners' image: no registry is needed. k3s loads the images in that folder when it starts.
+retried fetch_objects /opt/soak/files
+install -m 755 /opt/soak/files/k3s /usr/local/bin/k3s
+mkdir -p /var/lib/rancher/k3s/agent/images
+mv /opt/soak/files/*.tar.* /var/lib/rancher/k3s/agent/images/
 
-private_ip=$(metadata local-ipv4)
-# The installer of that version loads the binary and holds it against the release's checksums. Its
-# unit sets LimitNOFILE=1048576, which pods inherit.
-curl -sSfL --retry 5 -o /opt/soak/k3s-install.sh "https://raw.githubusercontent.com/k3s-io/k3s/$K3S_VERSION/install.sh"
-
-# k3s_install ARGUMENT...: installs and starts k3s, as server or as agent
-k3s_install() {
-  INSTALL_K3S_VERSION=$K3S_VERSION INSTALL_K3S_EXEC="$* --node-ip=$private_ip" sh /opt/soak/k3s-install.sh
+# k3s_start ARGUMENT...: starts k3s, as server or as agent, as its own installer does. Pods inherit LimitNOFILE.
+k3s_start() {
+  (umask 077 && printf 'K3S_TOKEN=%s
+' "$K3S_TOKEN" >/etc/k3s.env)
+  printf '%s
+' '[Unit]' 'Description=Kubernetes of the runners' 'Wants=network-online.target' 'After=network-online.target' \
+    '[Service]' 'Type=notify' 'EnvironmentFile=/etc/k3s.env' 'ExecStartPre=-/sbin/modprobe -a br_netfilter overlay' \
+    "ExecStart=/usr/local/bin/k3s $* --node-ip=$(metadata local-ipv4)" 'KillMode=process' 'Delegate=yes' 'LimitNOFILE=1048576' \
+    'LimitNPROC=infinity' 'LimitCORE=infinity' 'TasksMax=infinity' 'TimeoutStartSec=0' 'Restart=always' 'RestartSec=5s' \
+    '[Install]' 'WantedBy=multi-user.target' >/etc/systemd/system/k3s.service
+  systemctl daemon-reload
+  systemctl enable --now k3s.service
 }

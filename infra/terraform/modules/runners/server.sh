@@ -9,15 +9,13 @@ if [[ $K3S_TOKEN == pending ]]; then
   K3S_TOKEN=$(head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
   printf '%s' "$K3S_TOKEN" | store "$TOKEN_PARAMETER"
 fi
-export K3S_TOKEN
-public_ip=$(metadata public-ipv4)
-k3s_install server "--tls-san=$public_ip" --disable=traefik,servicelb,metrics-server,local-storage --secrets-encryption
+k3s_start server --disable=traefik,servicelb,metrics-server,local-storage --secrets-encryption
 
 export KUBECONFIG=/etc/rancher/k3s/k3s.yaml
 for _ in $(seq 60); do k3s kubectl wait --for=condition=Ready node --all --timeout=5s && break; sleep 2; done
 k3s kubectl wait --for=condition=Ready node --all --timeout=10s
-curl -sSfL --retry 5 -o /opt/soak/operator.yaml "https://raw.githubusercontent.com/grafana/k6-operator/$OPERATOR_VERSION/bundle.yaml"
 # Server-side: the definition of TestRun is too long for an annotation.
-k3s kubectl apply --server-side -f /opt/soak/operator.yaml
+k3s kubectl apply --server-side -f /opt/soak/files/operator.yaml
 k3s kubectl -n k6-operator-system rollout status deployment --timeout=300s
-{ echo "# $INSTANCE" && sed "s|https://127.0.0.1:6443|https://$public_ip:6443|" "$KUBECONFIG"; } | store "$KUBECONFIG_PARAMETER"
+# Its address there is this host, which is reached through a session of Systems Manager.
+{ echo "# $INSTANCE" && cat "$KUBECONFIG"; } | store "$KUBECONFIG_PARAMETER"

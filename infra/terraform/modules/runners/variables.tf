@@ -13,6 +13,7 @@ variable "network" {
   type = object({
     vpc_id    = string
     subnet_id = string
+    public    = bool
   })
 }
 
@@ -23,12 +24,9 @@ variable "guard" {
     terminator_arn    = string
     end_parameter     = string
     end_parameter_arn = string
-  })
-}
 
-variable "operator_cidrs" {
-  description = "Who may reach the Kubernetes API."
-  type        = list(string)
+    permissions_boundary_arn = optional(string)
+  })
 }
 
 variable "instance_type" {
@@ -67,7 +65,7 @@ variable "stack_security_group_id" {
 }
 
 variable "bucket" {
-  description = "Bucket for shards, and where the runners' image is."
+  description = "Bucket for shards, and with the files of the hosts."
   type        = string
 }
 
@@ -76,10 +74,7 @@ variable "bucket_arn" {
   type        = string
 }
 
-variable "image" {
-  description = "The runners' image: its key in the bucket, and its SHA-256."
-  type = object({
-    key    = string
-    sha256 = string
-  })
+variable "files" {
+  description = "Files of the hosts in the bucket: SHA-256 by key."
+  type        = map(string)
 }

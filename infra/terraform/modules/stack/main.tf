@@ -34,7 +34,9 @@ module "host" {
   name                                = "${var.name}-stack"
   host_names                          = ["stack"]
   region                              = var.region
-  subnet_id                           = var.network.subnet_id
+  network                             = var.network
+  bucket                              = var.bucket
+  objects                             = var.files
   security_group_id                   = aws_security_group.this.id
   guard                               = var.guard
   instance_type                       = var.instance_type
@@ -54,11 +56,6 @@ module "host" {
       Action   = ["ssm:PutParameter"]
       Resource = [aws_ssm_parameter.status.arn]
     },
-    {
-      Effect   = "Allow"
-      Action   = ["s3:GetObject"]
-      Resource = ["${var.bucket_arn}/${var.archive.key}"]
-    },
     # Prometheus looks for the runners' hosts by their tags. Their addresses are not written here: then another number of
     # runners would make another stack.
     {
@@ -71,8 +68,6 @@ module "host" {
   script = file("${path.module}/setup.sh")
   settings = {
     ALERT_SNS_TOPIC   = var.alerts_topic_arn
-    ARCHIVE_URL       = "https://${var.bucket}.s3.${var.region}.amazonaws.com/${var.archive.key}"
-    ARCHIVE_SHA256    = var.archive.sha256
     CONNECTIONS       = tostring(var.connections)
     NOOP_INTERVAL     = tostring(var.noop_interval_seconds)
     RUN               = var.name

@@ -16,14 +16,13 @@ retried apt-get -qq install -y --no-install-recommends ca-certificates curl dock
 systemctl enable --now docker
 sysctl -q --system
 
-# What was built where terraform ran: nothing is cloned or compiled here.
+# What was built or pulled where terraform ran: nothing is cloned, compiled or pulled here.
 mkdir -p /opt/sse-soak
 cd /opt/sse-soak
-retried signed s3 "$ARCHIVE_URL" -o /opt/soak/stack.tar.gz
-sha256sum --check --quiet <<<"$ARCHIVE_SHA256  /opt/soak/stack.tar.gz"
-tar -xzf /opt/soak/stack.tar.gz --no-same-owner
-for image in images/*; do docker load -q -i "$image"; done
-rm -r images /opt/soak/stack.tar.gz
+retried fetch_objects /opt/soak/files
+tar -xzf /opt/soak/files/files.tar.gz --no-same-owner
+for image in /opt/soak/files/image-*; do docker load -q -i "$image"; done
+rm -r /opt/soak/files
 
 # The runners' hosts, beside what the stack's Prometheus watches anywhere.
 sed "s/REGION/$REGION/; s/RUN/$RUN/" infra/prometheus/runners-aws.yml >>infra/prometheus/prometheus.yml
@@ -50,17 +49,5 @@ else
   while IFS='=' read -r name value; do set_env "$name" "$value"; done <<<"$stored"
 fi
 
-# have IMAGE: pulls one that is not here yet. Registries count how many an address pulls.
-have() {
-  local said
-  if docker image inspect "$1" >/dev/null 2>&1 || said=$(docker pull -q "$1" 2>&1); then return; fi
-  case ${said,,} in
-  *toomanyrequests* | *'rate limit'*) said="the registry lets this host's address pull no more for some hours (its rate limit): make aws-down and make aws-up give a host with another address. It said: $said" ;;
-  esac
-  echo "$1 cannot be pulled: $said" >&2
-  return 1
-}
-
 mkdir -p certs/server
-for image in $(docker compose config --images | sort -u); do retried have "$image"; done
-docker compose up -d --no-build --wait --wait-timeout 600
+docker compose up -d --no-build --pull never --wait --wait-timeout 600

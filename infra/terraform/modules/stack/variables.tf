@@ -13,6 +13,7 @@ variable "network" {
   type = object({
     vpc_id    = string
     subnet_id = string
+    public    = bool
   })
 }
 
@@ -23,6 +24,8 @@ variable "guard" {
     terminator_arn    = string
     end_parameter     = string
     end_parameter_arn = string
+
+    permissions_boundary_arn = optional(string)
   })
 }
 
@@ -52,21 +55,13 @@ variable "ttl_minutes" {
 }
 
 variable "bucket" {
-  description = "Bucket in which the archive is."
+  description = "Bucket with the files of the host."
   type        = string
 }
 
-variable "bucket_arn" {
-  description = "ARN of the bucket."
-  type        = string
-}
-
-variable "archive" {
-  description = "What the host is made from: its key in the bucket, and its SHA-256."
-  type = object({
-    key    = string
-    sha256 = string
-  })
+variable "files" {
+  description = "Files of the host in the bucket: SHA-256 by key."
+  type        = map(string)
 }
 
 variable "connections" {

@@ -79,19 +79,20 @@ resource "aws_s3_bucket_policy" "this" {
   })
 }
 
-# Hosts load both from here: there is no registry to run, to pay or to log in to, and no repository to clone.
-resource "aws_s3_object" "stack" {
-  bucket      = aws_s3_bucket_policy.this.bucket
-  key         = "images/stack-${substr(filesha256(var.stack_archive_file), 0, 16)}.tar.gz"
-  source      = var.stack_archive_file
-  source_hash = filesha256(var.stack_archive_file)
+# Hosts load everything from here: there is no registry to run, to pay or to log in to, no repository to clone, and nothing
+# on the way that is not held against its SHA-256.
+locals {
+  files = merge(
+    { for name in fileset(var.stack_dir, "*") : "stack/${name}" => "${var.stack_dir}/${name}" },
+    { for name in try(fileset(var.runner_dir, "*"), []) : "runner/${name}" => "${var.runner_dir}/${name}" },
+  )
 }
 
-resource "aws_s3_object" "runner_image" {
-  count = var.runner_image_file == null ? 0 : 1
+resource "aws_s3_object" "file" {
+  for_each = local.files
 
   bucket      = aws_s3_bucket_policy.this.bucket
-  key         = "images/runner-${substr(filesha256(var.runner_image_file), 0, 16)}.tar.gz"
-  source      = var.runner_image_file
-  source_hash = filesha256(var.runner_image_file)
+  key         = "images/${substr(filesha256(each.value), 0, 16)}/${basename(each.key)}"
+  source      = each.value
+  source_hash = filesha256(each.value)
 }

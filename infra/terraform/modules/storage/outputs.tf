@@ -8,18 +8,12 @@ output "bucket_arn" {
   value       = aws_s3_bucket.this.arn
 }
 
-output "stack_archive" {
-  description = "Where the stack's archive is: its key in the bucket, and its SHA-256."
-  value = {
-    key    = aws_s3_object.stack.key
-    sha256 = aws_s3_object.stack.source_hash
-  }
+output "stack_files" {
+  description = "Files of the stack's host: SHA-256 by key in the bucket."
+  value       = { for name, o in aws_s3_object.file : o.key => o.source_hash if startswith(name, "stack/") }
 }
 
-output "runner_image" {
-  description = "Where the runners' image is: its key in the bucket, and its SHA-256. null without one."
-  value = one([for o in aws_s3_object.runner_image : {
-    key    = o.key
-    sha256 = o.source_hash
-  }])
+output "runner_files" {
+  description = "Files of the runners' hosts: SHA-256 by key in the bucket."
+  value       = { for name, o in aws_s3_object.file : o.key => o.source_hash if startswith(name, "runner/") }
 }

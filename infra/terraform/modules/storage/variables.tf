@@ -8,12 +8,12 @@ variable "retention_days" {
   type        = number
 }
 
-variable "stack_archive_file" {
-  description = "What the stack's host is made from (soak-aws pack)."
+variable "stack_dir" {
+  description = "Folder with the files of the stack's host."
   type        = string
 }
 
-variable "runner_image_file" {
-  description = "The runners' image (docker save, gzip), or null."
+variable "runner_dir" {
+  description = "Folder with the files of the runners' hosts, or null."
   type        = string
 }

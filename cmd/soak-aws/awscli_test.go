@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// forked is the AWS command line, loaded once for all tests (testdata/forking.py).
+var forked struct {
+	once   sync.Once
+	dir    string
+	socket string // "": it cannot be loaded that way
+	cmd    *exec.Cmd
+}
+
+// useCommandLine puts the real AWS command line into the PATH.
+func useCommandLine(t *testing.T) {
+	t.Helper()
+	real, err := exec.LookPath("aws")
+	if err != nil {
+		untested.Missing(t, "the AWS command line is not installed")
+	}
+	forked.once.Do(func() {
+		forked.dir, err = os.MkdirTemp("", "awscli-")
+		require.NoError(t, err)
+		forked.cmd = exec.Command("python3", "testdata/forking.py", filepath.Join(forked.dir, "socket"))
+		forked.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		said, err := forked.cmd.StdoutPipe()
+		require.NoError(t, err)
+		if forked.cmd.Start() == nil {
+			if line, _ := bufio.NewReader(said).ReadString('\n'); line == "ready\n" {
+				forked.socket = filepath.Join(forked.dir, "socket")
+			}
+		}
+	})
+	bin := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "aws")))
+	t.Setenv("AWS_COMMAND_LINE", real)
+	t.Setenv("AWS_COMMAND_LINE_SOCKET", forked.socket)
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func stopCommandLine() {
+	if forked.cmd != nil && forked.cmd.Process != nil {
+		_ = forked.cmd.Process.Kill()
+		_ = forked.cmd.Wait()
+	}
+	_ = os.RemoveAll(forked.dir)
+}
+
+// commandLine runs the real AWS command line.
+func commandLine(args []string) int {
+	socket := os.Getenv("AWS_COMMAND_LINE_SOCKET")
+	if socket == "" {
+		if err := syscall.Exec(os.Getenv("AWS_COMMAND_LINE"), append([]string{"aws"}, args...), os.Environ()); err != nil {
+			panic(err)
+		}
+	}
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	text, err := json.Marshal(map[string]any{"args": args, "env": env})
+	if err != nil {
+		panic(err)
+	}
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		panic(err)
+	}
+	if _, _, err := c.WriteMsgUnix(text, syscall.UnixRights(1, 2), nil); err != nil {
+		panic(err)
+	}
+	code := make([]byte, 1)
+	if _, err := c.Read(code); err != nil {
+		return 1
+	}
+	return int(code[0])
+}

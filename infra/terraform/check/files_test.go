@@ -1,0 +1,73 @@
+//go:build aws
+
+package check
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
+)
+
+// TestFilesAreTheSameEachTime builds and collects the files of the hosts twice: another file would make other hosts. What comes
+// from GitHub and container registries is made here.
+func TestFilesAreTheSameEachTime(t *testing.T) {
+	offline.NeedDocker(t, "compose", "buildx")
+	dir := t.TempDir()
+	sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	for name, text := range map[string]string{
+		"k3s": "k3s", "k3s-airgap-images-amd64.tar.zst": "images", "bundle.yaml": "kind: Bundle\n", "Dockerfile": "FROM scratch\nCOPY k3s /\n",
+		"sha256sum-amd64.txt": sum("k3s") + "  k3s\n" + sum("images") + "  k3s-airgap-images-amd64.tar.zst\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run(t, dir, "docker", "build", "--quiet", "--tag", "soak-test/runner:1", ".")
+	out := filepath.Join(dir, "out")
+	for name, value := range map[string]string{
+		"OUT": out, "K3S_RELEASE": "file://" + dir, "OPERATOR_MANIFEST": "file://" + dir + "/bundle.yaml", "OPERATOR_SHA256": sum("kind: Bundle\n"),
+		"OPERATOR_IMAGE": "soak-test/runner:1", "RUNNER_IMAGE": "soak-test/runner:1", "STACK_IMAGES": "sse-soak/backend:local sse-soak/nginxconf:local",
+	} {
+		t.Setenv(name, value)
+	}
+	collect := func() map[string]string {
+		run(t, root, "make", "--no-print-directory", "stack-images")
+		run(t, root, "infra/terraform/files", "amd64")
+		files := map[string]string{}
+		found, err := filepath.Glob(filepath.Join(out, "*", "*"))
+		require.NoError(t, err)
+		for _, file := range found {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			files[strings.TrimPrefix(file, out+"/")] = sum(string(text))
+		}
+		return files
+	}
+	first := collect()
+	for _, name := range []string{
+		"stack/files.tar.gz", "stack/image-sse-soak-backend-local.tar.gz", "runner/k3s", "runner/operator.yaml", "runner/k3s-airgap-images-amd64.tar.zst", "runner/image-soak-test-runner-1.tar.gz",
+	} {
+		assert.Contains(t, first, name)
+	}
+	inside := run(t, ".", "tar", "-tzf", filepath.Join(out, "stack/files.tar.gz"))
+	for _, name := range []string{"compose.yaml\n", ".env.example\n", "infra/prometheus/rules/alerts.yml\n", "grafana/dashboards/"} {
+		assert.Contains(t, inside, name)
+	}
+	assert.NotRegexp(t, `(?m)\.go$|^\.env$|^certs/`, inside, "neither code nor secrets")
+	require.NoError(t, os.WriteFile(filepath.Join(out, "stack/image-of-yesterday.tar.gz"), nil, 0o600))
+	assert.Equal(t, first, collect())
+
+	t.Setenv("OPERATOR_SHA256", sum("another"))
+	require.NoError(t, os.Remove(filepath.Join(out, "runner/operator.yaml")))
+	refused := exec.CommandContext(t.Context(), "infra/terraform/files", "amd64")
+	refused.Dir = root
+	require.Error(t, refused.Run(), "a download that was changed on its way")
+	assert.NoFileExists(t, filepath.Join(out, "runner/operator.yaml"))
+}
