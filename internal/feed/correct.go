@@ -27,7 +27,8 @@ type correction struct {
 	log      int
 	from     *ledger.Record
 	out      ledger.Record
-	received []uint64 // numbers of messages that the log has as extras
+	received []uint64         // numbers of messages that the log has as extras, or changed
+	findings []ledger.Finding // by the numbers of the feed
 }
 
 // numberOf returns the number of an entry of the log; 0: it is a copy.
@@ -62,6 +63,10 @@ func (c *correction) copies() {
 			continue
 		}
 		c.out.Received--
+		if other, is := c.changed[c.ids[c.log][n-1]]; is {
+			c.change(uint64(c.nodes[other].number), n)
+			continue
+		}
 		if c.Repeats {
 			c.out.Repeated++
 			continue
@@ -71,6 +76,16 @@ func (c *correction) copies() {
 		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
 }
+
+// change counts an entry that arrived in place of a message.
+func (c *correction) change(number, n uint64) {
+	c.out.Corrupted++
+	c.received = append(c.received, number)
+	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: Changed})
+}
+
+// Changed is the note on a message of which other clients received other content.
+const Changed = "other clients received other content"
 
 // original returns the last number before n with the same content, as an entry of the log.
 func (c *correction) original(print, n uint64) uint64 {
@@ -129,6 +144,9 @@ func (c *correction) renumber() {
 		if n := c.numberOf(f.From); n > 0 {
 			r.Findings[i].From = n
 		}
+	}
+	for _, f := range c.findings {
+		c.find(f)
 	}
 	r.First, r.Last = c.ends(c.from.First, c.from.Last)
 	for _, n := range c.received {

@@ -39,7 +39,8 @@ type Feed struct {
 	windows []window
 	in      map[uint32]int // windows by id
 	absent  [][]ledger.Range
-	doubles [][]uint64 // of each log: its numbers of copies
+	doubles [][]uint64 // of each log: its numbers of copies and changed messages
+	changed map[uint32]uint32
 	offsets [][]offset // between the instants of two logs
 	same    []bool     // of each log: the numbers of its entries are those of the feed
 }
@@ -171,10 +172,11 @@ func (f *Feed) places(order []uint32) []uint32 {
 // number numbers the messages that are not copies. A message with repeated content is a copy if at most half of the streams that
 // were open received it.
 func (f *Feed) number(order []uint32, records Records) {
-	copies := f.copies(records)
+	copies := f.copies(order, records)
+	f.changed = f.changes(order, copies, records)
 	for _, id := range order {
 		n := &f.nodes[id]
-		if copies[id] {
+		if _, is := f.changed[id]; is || copies[id] {
 			continue
 		}
 		n.number = uint32(len(f.Messages)) + 1 //nolint:gosec // G115: bounded by the logs
@@ -208,16 +210,19 @@ var margin = time.Second
 
 // copies returns the messages that are copies. Messages that may be copies are not live: no client is expected to
 // receive them.
-func (f *Feed) copies(records Records) map[uint32]bool {
+func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	doubts := f.doubts(records)
 	if len(doubts) == 0 {
 		return nil
 	}
+	place := f.places(order)
 	surely, possibly := map[uint32]uint32{}, map[uint32]uint32{} // streams that were open
 	for log, r := range records {
+		last := f.furthest(log, r, place)
 		for _, d := range doubts {
 			at := d.at + f.offset(d.log, log)
-			if wasOpen(r, at, margin) {
+			passed := last >= int(place[d.id])
+			if passed && wasOpen(r, at, margin) {
 				surely[d.id]++
 			}
 			if wasOpen(r, at, -margin) {
@@ -232,6 +237,22 @@ func (f *Feed) copies(records Records) map[uint32]bool {
 		n.live = n.live && 2*n.count > possibly[d.id]
 	}
 	return copies
+}
+
+// furthest returns the place of the last message that a connection received; -1: it received none.
+func (f *Feed) furthest(log int, r *ledger.Record, place []uint32) int {
+	last := -1
+	for n := r.Last; n > 0 && n >= r.First; n-- {
+		id := f.ids[log][n-1]
+		if !received(r, n) {
+			continue
+		}
+		last = max(last, int(place[id]))
+		if _, in := f.in[id]; !in {
+			break
+		}
+	}
+	return last
 }
 
 // wasOpen reports whether a connection had a stream at an instant, for longer than within before and after that.
@@ -292,4 +313,32 @@ func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 		return ranges
 	}
 	return append(ranges, ledger.Range{n, n})
+}
+
+// Unshared reports whether most messages reached one client each, of several: the clients do not receive the same messages.
+func (f *Feed) Unshared(records Records) bool {
+	singles := 0
+	single := make([]bool, len(f.Messages)+1)
+	for i, m := range f.Messages {
+		if m.Count == 1 {
+			single[i+1] = true
+			singles++
+		}
+	}
+	if 2*singles <= len(f.Messages) {
+		return false
+	}
+	clients := 0
+	for log, r := range records {
+		of := 0
+		for n := max(r.First, 1); n <= r.Last; n++ {
+			if number := f.nodes[f.ids[log][n-1]].number; single[number] && received(r, n) {
+				of++
+			}
+		}
+		if uint64(of)*2 > r.Received { //nolint:gosec // G115: positive
+			clients++
+		}
+	}
+	return clients > 1
 }

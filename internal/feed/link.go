@@ -349,8 +349,8 @@ func (f *Feed) difference(from, to int) ledger.Instant {
 	return all[len(all)/2]
 }
 
-// ArrivedAt returns when a message first arrived, as an instant of a log.
-func (f *Feed) ArrivedAt(number uint64, log int) ledger.Instant {
-	m := &f.Messages[number-1]
+// ArrivedAt returns when the message with an index first arrived, as an instant of a log.
+func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
+	m := &f.Messages[index]
 	return m.At + f.offset(m.Log, log)
 }

@@ -139,7 +139,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 // its stream had opened; 0: there is none. It reports whether there are any with this content.
 func (c *deliveries) fresh(print uint64) (number uint64, live bool) {
 	log := c.cursor.log
-	from := c.openedAt() - joining
+	from := c.openedAt() - skew
 	for n := log.last(); n > 0 && log.at(n).At >= from; n-- {
 		if log.at(n).Print != print {
 			continue
@@ -314,7 +314,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 	opened := c.openedAt()
 	e.Live = e.Live || at-opened > joining && c.sawNoop
-	if at-opened > joining || e.Count > 1 && e.At >= opened-joining || !c.joins() {
+	if at-opened > joining || e.Count > 1 && e.At >= opened-skew || !c.joins() {
 		f.joined = c.stream.count
 	}
 	highest := c.numbers.highest

@@ -156,7 +156,7 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 // with AnyOrder, those that may have been on their way when the stream ended.
 func (c *deliveries) lost() (sum uint64) {
 	for _, h := range c.numbers.holes {
-		if !c.stream.cfg.Published || !h.separate && (!c.stream.cfg.AnyOrder || c.cursor != nil) {
+		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
 			sum += h.size()
 		}
 	}

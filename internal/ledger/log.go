@@ -12,6 +12,8 @@ const MostEntries = 36_000_000
 const (
 	// joining is the time after its headers in which a stream may bring messages for itself alone, such as a greeting or a history.
 	joining = time.Second
+	// skew is how much earlier than its headers another stream may receive a message that is sent to both.
+	skew = 100 * time.Millisecond
 	// recent is the age up to which a skipped message may still arrive. A later message with the same content is another one.
 	recent = 30 * time.Second
 	// lookahead and lookback are the numbers of messages after and before the last one in which one with repeated content is looked

@@ -120,6 +120,8 @@ type Source string
 const (
 	SourceServer    Source = "server"    // the server's own ledger
 	SourcePublisher Source = "publisher" // the publisher of the run
+	// SourceSubscribers: other clients of the topic received the messages.
+	SourceSubscribers Source = "subscribers"
 )
 
 // find adds a finding, or counts it if there are too many.

@@ -139,6 +139,8 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	switch l := s.v.LatencyMS; {
 	case s.v.Service.ByInterval():
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "at most " + format.Milliseconds(s.v.LatenessMS.Max)})
+	case s.v.Service.Shared():
+		tiles = append(tiles, Tile{Name: "spread p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "between clients; at most " + format.Milliseconds(s.v.LatenessMS.Max)})
 	case l != nil:
 		tiles = append(tiles, Tile{Name: "latency p99", Value: format.Milliseconds(l.P99), Note: s.latencyName() + "; at most " + format.Milliseconds(l.Max)})
 	}

@@ -94,6 +94,9 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	if !m.Service.ByInterval() {
 		late = "latency"
 	}
+	if m.Service.Shared() {
+		late = "spread"
+	}
 	sent := publishedByBucket(m)
 	head := []any{
 		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,8 +129,12 @@ func quantiles(q verdict.Quantiles) string {
 }
 
 func (f *facts) latency(v *verdict.Verdict) {
-	if v.Service.ByInterval() && v.Messages.Received > 0 {
+	switch {
+	case v.Messages.Received == 0:
+	case v.Service.ByInterval():
 		f.add("lateness", "%s", quantiles(v.LatenessMS))
+	case v.Service.Shared():
+		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other one", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
@@ -227,6 +232,9 @@ const mostTopics = 20
 // that occurred on no topic. ok is false if there are more topics than most.
 func topics(v *verdict.Verdict, most int) (t Table, ok bool) {
 	p, all := v.Messages.Published, v.Messages.Topics
+	if v.Service.Shared() && len(all) > 0 {
+		return sharedTopics(all), true
+	}
 	if p == nil || len(all) == 0 || p.Topics > most {
 		return t, false
 	}
@@ -249,6 +257,22 @@ func topics(v *verdict.Verdict, most int) (t Table, ok bool) {
 		t.Rows = append(t.Rows, row)
 	}
 	return t, true
+}
+
+// sharedTopics returns the table of topics whose clients are compared with each other.
+func sharedTopics(all []*verdict.Topic) Table {
+	t := Table{Caption: "Topics", Columns: Columns("topic", "#clients", "#messages", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
+	for _, one := range all {
+		from := Cell{Text: "–"}
+		if one.DivergedUnix > 0 {
+			from = Cell{Text: format.Clock(one.DivergedUnix), At: one.DivergedUnix}
+		}
+		row := Cells(cmp.Or(one.Name, "(one)"), format.Thousands(one.Streams), format.Thousands(one.Messages), format.Thousands(one.Fewest), format.Thousands(one.Most),
+			format.Thousands(one.Missed), cmp.Or(strings.Join(one.Diverged, ", "), "none"))
+		row[5].Tone = zero(one.Missed)
+		t.Rows = append(t.Rows, append(row, from))
+	}
+	return t
 }
 
 // countCell returns a count of messages, coloured if it should be 0.

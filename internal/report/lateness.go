@@ -18,7 +18,10 @@ type distribution struct {
 
 // lateness is how late messages were, over all of them and over time.
 func (s *subject) lateness() Section {
-	if s.sinceSent() {
+	switch {
+	case s.v.Service.Shared():
+		return s.spread()
+	case s.sinceSent():
 		return s.latency()
 	}
 	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}

@@ -35,7 +35,10 @@ func (s *subject) latencyName() string {
 }
 
 func (s *subject) latenessName() string {
-	if s.sinceSent() {
+	switch {
+	case s.v.Service.Shared():
+		return "spread"
+	case s.sinceSent():
 		return "latency"
 	}
 	return "lateness"
@@ -82,6 +85,9 @@ func (s *subject) accountOfMessages(out *Section) {
 func (s *subject) published() Section {
 	out := Section{ID: "published", Title: "What was published", Short: "Published"}
 	p := s.v.Messages.Published
+	if s.v.Service.Shared() {
+		return s.compared()
+	}
 	if p == nil {
 		return out
 	}
@@ -102,6 +108,32 @@ func (s *subject) published() Section {
 	if q := s.v.Messages.LastSubscriberMS; q != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("A message had reached the last of its streams after %s (p50), %s (p99), %s at most.", format.Milliseconds(q.P50), format.Milliseconds(q.P99), format.Milliseconds(q.Max)))
 	}
+	return out
+}
+
+// compared is what the clients of each topic received, compared with each other.
+func (s *subject) compared() Section {
+	out := Section{ID: "published", Title: "Clients compared with each other", Short: "Clients"}
+	t, ok := topics(s.v, math.MaxInt)
+	if !ok {
+		return out
+	}
+	out.Tables = []Table{t}
+	out.Notes = []string{
+		"Messages are those that any client received while others were connected. Fewest and most are what one client received.",
+		"A message that reached no client could not have been noticed.",
+	}
+	return out
+}
+
+// spread is how much later than the first client the others received messages.
+func (s *subject) spread() Section {
+	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
+	if s.Merged.Lateness.Count() == 0 {
+		return out
+	}
+	s.distributions(&out, []distribution{{"first client → each other client", s.Merged.Lateness}}, "spread")
+	out.Notes = append(out.Notes, "The spread is the time from the first client of a runner that received a message to each other one, by the clock of that runner.")
 	return out
 }
 
@@ -149,7 +181,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 		expected, note = nil, every+"; all expected ones were received"
 	case sent != nil:
 		expected, note = perWindow(sent.expected, width), every+", against published messages × the streams of their topic"
-	case s.v.Service.Counts == shard.CountsNumbers:
+	case s.v.Service.Counts == shard.CountsNumbers || s.v.Service.Shared():
 		expected, note = nil, every
 	}
 	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},

@@ -33,7 +33,9 @@ func (s *subject) timelines() Section {
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
-	if s.sinceSent() {
+	if s.v.Service.Shared() {
+		title, note = "Spread between clients", "first client → each other client, in each 5 s"
+	} else if s.sinceSent() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},

@@ -96,6 +96,9 @@ type Reading struct {
 	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the block.
 	ID []byte
 
+	// Print is the fingerprint of a message with message.same.
+	Print uint64
+
 	HasSeq, HasSentAt bool
 	// OtherID reports that message.every is set and the id that message.seq names does not count 1, 2, 3 …: the interval
 	// decides, so the message is intact.
@@ -156,6 +159,11 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	}
 	if kind == Foreign && len(r.family) > 0 && bytes.HasPrefix(marker.text, r.family) {
 		kind = Stray
+	}
+	if kind == Delivery && s.Message.Shared {
+		if out.Print, valid = s.Message.print(b, d); !valid {
+			kind = Other
+		}
 	}
 	if kind != Delivery {
 		return Reading{Kind: kind}

@@ -170,7 +170,7 @@ func (p *parser) message(root *fields) {
 		}
 		return
 	}
-	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "content", "per", "order", "delivery", "every", "noun")
+	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "content", "per", "order", "delivery", "every", "noun", "same")
 	if f == nil {
 		return
 	}
@@ -201,12 +201,13 @@ func (p *parser) message(root *fields) {
 	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
 	m.Interval = p.seconds(f.get("every"), "message.every")
 	m.Noun = nouns[p.choice(f.get("noun"), "message.noun", nouns...)]
-	if n := f.get("seq"); !finite && n == nil && f.get("every") == nil && root.get("publish") == nil && !f.meant["seq"] && !f.meant["every"] {
-		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq') or every (seconds between two), or write message: 'unchecked'")
+	p.same(f)
+	if !finite && !m.Shared && root.get("publish") == nil && !f.states("seq", "every", "same") {
+		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
-		if f.get(name) != nil && !m.Numbered && !finite {
-			p.found.add(f.at(name), "message.%s needs message.seq: only numbered messages can be told apart", name)
+		if f.get(name) != nil && !m.Numbered && !m.Shared && !finite {
+			p.found.add(f.at(name), "message.%s needs message.seq or message.same: only these tell messages apart", name)
 		}
 	}
 }

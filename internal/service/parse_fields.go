@@ -60,6 +60,11 @@ func (f *fields) full(name string) string {
 // get returns the value of a field; nil: it is missing.
 func (f *fields) get(name string) *node { return f.byName[name].node }
 
+// states reports whether any of the fields is there, or was meant to be.
+func (f *fields) states(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f.get(name) != nil || f.meant[name] })
+}
+
 // need returns the value of a required field. what describes it for the error.
 func (f *fields) need(p *parser, name, what string) *node {
 	n := f.get(name)

@@ -122,6 +122,7 @@ type Message struct {
 	Marked    bool   // each has the marker of the run
 	Timed     bool   // each has the time at which it was sent
 	Summed    bool   // each has a checksum of marker, number and time
+	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
 	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own numbers, which
 	// continue when it reconnects.
 	PerTopic bool
@@ -134,6 +135,7 @@ type Message struct {
 	event                  []string // nil: any
 	data                   *string
 	seq, marker, sent, sum extractor
+	same                   extractor // of Shared
 }
 
 // Data returns the data that each message has; "" if the description has no message.data.

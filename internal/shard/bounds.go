@@ -46,7 +46,7 @@ func (s *Shard) check() error {
 		return errors.New("it lacks the latency's histogram")
 	}
 	for _, check := range []func() error{
-		s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects,
+		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects,
 		s.checkShared, s.checkEnds, s.checkResponses, s.Machine.Check,
 	} {
 		if err := check(); err != nil {
@@ -163,11 +163,14 @@ func (s *Shard) checkConnections() error {
 // checkNumbers refuses a connection with numbered messages whose numbers, counts and spans contradict each other: the expected
 // messages follow from these.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
-	if s.Service.Counts != CountsNumbers {
+	if s.Service.Counts != CountsNumbers && s.Service.Counts != CountsShared {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
 		return fmt.Errorf("it holds a connection (%s) with %d streams, and the spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
+	}
+	if s.Service.Counts == CountsShared {
+		return s.checkFeed(c)
 	}
 	if !s.Plan.Published() {
 		return nil

@@ -83,6 +83,11 @@ func writeJSON(w io.Writer, s *Shard) error {
 			return err
 		}
 	}
+	if len(s.Feeds) > 0 {
+		if err := writeList(w, "feeds", s.feedPieces()); err != nil {
+			return err
+		}
+	}
 	_, err = io.WriteString(w, "}\n")
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // the reach of messages.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
-	r.published = s.Published
+	r.published, r.feeds = s.Published, s.Feeds
 	m.published = m.published || s.Published != nil
 	if l := s.Latency; l != nil && l.Histogram.Count() > 0 {
 		fastest := time.Duration(l.MinUS) * time.Microsecond

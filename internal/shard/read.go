@@ -135,6 +135,8 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 		return err
 	case "messages":
 		return in.messages(s.Published)
+	case "feeds":
+		return in.feeds(s)
 	}
 	return in.keep(key, rest)
 }

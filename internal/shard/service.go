@@ -16,6 +16,7 @@ type Service struct {
 	Message  string  `json:"noun"`                        // message or noop; see Noun
 	Data     string  `json:"data,omitempty"`              // data of each message, if the description has message.data
 	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
+	Repeats  bool    `json:"repeats,omitempty"`           // a message may arrive again
 	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // longest time between heartbeats in seconds; 0: not described
 	// LifetimeS is the shortest lifetime of a stream in seconds, if the service ends streams on purpose.
@@ -37,13 +38,15 @@ const (
 	CountsInterval Counts = "interval"
 	CountsNumbers  Counts = "numbers"
 	CountsNothing  Counts = "nothing"
+	// CountsShared: messages carry no numbers, and the streams of a topic are compared with each other.
+	CountsShared Counts = "shared"
 )
 
 // ServiceOf returns the part of a description that a shard stores.
 func ServiceOf(s *service.Service) Service {
 	return Service{
 		Name: s.Name, SHA256: s.Hash(), Counts: countsOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
-		AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
+		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
 		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.SpokenByBackend(),
 	}
 }
@@ -54,6 +57,8 @@ func countsOf(m *service.Message) Counts {
 		return CountsInterval
 	case m.Numbered:
 		return CountsNumbers
+	case m.Shared:
+		return CountsShared
 	}
 	return CountsNothing
 }
@@ -67,6 +72,9 @@ func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Cou
 
 // Counted reports whether messages are counted at all.
 func (s *Service) Counted() bool { return s.Counts != CountsNothing }
+
+// Shared reports whether the streams of a topic are compared with each other.
+func (s *Service) Shared() bool { return s.Counts == CountsShared }
 
 // Heartbeat returns the longest time between two heartbeats; 0: the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/feed"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -47,6 +48,9 @@ type Shard struct {
 	// Ledgers replace Connections in a runner: each record is made when it is written, since all of them need as much memory as the
 	// streams.
 	Ledgers []*ledger.Ledger `json:"-"`
+
+	// Feeds are the messages of each topic, where they carry no numbers.
+	Feeds []*feed.Log `json:"-"`
 
 	// packed replaces Connections in a shard from a file.
 	packed *Connections
@@ -108,6 +112,7 @@ type Runner struct {
 
 	fastest   *time.Duration // latency of its fastest message; nil: no message has a time
 	published *Published     // nil: it did not publish
+	feeds     []*feed.Log    // by topic
 }
 
 // Fastest returns the latency of the fastest message of this runner, by two clocks that may differ; ok is false if no message has

@@ -11,12 +11,13 @@ import (
 
 // The kinds of evidence, from the strongest.
 const (
-	ByPublisher = "publisher" // the run's publisher recorded which messages the service confirmed
-	ByServer    = "server"    // the server's own ledger of what it sent, in addition to numbers or interval
-	ByNumbers   = "numbers"   // every stream numbers its noops per device; the server keeps no ledger
-	ByStatement = "statement" // the service states how many chunks, or what text, it sent
-	ByNothing   = "nothing"   // messages are not checked
-	ByClock     = "clock"     // on some streams one noop per interval is all that is known
+	ByPublisher   = "publisher"   // the run's publisher recorded which messages the service confirmed
+	ByServer      = "server"      // the server's own ledger of what it sent, in addition to numbers or interval
+	ByNumbers     = "numbers"     // every stream numbers its noops per device; the server keeps no ledger
+	BySubscribers = "subscribers" // the clients of a topic are compared with each other
+	ByStatement   = "statement"   // the service states how many chunks, or what text, it sent
+	ByNothing     = "nothing"     // messages are not checked
+	ByClock       = "clock"       // on some streams one noop per interval is all that is known
 )
 
 // Basis is what the counts of a run rest on: how many noops may have gone missing unnoticed
@@ -34,6 +35,8 @@ func (e Basis) Rests() string {
 		return "the publisher: messages that the service confirmed are expected"
 	case ByServer:
 		return "the server's own ledger, and the numbers or the interval of the messages"
+	case BySubscribers:
+		return "the clients of each topic: messages that any of them received while others were connected are expected by all"
 	case ByNothing:
 		return "nothing: messages were not checked"
 	case ByNumbers:
@@ -114,6 +117,8 @@ func (s *Streams) basisOfNumbers() {
 	switch {
 	case !s.m.Service.Counted():
 		e.By, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
+	case s.m.Service.Shared():
+		e.By, e.Why = BySubscribers, s.doubtsOfSubscribers()
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow))}
@@ -146,7 +151,7 @@ func (s *Streams) basisOfNumbers() {
 
 // openEnds says that nobody closed the account at its ends, as a publisher or a server's ledger does.
 func (s *Streams) openEnds() bool {
-	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
+	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }
 
 // Unnoticed limits how many messages may have gone missing unnoticed: none by default, any number if they are counted by

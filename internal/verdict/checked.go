@@ -59,7 +59,7 @@ func (s *Streams) Checked() Check {
 	case s.nothingCame():
 		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
 	case required:
-		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every or publish in it"}
+		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}
 	default:
 		c.Limit = "any"
 		return c.NotJudged("the service description has message: 'unchecked'")
@@ -74,7 +74,7 @@ func (s *Streams) checked() uint64 {
 		return 0
 	}
 	switch {
-	case s.Messages.Published != nil:
+	case s.Messages.Published != nil || s.m.Service.Shared():
 		return s.Messages.Checked
 	case s.m.Service.ByInterval():
 		return s.Messages.Expected
@@ -104,6 +104,8 @@ func (s *Streams) uncheckable() string {
 	}
 	field, why := "message.seq", s.noneArrived()
 	switch {
+	case s.m.Service.Shared():
+		field = "message.same"
 	case m.Published != nil:
 		field = "publish"
 	case s.m.Service.ByInterval():
@@ -112,6 +114,8 @@ func (s *Streams) uncheckable() string {
 	switch {
 	case s.unreadable():
 		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
+	case n.Received > 0 && s.m.Service.Shared():
+		why = "no client received messages that others received too, over a second after the start and before the end of its stream"
 	case n.Received > 0 && m.Published != nil:
 		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
 	case n.Received > 0:

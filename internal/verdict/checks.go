@@ -103,7 +103,7 @@ func (s *Streams) late() Check {
 	if !s.arrived() {
 		return c.notJudgedIf(true, s.noneArrived())
 	}
-	if !s.m.Service.ByInterval() && s.LatencyMS == nil && n.Received > 0 {
+	if !s.m.Service.ByInterval() && !s.m.Service.Shared() && s.LatencyMS == nil && n.Received > 0 {
 		if p.MaxLate < 0 {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}

@@ -80,7 +80,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 		return
 	}
 	if c.clients++; c.clients == 1 {
-		c.first = fmt.Sprintf("%s, %d of %s of topic %s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.Name)
+		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.of())
 	}
 	c.streams += len(a.r.Spans)
 	for _, open := range a.r.Spans {
@@ -108,6 +108,9 @@ func (s *Streams) covered() Check {
 // moreCoverage returns the change of settings with which most messages are checked.
 func (s *Streams) moreCoverage() string {
 	c, p := &s.coverage, s.Messages.Published
+	if p == nil {
+		return "hold streams for longer (SECONDS), so that each client receives more messages"
+	}
 	needed := math.Ceil(enoughPerStream * float64(p.Topics) * float64(c.streams) / max(c.open.Seconds(), 1e-3))
 	if !s.m.Service.AnyOrder && needed > p.Rate {
 		return fmt.Sprintf("publish at least %.0f messages per second (PUBLISH_RATE), so that each stream receives %d", needed, enoughPerStream)

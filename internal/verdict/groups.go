@@ -342,6 +342,8 @@ func (w Words) phrase(b *bundle) string {
 		switch b.source {
 		case ledger.SourcePublisher:
 			return "missed " + what + ", which the service confirmed"
+		case ledger.SourceSubscribers:
+			return "missed " + what + ", which other clients received"
 		case ledger.SourceServer:
 			return "missed " + what + ", which the server's ledger lists as sent"
 		}

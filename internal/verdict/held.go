@@ -147,7 +147,9 @@ func (s *Streams) HeldThroughout() []Check {
 // Passed is what a pass has shown, in sentences.
 func (s *Streams) Passed() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
-	if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
+	if s.Evidence.By == BySubscribers {
+		out = append(out, "a message that reached no client could not have been noticed")
+	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if hidden := s.Evidence.CouldHide; hidden > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))

@@ -45,6 +45,7 @@ const (
 	CheckOnTime       CheckID = "messages.published-on-time"
 	CheckEarly        CheckID = "messages.early" // none arrived before it was published
 	CheckCoverage     CheckID = "messages.coverage"
+	CheckShared       CheckID = "messages.shared" // enough for each topic to compare its clients
 	CheckStrayed      CheckID = "messages.strayed"
 	CheckAnnounced    CheckID = "messages.announced-gaps"
 	CheckChecked      CheckID = "messages.checked"

@@ -62,6 +62,14 @@ type Topic struct {
 	Published uint64 `json:"published"`
 	ledger.Totals
 
+	// Of clients that are compared with each other: the messages that any of them received, the fewest and the most of a client, and
+	// the first clients that received others than most, with the time from which on.
+	Messages     uint64   `json:"messages,omitempty"`
+	Fewest       uint64   `json:"fewest,omitempty"`
+	Most         uint64   `json:"most,omitempty"`
+	Diverged     []string `json:"diverged,omitempty"`
+	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
+
 	counts    ledger.Counts
 	confirmed []uint64 // the numbers of the messages that the service confirmed
 }

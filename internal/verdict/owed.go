@@ -25,12 +25,19 @@ const joinWindow = time.Second
 //
 // An expected message that did not arrive is lost. A message that the service refused, or did not answer, may arrive or not.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
+	if s.shared != nil {
+		return s.compareShared(i, r)
+	}
 	topic, messages, ok := s.m.Topic(r)
 	if !ok {
 		return r
 	}
+	return s.compareWith(i, r, messages, s.topics[topic])
+}
+
+// compareWith compares the messages that the ith connection received with those of its topic.
+func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic) *shard.Connection {
 	a := s.accountOf(r, messages)
-	sum := s.topics[topic]
 	lost := s.atCuts(i, &a, a.lost())
 	s.Messages.NotOwed += a.unowed
 	if a.pending > 0 {
@@ -38,7 +45,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 		s.delay = max(s.delay, a.delay)
 	}
 	if a.early {
-		s.early = append(s.early, fmt.Sprintf("%s received message %d of topic %s before it was published: the message is from another run with the same marker (%s)", r.ID, r.Last, topic, s.m.Plan.Marker))
+		s.early = append(s.early, fmt.Sprintf("%s received message %d of topic %s before it was published: the message is from another run with the same marker (%s)", r.ID, r.Last, sum.Name, s.m.Plan.Marker))
 	}
 	s.addCoverage(&a, sum)
 	if len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
@@ -90,7 +97,7 @@ func (s *span) receive(open *ledger.Span) {
 func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) account {
 	runner := &s.m.Runners[r.Runner]
 	window := joinWindow
-	if fastest, ok := runner.Fastest(); ok && s.m.PublisherOf(r.Runner).Host != runner.Host {
+	if fastest, ok := runner.Fastest(); ok && s.shared == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
 		window += fastest.Abs()
 	}
 	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
@@ -179,7 +186,11 @@ func (a *account) lost() (out []ledger.Range) {
 
 // unplaced returns the arrival times of the corrupted messages that may be any message missing at that time.
 func (a *account) unplaced() (came []time.Time) {
-	for _, at := range a.r.UnplacedAt {
+	all := a.r.UnplacedAt
+	if d := a.r.Deviations; d != nil {
+		all = slices.Concat(all, d.UnknownAt)
+	}
+	for _, at := range all {
 		came = append(came, time.UnixMicro(a.began).Add(at))
 	}
 	return came
@@ -230,9 +241,11 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 	for _, run := range lost {
 		count := run[1] - run[0] + 1
 		r.Lost += count
-		r = s.conclude(i, r, ledger.Finding{
-			Kind: ledger.KindLost, From: run[0], To: run[1], Count: count, At: a.instant(run[0]), Source: ledger.SourcePublisher,
-		})
+		f := ledger.Finding{Kind: ledger.KindLost, From: run[0], To: run[1], Count: count, At: a.instant(run[0]), Source: ledger.SourcePublisher}
+		if s.shared != nil {
+			f.Source, f.Note = ledger.SourceSubscribers, s.reached(a.r, run[0])
+		}
+		r = s.conclude(i, r, f)
 	}
 	if a.unknown > 0 { // for example, the service changed a number
 		unknown := min(a.unknown, r.Received)
@@ -252,6 +265,9 @@ var notExpected = fmt.Sprintf("they were published within %s of the start or the
 
 // Owed returns the checks for the expected messages: none was received before it was published, and most could be checked.
 func (s *Streams) Owed() []Check {
+	if s.shared != nil {
+		return []Check{s.comparable().InDoubt(), s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
+	}
 	if s.Messages.Published == nil {
 		return nil
 	}

@@ -27,6 +27,8 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 		switch f.Source {
 		case ledger.SourcePublisher:
 			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, which(f.From, f.To), when)
+		case ledger.SourceSubscribers:
+			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, which(f.From, f.To), f.Note, when)
 		case ledger.SourceServer:
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
@@ -72,7 +74,10 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 
 // which names messages by their numbers, and by their topic where there is one.
 func (w Words) which(r *shard.Connection) func(from, to uint64) string {
-	topic, _, _ := w.m.Topic(r)
+	topic, _, ok := w.m.Topic(r)
+	if !ok {
+		topic, _ = w.m.FeedTopic(r)
+	}
 	return w.named(topic)
 }
 

@@ -58,12 +58,13 @@ type Streams struct {
 	listed     map[ledger.Kind]int
 	measured   int // streams whose interval could be measured
 	topics     map[string]*Topic
-	unnumbered uint64   // corrupted messages without a number
-	cut        uint64   // streams that ended before their lifetime
-	overdue    uint64   // streams that were open for longer than it
-	early      []string // sentences about clients that received messages before they were published
-	coverage   coverage // of the confirmed messages
-	uneven     uint64   // gaps between messages that the assumed jitter does not explain
+	shared     map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
+	unnumbered uint64                  // corrupted messages without a number
+	cut        uint64                  // streams that ended before their lifetime
+	overdue    uint64                  // streams that were open for longer than it
+	early      []string                // sentences about clients that received messages before they were published
+	coverage   coverage                // of the confirmed messages
+	uneven     uint64                  // gaps between messages that the assumed jitter does not explain
 	atEnd      lastOutages
 	pending    int           // connections to which messages may have been on their way at the end of the run
 	delay      time.Duration // the longest delay of messages on these connections
@@ -90,6 +91,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.Shared
 	s.Server.Known = server != nil
 	s.listTopics()
+	s.alignFeeds()
 	for i, c := range m.Connections.All() {
 		s.count(i, c)
 	}

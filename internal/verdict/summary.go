@@ -53,6 +53,9 @@ func (v *Verdict) shown() string {
 	if v.ConnectionsOnly() {
 		return text + ", " + notChecked
 	}
+	if v.Evidence.By == BySubscribers {
+		return v.sameForAll()
+	}
 	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
 	if n := v.Evidence.CouldHide; n > 0 {
 		text += fmt.Sprintf("; up to %s could not have been detected", format.Count(n, "loss"))

@@ -167,5 +167,8 @@ func (r *recorder) observer(l *ledger.Ledger, aside bool) observer {
 	if n, ok := r.plan.Number(l.ID()); ok {
 		topic = r.plan.Topic(n)
 	}
+	if log := r.topics[topic].log; log != nil {
+		l.Follow(log)
+	}
 	return observer{ledger: l, recorder: r, topic: r.topics[topic], aside: aside}
 }

@@ -30,6 +30,7 @@ type topicReader struct {
 	*service.Reader
 	service *service.Service
 	number  int
+	log     *ledger.Log // of messages without numbers; nil: they carry numbers
 	// keepsIDs reports whether the id to resume from matters to the counts; silences whether comments and heartbeats do.
 	keepsIDs, silences bool
 }
@@ -313,6 +314,11 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
 		return
 	case ledger.Numbered:
+	}
+	if o.topic.log != nil {
+		arrival := o.ledger.Printed(ledger.Print{At: instant, Sum: r.Print})
+		o.recorder.noop(arrival, o.aside, !arrival.Counted, first, latency, r.HasSentAt)
+		return
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} //nolint:gosec // G115: a negative number fits no sequence
 	if r.Err != nil {

@@ -112,6 +112,8 @@ func (r *recorder) configure() {
 		c.Counting, c.Interval = ledger.Noops, s.Message.Interval
 	case s.Message.Numbered:
 		c.Counting = ledger.Numbered
+	case s.Message.Shared: // order and expected messages are known at the end of the run
+		c.Counting, c.Published, c.AnyOrder = ledger.Numbered, true, true
 	default:
 		c.Counting = ledger.Nothing
 	}
@@ -120,6 +122,11 @@ func (r *recorder) configure() {
 		r.topics[k] = &topicReader{
 			Reader: s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,
 			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.TakesID || s.Resume.GapHeader != ""),
+		}
+	}
+	for _, t := range r.topics {
+		if s.Message.Shared {
+			t.log = ledger.NewLog()
 		}
 	}
 	if p.Published() && r.reach == nil {
@@ -194,6 +201,9 @@ func (r *recorder) fill(s *shard.Shard) {
 	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.seen()
 	r.tally.fill(s)
 	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
+	for _, t := range r.topics {
+		s.AddFeed(t.log)
+	}
 }
 
 // progress sums up the present state, for the metrics, and copies the lateness of all noops.

@@ -1,0 +1,68 @@
+package feed
+
+import "github.com/sse-soak/sse-soak/internal/ledger"
+
+// changes returns the messages that one stream received in place of those that others received, by id.
+func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
+	singles := make([][]uint64, len(f.logs)) // of each log: its numbers of messages that one stream received
+	found := false
+	for log, ids := range f.ids {
+		for i, id := range ids {
+			if n := &f.nodes[id]; n.count == 1 && n.live && !copies[id] {
+				singles[log], found = append(singles[log], uint64(i)+1), true
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	c := changes{Feed: f, order: order, copies: copies, place: f.places(order), numbers: make([]map[uint32]uint64, len(f.logs)), of: map[uint32]uint32{}}
+	for log, r := range records {
+		for _, n := range singles[log] {
+			if received(r, n) {
+				c.compare(log, r, f.ids[log][n-1])
+			}
+		}
+	}
+	return c.of
+}
+
+// changes finds changed messages.
+type changes struct {
+	*Feed
+	order   []uint32
+	copies  map[uint32]bool
+	place   []uint32
+	numbers []map[uint32]uint64 // of each log: its numbers by id, where needed
+	of      map[uint32]uint32
+}
+
+// compare finds the message that a connection lacks next to one that it alone received.
+func (c *changes) compare(log int, r *ledger.Record, id uint32) {
+	at := int(c.place[id])
+	first, last := int(c.place[c.ids[log][r.First-1]]), int(c.place[c.ids[log][r.Last-1]])
+	for distance := 1; distance <= lookback; distance++ {
+		for _, i := range []int{at - distance, at + distance} {
+			if i <= first || i >= last {
+				continue
+			}
+			other := c.order[i]
+			if c.nodes[other].count > 1 && !c.copies[other] && c.lacks(log, r, other) {
+				c.of[id] = other
+				return
+			}
+		}
+	}
+}
+
+// lacks reports whether a connection did not receive a message between two others that it received.
+func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
+	if c.numbers[log] == nil {
+		c.numbers[log] = make(map[uint32]uint64, len(c.ids[log]))
+		for i, id := range c.ids[log] {
+			c.numbers[log][id] = uint64(i) + 1
+		}
+	}
+	n, known := c.numbers[log][id]
+	return !known || !received(r, n)
+}

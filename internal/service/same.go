@@ -1,0 +1,37 @@
+package service
+
+import "github.com/cespare/xxhash/v2"
+
+// same parses message.same: the part of a message that is the same for all streams of a topic.
+func (p *parser) same(f *fields) {
+	n := f.get("same")
+	if n == nil {
+		return
+	}
+	m := &p.service.Message
+	m.same = p.extractor(n, "message.same", &p.service.paths)
+	m.Shared = true
+	switch {
+	case m.same.from == fromComment:
+		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
+	case m.Numbered:
+		p.found.add(n.at, "message.same cannot be combined with message.seq: numbers are stronger evidence; remove message.same")
+	case m.Interval > 0:
+		p.found.add(n.at, "message.same cannot be combined with message.every: the interval is stronger evidence; remove message.same")
+	}
+	if per := f.get("per"); per != nil && per.value != "topic" {
+		p.found.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got %v", per.value)
+	}
+	m.PerTopic = true
+}
+
+// print returns the fingerprint of a message: of the name of its event, and of the part that is the same for all streams. ok is false
+// if it does not have that part.
+func (m *Message) print(b *Block, d *document) (sum uint64, ok bool) {
+	v, ok := m.same.find(b, d)
+	if !ok {
+		return 0, false
+	}
+	const prime = 0x9e3779b185ebca87
+	return (xxhash.Sum64(b.Event)+prime)*prime ^ xxhash.Sum64(v.text), true
+}

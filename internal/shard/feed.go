@@ -1,0 +1,234 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/feed"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A feedPiece is a part of the messages of one topic that carry no numbers: columns with fingerprints, and with differences of arrival
+// times and of counts as varints. An hour of 100 messages per second needs less than 4 MB.
+type feedPiece struct {
+	Topic   int            `json:"topic"`
+	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
+	Times   []byte         `json:"times,omitempty"`  // milliseconds since the message before
+	Counts  []byte         `json:"counts,omitempty"` // streams more than of the message before, and flags
+	Extras  []ledger.Extra `json:"extras,omitempty"`
+	Dropped uint64         `json:"dropped,omitempty"` // messages beyond the bound of a log
+}
+
+// feedPieceSize is the number of messages of a piece, which is one value of JSON.
+const feedPieceSize = 1 << 17
+
+const mostExtras = 1 << 20 // of all topics
+
+// AddFeed adds the messages of the next topic; nil: they carry numbers.
+func (s *Shard) AddFeed(l *ledger.Log) {
+	if l == nil {
+		return
+	}
+	entries, extras, dropped := l.Entries()
+	s.Feeds = append(s.Feeds, &feed.Log{Entries: entries, Extras: extras, Dropped: dropped})
+}
+
+// feedPieces yields the messages of each topic.
+func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
+	return func(yield func(*feedPiece) bool) {
+		for topic, l := range s.Feeds {
+			piece := feedPiece{Topic: topic, Extras: l.Extras, Dropped: l.Dropped}
+			var before ledger.Entry
+			for i := range l.Entries {
+				e := l.Entries[i]
+				e.At = e.At.Truncate(time.Millisecond)
+				piece.add(e, before)
+				before = e
+				if (i+1)%feedPieceSize == 0 {
+					if !yield(&piece) {
+						return
+					}
+					piece = feedPiece{Topic: topic}
+				}
+			}
+			if !yield(&piece) {
+				return
+			}
+		}
+	}
+}
+
+func (p *feedPiece) add(e, before ledger.Entry) {
+	p.Prints = binary.LittleEndian.AppendUint64(p.Prints, e.Print)
+	p.Times = binary.AppendVarint(p.Times, (e.At - before.At).Milliseconds())
+	flags := int64(0)
+	if e.Live {
+		flags = 1
+	}
+	if e.Repeat {
+		flags |= 2
+	}
+	p.Counts = binary.AppendVarint(p.Counts, (int64(e.Count)-int64(before.Count))<<2|flags)
+}
+
+// feeds reads the messages that carry no numbers.
+func (in *bounded) feeds(s *Shard) error {
+	extras := 0
+	return in.elements("feeds", mostPieces, func() error {
+		var piece feedPiece
+		if err := jsonv2.UnmarshalDecode(in.json, &piece, legacyJSON); err != nil {
+			return err
+		}
+		switch {
+		case piece.Topic == len(s.Feeds) && piece.Topic < MostTopics:
+			s.Feeds = append(s.Feeds, &feed.Log{})
+		case len(s.Feeds) == 0 || piece.Topic != len(s.Feeds)-1:
+			return errors.New("it holds the topics of its feeds in another order")
+		}
+		if extras += len(piece.Extras); extras > mostExtras {
+			return fmt.Errorf("it holds over %d extras", mostExtras)
+		}
+		l := s.Feeds[piece.Topic]
+		l.Extras, l.Dropped = append(l.Extras, piece.Extras...), l.Dropped+piece.Dropped
+		return piece.appendTo(l)
+	})
+}
+
+// appendTo adds the messages of a piece to a log.
+func (p *feedPiece) appendTo(l *feed.Log) error {
+	n := len(p.Prints) / 8
+	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MostEntries {
+		return fmt.Errorf("it holds a piece of a feed with %d bytes", len(p.Prints))
+	}
+	var before ledger.Entry
+	if last := len(l.Entries) - 1; last >= 0 {
+		before = l.Entries[last]
+	}
+	for i := range n {
+		time, after := binary.Varint(p.Times)
+		count, more := binary.Varint(p.Counts)
+		if after <= 0 || more <= 0 {
+			return errors.New("it holds a piece of a feed that ends early")
+		}
+		p.Times, p.Counts = p.Times[after:], p.Counts[more:]
+		at, total := before.At.Milliseconds()+time, int64(before.Count)+count>>2
+		if at < 0 || at > mostLength.Milliseconds() || total < 0 || total > mostConnections {
+			return fmt.Errorf("it holds message %d of a feed at %d ms on %d streams", len(l.Entries)+1, at, total)
+		}
+		e := ledger.Entry{
+			Print: binary.LittleEndian.Uint64(p.Prints[8*i:]), At: ledger.Instant(at) * ledger.Instant(1e6),
+			Count: uint32(total), Live: count&1 != 0, Repeat: count&2 != 0,
+		}
+		l.Entries = append(l.Entries, e)
+		before = e
+	}
+	return nil
+}
+
+// feedOf returns the messages of the topic of a connection; nil: there is no such topic.
+func (s *Shard) feedOf(id string) *feed.Log {
+	topic := 0
+	if n, known := s.Plan.Number(id); known {
+		topic = s.Plan.Topic(n)
+	}
+	if topic >= len(s.Feeds) {
+		return nil
+	}
+	return s.Feeds[topic]
+}
+
+// checkFeeds refuses messages that followed others which are not there.
+func (s *Shard) checkFeeds() error {
+	for _, l := range s.Feeds {
+		for _, x := range l.Extras {
+			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > mostConnections {
+				return fmt.Errorf("it holds a message after number %d of a feed with %d", x.After, len(l.Entries))
+			}
+		}
+	}
+	return nil
+}
+
+// checkFeed refuses a connection whose messages are not those of the feed of its topic.
+func (s *Shard) checkFeed(c *ledger.Record) error {
+	l := s.feedOf(c.ID)
+	if l == nil {
+		return fmt.Errorf("it holds a connection (%s) without the messages of its topic", c.ID)
+	}
+	known := clamp.Uint64(len(l.Entries))
+	bad := c.Last > known || c.First > c.Last
+	for _, h := range c.Holes {
+		bad = bad || h[0] <= c.First || h[1] >= c.Last || h[0] > h[1]
+	}
+	if d := c.Deviations; d != nil {
+		for _, o := range d.Overtaken {
+			bad = bad || o.Number == 0 || o.By == 0 || max(o.Number, o.By) > known
+		}
+		for _, a := range d.Again {
+			bad = bad || a.Extra < 0 || a.Extra >= len(l.Extras)
+		}
+	}
+	if bad {
+		return fmt.Errorf("it holds a connection (%s) with messages that its topic does not have", c.ID)
+	}
+	return nil
+}
+
+// A Feed is one topic whose messages carry no numbers, as the runners received it.
+type Feed struct {
+	Topic string // "": there is only one
+	Logs  []*feed.Log
+	// Of are the indexes of the logs by runner.
+	Of map[int]int
+}
+
+// Feeds returns the topics whose messages carry no numbers. Runners of one topic share a Feed.
+func (m *Merged) Feeds() (feeds []*Feed) {
+	byTopic := map[string]*Feed{}
+	for i := range m.Runners {
+		for k, l := range m.Runners[i].feeds {
+			name := m.feedTopic(i, k)
+			f := byTopic[name]
+			if f == nil {
+				f = &Feed{Topic: name, Of: map[int]int{}}
+				byTopic[name] = f
+				feeds = append(feeds, f)
+			}
+			l.StartedUS = m.Runners[i].StartedUS
+			f.Of[i] = len(f.Logs)
+			f.Logs = append(f.Logs, l)
+		}
+	}
+	return feeds
+}
+
+func (m *Merged) feedTopic(runner, topic int) string {
+	g := m.groupOf(runner)
+	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {
+		return ""
+	}
+	return g.plan.TopicName(topic)
+}
+
+// FeedTopic returns the topic of a connection whose messages carry no numbers.
+func (m *Merged) FeedTopic(c *Connection) (name string, ok bool) {
+	if c.Runner >= len(m.Runners) || len(m.Runners[c.Runner].feeds) == 0 {
+		return "", false
+	}
+	feeds := m.Runners[c.Runner].feeds
+	topic := 0
+	if g := m.groupOf(c.Runner); g != nil {
+		n, known := g.plan.Number(c.ID)
+		if !known {
+			return "", false
+		}
+		topic = g.plan.Topic(n)
+	}
+	return m.feedTopic(c.Runner, topic), topic < len(feeds)
+}

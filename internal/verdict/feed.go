@@ -1,0 +1,202 @@
+package verdict
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/feed"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A sharedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
+type sharedTopic struct {
+	*shard.Feed
+	aligned  *feed.Feed
+	topic    *Topic
+	clients  int
+	unshared bool // most messages reached one client each: the clients do not receive the same
+
+	runner   int // whose times messages has
+	messages []shard.Message
+}
+
+// alignFeeds numbers the messages of topics whose streams are compared with each other.
+func (s *Streams) alignFeeds() {
+	for _, f := range s.m.Feeds() {
+		t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
+		records := s.recordsOf(f)
+		t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
+		t.unshared = t.aligned.Unshared(records)
+		for range records {
+			t.clients++
+		}
+		for n := range t.aligned.Messages {
+			if t.expected(n) {
+				t.topic.confirmed = append(t.topic.confirmed, clamp.Uint64(n)+1)
+			}
+		}
+		t.topic.Messages = clamp.Uint64(len(t.topic.confirmed))
+		if s.shared == nil {
+			s.shared = map[string]*sharedTopic{}
+		}
+		s.shared[f.Topic], s.topics[f.Topic] = t, t.topic
+		if len(s.Messages.Topics) < mostTopics {
+			s.Messages.Topics = append(s.Messages.Topics, t.topic)
+		}
+	}
+}
+
+// recordsOf yields the records of the connections of a topic, with the indexes of their logs.
+func (s *Streams) recordsOf(f *shard.Feed) iter.Seq2[int, *ledger.Record] {
+	return func(yield func(int, *ledger.Record) bool) {
+		for _, c := range s.m.Connections.All() {
+			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.Of[c.Runner], &c.Record) {
+				return
+			}
+		}
+	}
+}
+
+// expected reports whether the clients of the topic were expected to receive the message with an index.
+func (t *sharedTopic) expected(index int) bool { return t.aligned.Messages[index].Live && !t.unshared }
+
+// seenBy returns the messages of the topic by the clock of a runner.
+func (t *sharedTopic) seenBy(runner *shard.Runner, index int) []shard.Message {
+	if t.runner == index {
+		return t.messages
+	}
+	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
+	for n := range t.messages {
+		us := runner.At(t.aligned.ArrivedAt(n, t.Of[index])).UnixMicro()
+		t.messages[n] = shard.Message{SentUS: us, AnsweredUS: us, State: shard.Open}
+		if t.expected(n) {
+			t.messages[n].State = shard.Confirmed
+		}
+	}
+	return t.messages
+}
+
+// compareShared compares the messages that the ith connection received with those of the other clients of its topic. They count as
+// those that a publisher confirmed.
+func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
+	name, ok := s.m.FeedTopic(r)
+	t := s.shared[name]
+	if !ok || t == nil {
+		return r
+	}
+	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
+		r = s.own(i, r)
+		r.Record = *corrected
+	}
+	r = s.compareWith(i, r, t.seenBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
+	if t.topic.Streams == 1 || r.Arrived() < t.topic.Fewest {
+		t.topic.Fewest = r.Arrived()
+	}
+	t.topic.Most = max(t.topic.Most, r.Arrived())
+	for _, f := range r.Findings {
+		if f.Kind == ledger.KindLost || f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindReordered || f.Kind == ledger.KindCorrupted {
+			t.diverge(s.m.Runners[r.Runner].At(f.At), r.ID)
+		}
+	}
+	return r
+}
+
+// diverge records a client that received other messages than most.
+func (t *sharedTopic) diverge(at time.Time, id string) {
+	d := &t.topic.Diverged
+	if !slices.Contains(*d, id) && len(*d) < mostDiverged {
+		*d = append(*d, id)
+	}
+	if from := unix(at); t.topic.DivergedUnix == 0 || from < t.topic.DivergedUnix {
+		t.topic.DivergedUnix = from
+	}
+}
+
+// mostDiverged is how many diverged clients of a topic are listed.
+const mostDiverged = 10
+
+// reached returns how many of the clients of a topic received a message.
+func (s *Streams) reached(r *shard.Connection, number uint64) string {
+	name, _ := s.m.FeedTopic(r)
+	t := s.shared[name]
+	if t == nil || number == 0 || number > clamp.Uint64(len(t.aligned.Messages)) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
+}
+
+// comparable is the check that the clients of each topic received enough of the same messages to compare them.
+func (s *Streams) comparable() Check {
+	c := Check{
+		ID: CheckShared, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
+		Why: "few messages, or different ones for each client, show no loss",
+	}
+	fewest := ""
+	for _, t := range s.Messages.Topics {
+		of := t.of()
+		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), of)
+		switch {
+		case s.shared[t.Name].unshared:
+			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", of))
+		case t.Streams < 2:
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), of))
+		case t.Messages < clamp.Uint64(t.Streams):
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s received %s: hold the streams for longer (SECONDS), or publish messages to the service during the run",
+				format.Count(t.Streams, "client"), of, format.Count(t.Messages, "message")))
+		default:
+			continue
+		}
+		if c.Pass {
+			c.Pass, fewest = false, c.Actual
+		}
+	}
+	if fewest != "" {
+		c.Actual = fewest
+	}
+	return c
+}
+
+// doubtsOfSubscribers states which losses a comparison of clients cannot show.
+func (s *Streams) doubtsOfSubscribers() []string {
+	why := []string{
+		"a message that reached no client cannot be noticed",
+		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
+	}
+	if n := s.Messages.NotOwed; n > 0 {
+		why = append(why, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, or while the client had no stream",
+			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
+	}
+	if s.pending > 0 {
+		why = append([]string{fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages arrived up to %s after those of other clients",
+			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, why...)
+	}
+	return why
+}
+
+// sameForAll states what the clients of a run that passed received.
+func (v *Verdict) sameForAll() string {
+	clients, messages := 0, uint64(0)
+	for _, t := range v.Messages.Topics {
+		clients, messages = clients+t.Streams, messages+t.Messages
+	}
+	text := fmt.Sprintf("%s received the same %s", format.Count(clients, "client"), format.Count(messages, v.Service.Noun()))
+	if n := len(v.Messages.Topics); n > 1 {
+		text = fmt.Sprintf("%s of %s received the same %s of each topic, %s in all", format.Count(clients, "client"), format.Count(n, "topic"), v.Service.Noun()+"s", format.Thousands(messages))
+	}
+	if n := v.Messages.NotOwed; n > 0 {
+		text += fmt.Sprintf(" while connected (%s not expected)", format.Thousands(n))
+	}
+	return text + "; a message that reached no client could not have been noticed"
+}
+
+func (t *Topic) of() string {
+	if t.Name == "" {
+		return ""
+	}
+	return " of topic " + t.Name
+}
