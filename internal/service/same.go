@@ -12,6 +12,8 @@ func (p *parser) same(f *fields) {
 	m.same = p.extractor(n, "message.same", &p.service.paths)
 	m.Shared = true
 	switch {
+	case p.service.Finite != nil:
+		p.found.add(n.at, "message.same compares streams that go on, and end.by is 'event': leave it out")
 	case m.same.from == fromComment:
 		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
 	case m.Numbered:

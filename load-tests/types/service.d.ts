@@ -44,10 +44,11 @@ export interface ServiceDescription {
     every?: number;
   };
   /**
-   * What a message is, and how messages are checked: by number (`seq`), by interval (`every`), or by the run's publisher
-   * (`publish`, which needs `seq`). `'unchecked'`: messages are not checked, and a run checks connections only.
+   * What a message is, and how messages are checked: by number (`seq`), by interval (`every`), by the run's publisher
+   * (`publish`, which needs `seq`), or by the other clients (`same`). `'unchecked'`: messages are not checked, and a run checks
+   * connections only.
    */
-  message: (Message & ({ seq: Source } | { every: number } | { per: 'request' })) | 'unchecked';
+  message: (Message & ({ seq: Source } | { every: number } | { same: Same } | { per: 'request' })) | 'unchecked';
   /** Who ends a stream. Left out: the client. */
   end?: { by: 'client' } | ({ by: 'request' } & Request) | {
     by: 'server';
@@ -82,6 +83,9 @@ export interface ServiceDescription {
  * @example 'data:seq=([0-9]+)'
  */
 export type Source = 'id' | `id:${string}` | `json:$${string}` | 'data' | `data:${string}` | 'comment' | `comment:${string}`;
+
+/** What clients are compared by: a part of the data, or the id. The name of the event is compared, too. */
+export type Same = 'data' | `data:${string}` | `json:$${string}` | 'id' | `id:${string}`;
 
 /** Blocks that have all that is named. */
 export interface Block {
@@ -144,6 +148,11 @@ export interface Connect extends Omit<Request, 'url' | 'ok'> {
 }
 
 export interface Message {
+  /**
+   * The part of a message that is the same for all clients of its topic, which are compared with each other. Not with `seq` or
+   * `every`, which are stronger evidence.
+   */
+  same?: Same;
   /** The number of a message: whole, one more for each. */
   seq?: Source;
   /** The run's marker. Messages with another one are of others, and counted apart. */
