@@ -268,20 +268,29 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 		return
 	}
 	f.streams.OnLoop(func() error {
-		v := f.values
-		var err error
-		if f.service.token != nil {
-			v.Token, err = f.service.askToken()
-		}
-		if err == nil {
-			r.request = f.requestOf(&v, r)
-			err = f.service.override(&r.request, n)
-		}
-		if err == nil {
+		err := f.call(r)
+		switch interrupted := (*sobek.InterruptedError)(nil); {
+		case errors.As(err, &interrupted):
+			return err
+		case err != nil:
+			r.refuse(err)
+		default:
 			r.begin()
 		}
-		return err
+		return nil
 	})
+}
+
+// call makes the request of a response with the functions of the description. On the event loop.
+func (f *finiteLoad) call(r *response) (err error) {
+	v := f.values
+	if f.service.token != nil {
+		if v.Token, err = f.service.askToken(); err != nil {
+			return err
+		}
+	}
+	r.request = f.requestOf(&v, r)
+	return f.service.override(&r.request, r.n)
 }
 
 // requestOf fills in the request of a response.

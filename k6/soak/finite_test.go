@@ -167,8 +167,43 @@ func TestFiniteOfAnotherService(t *testing.T) {
 	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
 	require.Equal(t, "question 0", bodies[0])
 	require.EqualValues(t, 1, got.Chunks.Missed)
+	require.EqualValues(t, 3, *got.Findings[0].Lost)
 	require.Equal(t, got.Started(), got.OpenTails)
 	require.Equal(t, got.Started(), got.FromZero)
+}
+
+// A function that throws refuses its own request. It does not end the run early, which would pass.
+func TestFiniteRefusesRequestsWhoseFunctionThrows(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: a\n\ndata: [DONE]\n\n"))
+	}))
+	t.Cleanup(server.Close)
+	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
+		body: (n) => { if (n % 10 === 3) { throw new Error('no question'); } return n % 10 === 4 ? undefined : 'x'; },
+		message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 100, concurrency: 0}`)
+	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseComplete: 40, ledger.ResponseRefused: 10}, got.States)
+	require.Contains(t, got.Findings[0].Reason, "no question")
+}
+
+// Heartbeats do not keep a response from lingering.
+func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: a\n\ndata: [DONE]\n\n"))
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte(": ping\n\n"))
+			w.(http.Flusher).Flush() //nolint:errcheck // of net/http
+			time.Sleep(10 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
+		message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{linger: 0.1, drain: 60, seconds: 0.3}`)
+	require.Greater(t, got.Started(), int64(4), "each of the first four ended before the end of the run")
+	require.Equal(t, got.Started(), got.States[ledger.ResponseLingering])
 }
 
 func TestFiniteRefusesWrongOptions(t *testing.T) {

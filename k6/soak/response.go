@@ -18,9 +18,10 @@ type response struct {
 	request      sseclient.Request
 	stream       *sseclient.Stream
 	account      ledger.Response
-	part         []byte // the end of the text, which may be the beginning of a chunk number
-	reason       string // why it did not complete; ""
-	abandonAfter uint32 // chunks after which the client leaves; 0: it does not
+	part         []byte    // the end of the text, which may be the beginning of a chunk number
+	reason       string    // why it did not complete; ""
+	abandonAfter uint32    // chunks after which the client leaves; 0: it does not
+	terminal     time.Time // when the terminal event or an error arrived
 }
 
 // begin opens the stream.
@@ -53,6 +54,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.of
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
+	if !r.terminal.IsZero() && at.Sub(r.terminal) >= seconds(f.Linger) {
+		r.stream.Stop(sseclient.ReasonClient) // heartbeats keep it from being idle
+	}
 	if c.Heartbeat {
 		return
 	}
@@ -78,7 +82,10 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.reason = "the service reported: " + r.excerpt(b.Data)
 	case c.Err != nil && r.reason == "":
 		r.reason = c.Err.Error() + ": " + r.excerpt(b.Data)
-	case c.Done:
+	}
+	switch {
+	case (c.Done || c.Failed) && r.terminal.IsZero():
+		r.terminal = at
 		r.stream.SetIdleTimeout(seconds(f.Linger))
 	case first && c.Content:
 		r.stream.SetIdleTimeout(seconds(f.IdleTimeout))
@@ -109,6 +116,13 @@ func (r *response) excerpt(data []byte) string {
 		return known.excerpt(data)
 	}
 	return excerpt(data)
+}
+
+// refuse ends a response whose request could not be made.
+func (r *response) refuse(why error) {
+	r.reason = why.Error()
+	r.account.Close(r.of.m.recorder.instant(time.Now()), ledger.NeverOpened)
+	r.ended()
 }
 
 // closed ends the account.
