@@ -263,8 +263,10 @@ func (r *Response) Coverage() Coverage {
 	return CoversNone
 }
 
-// Begins returns the lowest number of the service; false: it has none.
-func (r *Response) Begins() (number uint64, ok bool) { return r.wire.base, r.wire.begun }
+// Begins returns the lowest number of the service; false: chunks are not counted by these.
+func (r *Response) Begins() (number uint64, ok bool) {
+	return r.wire.base, r.wire.begun && !r.text.begun
+}
 
 // A sequence accounts for the numbers of one response, which begin at 0 or 1.
 type sequence struct {

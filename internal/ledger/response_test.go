@@ -76,6 +76,27 @@ func TestResponseWithAChangedChunk(t *testing.T) {
 	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Counts())
 }
 
+// A chunk without a number that does not match the description was sent and did not arrive as it was.
+func TestResponseWithABrokenChunk(t *testing.T) {
+	var r Response
+	for k := range 5 {
+		r.Block(&Chunk{Content: true, Broken: k == 2})
+	}
+	r.Block(&Chunk{Done: true})
+	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Counts())
+}
+
+// The numbers of the service do not count the chunks of a response that has numbers in its text.
+func TestResponseBeginsByTheNumbersThatCount(t *testing.T) {
+	var r Response
+	r.Block(&Chunk{Content: true, Seq: 1, HasSeq: true})
+	_, ok := r.Begins()
+	require.True(t, ok)
+	r.Numbered(1, 2, true)
+	_, ok = r.Begins()
+	require.False(t, ok)
+}
+
 func TestResponseStatedByTheService(t *testing.T) {
 	var r Response
 	for _, part := range []string{"one ", "two ", "three"} {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"slices"
 )
 
 // A Finite describes responses that end with a terminal event (end.by: 'event').
@@ -61,10 +62,12 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	c.Failed = anyMatches(f.failed, b, d, valid)
 	c.Done = !c.Failed && anyMatches(f.done, b, d, valid)
 	c.Incomplete = anyMatches(f.incomplete, b, d, valid)
-	if !valid {
-		if !c.Done && !c.Failed && b.HasData && s.Message.named(b.Event) {
-			c.Err = ErrJSON
-		}
+	f.stated.read(b, d, &c)
+	if !s.Message.named(b.Event) {
+		return c
+	}
+	if !valid && !c.Done && !c.Failed && b.HasData && s.needsJSON() {
+		c.Content, c.Err = true, ErrJSON
 		return c
 	}
 	if v, ok := s.Message.seq.find(b, d); ok {
@@ -72,13 +75,19 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 			c.Seq, c.HasSeq, c.Err = 0, false, ErrNumber
 		}
 	}
-	f.stated.read(b, d, &c)
-	if !c.Failed && s.Message.named(b.Event) {
+	if !c.Failed {
 		c.Content, c.Text = f.contentOf(b, d)
 		c.Content = c.Content || f.content == nil && b.HasData && !c.Done
 		c.Counted = c.Content && (f.stated.of == nil || isEvent(b.Event, *f.stated.of))
 	}
 	return c
+}
+
+// needsJSON reports whether each message is JSON: its number or its content is a value in it.
+func (s *Service) needsJSON() bool {
+	isJSON := func(e extractor) bool { return e.from == fromJSON }
+	content := s.Finite.content
+	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
 
 // read reads what the service states of its own answer.

@@ -22,7 +22,7 @@ func TestReadChunk(t *testing.T) {
 		{"openai-chat", "", `{"error":{"message":"overloaded"}}`, Chunk{Failed: true}},
 		{"openai-chat", "", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Chunk{Content: true, Counted: true, Text: []byte("a")}},
 		{"openai-chat", "", `[DONE]`, Chunk{Done: true}},
-		{"openai-chat", "", `{"choices":[{"delta":{"conte`, Chunk{Err: ErrJSON}},
+		{"openai-chat", "", `{"choices":[{"delta":{"conte`, Chunk{Content: true, Err: ErrJSON}},
 		{"openai-responses", "response.output_text.delta", `{"type":"response.output_text.delta","sequence_number":4,"delta":"Hi"}`, Chunk{Content: true, Counted: true, Text: []byte("Hi"), Seq: 4, HasSeq: true}},
 		{"openai-responses", "response.reasoning_summary_text.delta", `{"sequence_number":3,"delta":"hm"}`, Chunk{Content: true, Text: []byte("hm"), Seq: 3, HasSeq: true}},
 		{"openai-responses", "response.output_text.done", `{"sequence_number":5,"text":"Hi"}`, Chunk{Seq: 5, HasSeq: true, StatedText: []byte("Hi"), HasStatedText: true}},
@@ -55,6 +55,23 @@ func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 	require.Equal(t, Chunk{Content: true, Counted: true, HasSeq: true}, s.ReadChunk(block("piece", "", `{"n":0}`)))
 	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{}`)))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
+}
+
+// Other events may have a value at the path of the number, such as a total.
+func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, Chunk{}, s.ReadChunk(block("status", "", `{"n":0}`)))
+	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{"n":20}`)))
+	require.Equal(t, Chunk{}, s.ReadChunk(block("status", "", `ready`)))
+}
+
+func TestReadChunkOfPlainText(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
+		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, Chunk{Content: true, Counted: true, Text: []byte("Hi {")}, s.ReadChunk(block("", "", "Hi {")))
+	require.Equal(t, Chunk{Failed: true}, s.ReadChunk(block("", "", `{"error":"overloaded"}`)))
 }
 
 func TestReadChunkDoesNotAllocate(t *testing.T) {

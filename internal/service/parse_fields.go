@@ -91,7 +91,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	if !ok {
 		hint := ""
 		if n.kind == isBool {
-			hint = " (functions are token() and url(n) alone)"
+			hint = " (functions are token(), url(n) and body(n) alone)"
 		}
 		p.found.add(n.at, "%s must be text, not %s%s", path, n.kind, hint)
 	}
