@@ -106,10 +106,17 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 	if one.IsNumbered() {
 		r.Numbered++
 	}
+	number, lost := one.Missing()
+	lost = lost && counts.Missed > 0
 	if first, ok := one.Begins(); ok && first == 0 {
 		r.FromZero++
 	} else if ok {
 		r.FromOne++
+		if r.FromZero > 0 { // verdict.Chunks adds it to the sum
+			number, lost = 0, true
+			counts.Missed++
+			counts.Expected++
+		}
 	}
 	faulty := counts.Missed+counts.Duplicated+counts.Reordered+counts.Corrupted > 0
 	if faulty {
@@ -122,7 +129,11 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		r.AbandonedChunks += int64(one.Chunks)
 	}
 	if one.State != ledger.ResponseAbandoned && (faulty || one.State != ledger.ResponseComplete) {
-		r.addFinding(findingOf(one, id, reason, ended, &counts))
+		f := findingOf(one, id, reason, ended, &counts)
+		if lost {
+			f.Lost = &number
+		}
+		r.addFinding(f)
 	}
 	return good
 }
@@ -138,11 +149,7 @@ func (r *Responses) AddServer(name string, n int64) {
 }
 
 func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
-	f := ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.Of(), Reason: reason}
-	if number, ok := one.Missing(); ok && counts.Missed > 0 {
-		f.Lost = &number
-	}
-	return f
+	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.Of(), Reason: reason}
 }
 
 // addFinding lists a response, up to a number of each state.

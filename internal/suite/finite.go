@@ -87,9 +87,18 @@ func (f *finiteRun) facts() []verdict.Fact {
 		{Name: "responses", Value: sentence("%v started, %v complete (%s)", f.v.Started, f.v.Complete, percentOf(share(f.v.Complete, f.v.Started)))},
 		{Name: "chunks", Value: sentence("%v of %v received, %v missed, %v duplicated, %v reordered, %v corrupted",
 			f.chunks.Received, f.chunks.Expected, f.chunks.Missed, f.chunks.Duplicated, f.chunks.Reordered, f.chunks.Corrupted)},
-		{Name: "ttft", Value: sentence("p50 %s, p99 %s, max %s", ms(f.v.TTFT.P50), ms(f.v.TTFT.P99), ms(f.v.TTFT.Max))},
-		{Name: "inter-chunk", Value: sentence("p50 %s, p99 %s, max %s", ms(f.v.InterChunkLatency.P50), ms(f.v.InterChunkLatency.P99), ms(f.v.InterChunkLatency.Max))},
-		{Name: "bursts", Value: f.bursts()},
+	}
+	for _, one := range []struct {
+		name string
+		h    *shard.Histogram
+		q    verdict.ResponseQuantiles
+	}{{"ttft", f.of.First, f.v.TTFT}, {"inter-chunk", f.of.Gap, f.v.InterChunkLatency}} {
+		if one.h.Count() > 0 {
+			facts = append(facts, verdict.Fact{Name: one.name, Value: sentence("p50 %s, p99 %s, max %s", ms(one.q.P50), ms(one.q.P99), ms(one.q.Max))})
+		}
+	}
+	if f.of.Content > 0 {
+		facts = append(facts, verdict.Fact{Name: "bursts", Value: f.bursts()})
 	}
 	if f.limited() {
 		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.judged()))})

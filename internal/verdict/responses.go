@@ -130,7 +130,7 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 		}
 	}
 	if f.Lost != nil {
-		text += fmt.Sprintf(" (the first is number %d)", *f.Lost)
+		text += fmt.Sprintf(" (first missed: number %d)", *f.Lost)
 	}
 	if f.Reason != "" {
 		text += ": " + f.Reason
