@@ -95,6 +95,7 @@ var sections = map[string]func(*subject) Section{
 	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
 	// what the script declared, and what it found
 	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
+	"responses": (*subject).responses,
 }
 
 // Full returns the document of a run with its charts: report.html.
@@ -113,7 +114,7 @@ func (s *subject) page() *Page {
 	p.add(s.story())
 	for _, name := range s.v.Layout.Page {
 		to := p
-		if drawn := name == "timelines" || name == "processes" || name == "curves"; drawn && s.v.Verdict == verdict.Pass {
+		if drawn := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; drawn && s.v.Verdict == verdict.Pass {
 			to = charts
 		}
 		to.add(sections[name](s))

@@ -41,7 +41,9 @@ var finite = Suite{
 		{"HTTP_VERSION", "HTTP that is spoken: auto, 1.1, or 2"},
 	},
 	Target: Target{Kind: Model},
-	Page:   Page{Doc: "docs/finite.md"},
+	Page: Page{Doc: "docs/finite.md", Sections: []string{
+		"checks", "actions", "responses", "found", "settings", "processes", "machines", "spikes", "comparison", "data",
+	}},
 	Assess: assessFinite,
 }
 
