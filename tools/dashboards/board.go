@@ -33,8 +33,9 @@ type Variable struct {
 
 // A Row is a heading with lines of panels below it.
 type Row struct {
-	Title string
-	lines []line
+	Title     string
+	Collapsed bool // for what is empty in most runs, or looked up when the row above is red
+	lines     []line
 }
 
 // A line is panels side by side, of one kind and equally wide.
@@ -42,14 +43,16 @@ type line []Panel
 
 // Boards are all dashboards, in the order of the documentation.
 func Boards() []Board {
-	return []Board{soak(), backend(), host(), nginx(), k6()}
+	return []Board{soak(), machines(), service()}
 }
 
 // A Tile is a place in Grafana's grid: a panel, or the heading of a row where Panel is nil.
 type Tile struct {
-	Heading string
-	Panel   *Panel
-	At      dashboard.GridPos
+	Heading   string
+	Collapsed bool // the row of a heading
+	Panel     *Panel
+	At        dashboard.GridPos
+	ID        uint32
 }
 
 // Columns of Grafana's grid, and the heights of what is in it.
@@ -63,9 +66,15 @@ const (
 // Tiles are all headings and panels, from top to bottom and from left to right.
 func (b Board) Tiles() (out []Tile) {
 	y := uint32(0)
+	defer func() {
+		for i := range out {
+			out[i].ID = uint32(i + 1)
+		}
+	}()
 	for _, row := range b.Rows {
-		out = append(out, Tile{Heading: row.Title, At: dashboard.GridPos{W: Columns, H: headingHeight, Y: y}})
+		out = append(out, Tile{Heading: row.Title, Collapsed: row.Collapsed, At: dashboard.GridPos{W: Columns, H: headingHeight, Y: y}})
 		y += headingHeight
+		below := y
 		for _, line := range row.lines {
 			height, width := uint32(graphHeight), uint32(Columns/len(line))
 			if line[0].Number {
@@ -76,8 +85,23 @@ func (b Board) Tiles() (out []Tile) {
 			}
 			y += height
 		}
+		if row.Collapsed {
+			y = below
+		}
 	}
 	return out
+}
+
+// address returns the address of the panel with a title, on whatever board it is.
+func address(title string) string {
+	for _, b := range Boards() {
+		for _, tile := range b.Tiles() {
+			if tile.Panel != nil && tile.Panel.Title == title {
+				return fmt.Sprintf("d/sse-soak-%s?viewPanel=%d&${__url_time_range}&${__all_variables}", b.Name, tile.ID)
+			}
+		}
+	}
+	panic("no panel is called " + title)
 }
 
 // tag is on all our dashboards, so that each links to the others.
@@ -91,7 +115,7 @@ func (b Board) JSON() ([]byte, error) {
 		Tags([]string{tag}).
 		Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Time("now-1h", "now").
+		Time("now-75m", "now").
 		Refresh("30s").
 		Timepicker(dashboard.NewTimePickerBuilder().RefreshIntervals([]string{"5s", "10s", "30s", "1m"})).
 		Link(dashboard.NewDashboardLinkBuilder("sse-soak").
@@ -103,14 +127,30 @@ func (b Board) JSON() ([]byte, error) {
 	for _, a := range b.Annotations() {
 		d.Annotation(a.builder())
 	}
-	for i, tile := range b.Tiles() {
-		id := uint32(i + 1)
-		if tile.Panel == nil {
-			d.WithRow(dashboard.NewRowBuilder(tile.Heading).Id(id).GridPos(tile.At))
-		} else {
-			d.WithPanel(tile.Panel.builder(id, tile.At))
+	var collapsed *dashboard.RowBuilder
+	flush := func() {
+		if collapsed != nil {
+			d.WithRow(collapsed)
+		}
+		collapsed = nil
+	}
+	for _, tile := range b.Tiles() {
+		switch {
+		case tile.Panel == nil:
+			flush()
+			row := dashboard.NewRowBuilder(tile.Heading).Id(tile.ID).GridPos(tile.At).Collapsed(tile.Collapsed)
+			if tile.Collapsed {
+				collapsed = row
+			} else {
+				d.WithRow(row)
+			}
+		case collapsed != nil:
+			collapsed.WithPanel(tile.Panel.builder(tile.ID, tile.At))
+		default:
+			d.WithPanel(tile.Panel.builder(tile.ID, tile.At))
 		}
 	}
+	flush()
 	built, err := d.Build()
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)

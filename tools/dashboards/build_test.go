@@ -142,7 +142,7 @@ func TestPanelIDsAreUnique(t *testing.T) {
 func TestPanelsAreOfKindsThatGrafanaHas(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
-			assert.Contains(t, []string{"timeseries", "stat", "heatmap"}, p.Type, *p.Title)
+			assert.Contains(t, []string{"timeseries", "stat", "heatmap", "table"}, p.Type, *p.Title)
 		}
 	})
 }
@@ -268,6 +268,8 @@ func panels(d dashboard.Dashboard) (out []dashboard.Panel) {
 	for _, p := range d.Panels {
 		if p.Panel != nil {
 			out = append(out, *p.Panel)
+		} else {
+			out = append(out, p.RowPanel.Panels...)
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	tables "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
@@ -34,7 +35,10 @@ type Panel struct {
 	Heat    bool // a heat map of a histogram's buckets, rather than a graph
 	Stacked bool
 	Limit   *Limit
-	Queries []Query
+	Columns []column // of a table, rather than a graph
+	// ExplainedBy is the title of the panel that a click on this one opens.
+	ExplainedBy string
+	Queries     []Query
 	// Decimals is how many Grafana shows, where it is not to choose by the size of the value.
 	Decimals *float64
 }
@@ -76,6 +80,24 @@ func heat(title, unit, about, query string) Panel {
 	return p
 }
 
+// A column is one query of a table, with a value for each row; from bad on it is coloured (0: never).
+type column struct {
+	title, unit, expr string
+	bad               float64
+}
+
+// table has a row for each series of its columns.
+func table(title, about string, columns ...column) Panel {
+	p := Panel{Title: title, Unit: count, About: about, Columns: columns}
+	for _, c := range columns {
+		p.Queries = append(p.Queries, Query{Expr: c.expr, Legend: c.title})
+	}
+	return p
+}
+
+// explainedBy links a panel to the one that shows why it is red.
+func (p Panel) explainedBy(title string) Panel { p.ExplainedBy = title; return p }
+
 // badFrom draws the first value that is bad, badBelow the lowest that is good.
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
@@ -90,6 +112,9 @@ func (p Panel) notWhole() Panel { p.Decimals = nil; return p }
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
 		return p.stat(id, at)
+	}
+	if len(p.Columns) > 0 {
+		return p.rows(id, at)
 	}
 	if p.Heat {
 		return p.heatmap(id, at)
@@ -138,10 +163,36 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.steps()).
 		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
+	if p.ExplainedBy != "" {
+		b.Links([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.ExplainedBy).Type(dashboard.DashboardLinkTypeLink).Url(address(p.ExplainedBy))})
+	}
 	if p.Decimals != nil {
 		b.Decimals(*p.Decimals)
 	}
 	return b
+}
+
+// rows is a table: one row per machine or runner, worst values coloured.
+func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+	b := tables.NewPanelBuilder().
+		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
+	names, hidden := map[string]any{}, map[string]any{"Time": true}
+	for i, c := range p.Columns {
+		value := "Value #" + string(rune('A'+i))
+		if len(p.Columns) == 1 {
+			value = "Value"
+		}
+		names[value] = c.title
+		properties := []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}}
+		if c.bad != 0 {
+			steps := []map[string]any{{"color": "green", "value": nil}, {"color": "red", "value": c.bad}}
+			properties = append(properties, dashboard.DynamicConfigValue{Id: "thresholds", Value: map[string]any{"mode": "absolute", "steps": steps}},
+				dashboard.DynamicConfigValue{Id: "custom.cellOptions", Value: map[string]any{"type": "color-background"}})
+		}
+		b.OverrideByName(c.title, properties)
+	}
+	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
 // heatmap has a row for each bucket, whose bounds are seconds; Grafana takes from each what those below it have.
@@ -161,9 +212,14 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	for i, q := range p.Queries {
 		target := prometheus.NewDataqueryBuilder().
 			Expr(q.Expr).LegendFormat(q.Legend).RefId(string(rune('A' + i))).
-			Range().EditorMode(prometheus.QueryEditorModeCode).Datasource(source())
-		if p.Heat {
-			target.Format(prometheus.PromQueryFormatHeatmap)
+			EditorMode(prometheus.QueryEditorModeCode).Datasource(source())
+		switch {
+		case p.Heat:
+			target.Range().Format(prometheus.PromQueryFormatHeatmap)
+		case len(p.Columns) > 0:
+			target.Instant().Format(prometheus.PromQueryFormatTable)
+		default:
+			target.Range()
 		}
 		out = append(out, target)
 	}

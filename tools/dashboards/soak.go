@@ -12,7 +12,6 @@ const (
 	plannedAll  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner tells the whole plan
 	received    = `sum(k6_sse_event_total{testid="$testid"})`
 	sent        = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
-	backendRSS  = `process_resident_memory_bytes{job="backend",instance=~"$instance"}`
 	noopsWindow = `[1m]` // four noops at the default interval of 15 s: shorter windows beat with it
 )
 
@@ -36,27 +35,34 @@ func counted(what string) string {
 
 var faulty = counted("_duplicated") + ` + ` + counted("_reordered") + ` + ` + counted("_corrupted")
 
+// ofRun selects the run; byRunner tells its runners apart by the tag that each must carry: `runner` by hand, `instance_id` from the
+// k6-operator.
+const (
+	ofRun    = `{testid="$testid"}`
+	byRunner = `sum by (runner, instance_id) `
+)
+
 func soak() Board {
 	return Board{
 		Name: "soak", Title: "Soak: the run",
-		About: "One run: streams planned and held, noops sent and received, what the backend took for it. " +
-			"The runners tell every 5 s what their ledgers say; results/TESTID/verdict.json decides.",
+		About: "One run: streams planned and held, messages sent and received, its runners and its alerts. " +
+			"The runners report every 5 s what their ledgers counted; results/TESTID/verdict.json decides.",
 		Variables: []Variable{testID, instanceOf("backend_streams_open", "backends of the run")},
 		Rows: []Row{
-			{"Criteria, as far as Prometheus sees them (verdict.json decides)", []line{
+			{Title: "Criteria, as far as Prometheus sees them (verdict.json decides)", lines: []line{
 				{
 					number("Streams held", count,
 						"Streams open now, from k6: opened minus closed. While the run holds, this is the plan.",
 						clientOpen, "held"),
 					number("Opened, of planned", units.PercentUnit,
 						"Streams opened so far, from k6, as a share of the plan. In verdict.json: connections opened. Clients that reconnect open more.",
-						opened+` / `+plannedAll, "opened").badBelow(1).ofWhole(),
+						opened+` / `+plannedAll, "opened").badBelow(1).ofWhole().explainedBy("Planned and open streams"),
 					number("Refused", count,
 						"Connections that never became a stream, from the ledgers. One is enough to fail the run. The panel Ended by cause says why.",
-						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1),
+						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1).explainedBy("Ended by cause, client"),
 					number("Lost", count,
 						"Streams that ended before anyone asked, from the ledgers, whatever ended them; with RECONNECT=1 those that went on are among them.",
-						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1),
+						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).explainedBy("Ended by cause, client"),
 					number("Ended when asked, of planned", units.PercentUnit,
 						"Streams that were held to the end and then ended by the server, as a share of the plan, from the ledgers. In verdict.json: connections held to "+
 							"the end. It is 0 until the last seconds of the run and then 100 %.",
@@ -64,16 +70,16 @@ func soak() Board {
 					number("Checks passed", units.PercentUnit,
 						"The worst of the three checks of connectionTest.js, from k6; they run when a stream ends, so there is nothing before the end of the run. "+
 							"`Received all messages` is the ledger's own word.",
-						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).ofWhole(),
+						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).ofWhole().explainedBy("Missed and faulty messages"),
 				},
 				{
 					number("Missed", count,
 						"Noops owed, by number or by clock, that did not come, or messages that were skipped, from the ledgers: exact to the single one. What a silent "+
 							"stream owes is known when it speaks again or ends; what was published to it last, in verdict.json.",
-						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1),
+						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1).explainedBy("Missed and faulty messages"),
 					number("Doubled, overtaken, corrupted", count,
 						"Noops or messages that came again, after a later one, or as something else, from the ledgers. Each fails the run.",
-						`sum(`+faulty+`)`, "faulty").badFrom(1),
+						`sum(`+faulty+`)`, "faulty").badFrom(1).explainedBy("Missed and faulty messages"),
 					number("Late", count,
 						"Noops that came more than LATE_MS (1 s by default) after their interval, messages that came so long after they were sent, from the ledgers, in "+
 							"all. They fail the run only where MAX_LATE says so.",
@@ -81,18 +87,42 @@ func soak() Board {
 					number("Lateness now, p99", units.Seconds,
 						"By how much the latest noops came after their interval, or messages after they were sent, from the ledgers: the p99 of the last seconds in "+
 							"which any came, of the worst runner.",
-						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1),
+						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1).explainedBy("Lateness"),
 					number("Sent, not received", count,
 						"Noops and messages sent, by the backend's own count, minus events that k6 received, since the left edge of the dashboard. While noops flow it swings "+
 							"by up to one noop per stream, because the two counters are read at different times. What is left 10 s after the end is loss. Below 0: the backend "+
 							"was restarted, or another client received. "+onlyThisRun,
-						sentSince+` - `+receivedSince, "missing").badFrom(1),
+						sentSince+` - `+receivedSince, "missing").badFrom(1).explainedBy("Messages in all"),
 					number("Restarts of the backend", count,
 						"How often the start time of the backend's process changed since the left edge of the dashboard. A restart disconnects every client.",
-						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1),
+						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1).explainedBy("Restarts"),
 				},
 			}},
-			{"Streams", []line{
+			{Title: "Now", lines: []line{
+				{
+					number("Elapsed", units.Seconds,
+						"Time since the first report of a runner in the last 12 hours. The plan of the run has its length.",
+						`time() - min(min_over_time(timestamp(k6_soak_streams_planned{testid="$testid"})[12h:30s]))`, "elapsed"),
+					number("Runners reporting", count,
+						"Runners that reported within the last 30 s. Fewer than were started: one has ended, or cannot reach Prometheus.",
+						`count(`+byRunner+`(k6_soak_streams_planned{testid="$testid"}))`, "runners"),
+					number("Hosts end in", units.Seconds,
+						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws extend` moves it.",
+						`min(soak_host_end_timestamp_seconds) - time()`, "left").badBelow(600),
+				},
+				{
+					table("Runners", "One row per runner: streams open now, messages missed, lateness of the last seconds, CPU of one core, memory. One runner that is late "+
+						"while the others are not is late by itself.",
+						column{"Open", count, byRunner + `(k6_soak_streams_open` + ofRun + `)`, 0},
+						column{"Missed", count, byRunner + `(k6_soak_noops_missed` + ofRun + ` or k6_soak_messages_missed` + ofRun + `)`, 1},
+						column{"Lateness p99", units.Seconds, `max by (runner, instance_id) (k6_soak_lateness_p99_seconds` + ofRun + `)`, 1},
+						column{"CPU", units.PercentUnit, byRunner + `(k6_soak_cpu_percent` + ofRun + `) / 100`, 0},
+						column{"Memory", units.BytesIEC, byRunner + `(k6_soak_rss_bytes` + ofRun + `)`, 0}),
+					table("Firing alerts", "Alerts that fire now; /prometheus/alerts has what to do. Empty in a clean run.",
+						column{"Firing", count, `sum by (alertname, severity, instance, testid) (ALERTS{alertstate="firing"})`, 0}),
+				},
+			}},
+			{Title: "Streams", lines: []line{
 				{
 					graph("Planned and open streams", count,
 						"Planned is what the runners were told. Client is opened minus closed from k6, server is what the backend holds. A lasting gap between the two is "+
@@ -118,7 +148,7 @@ func soak() Board {
 						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
 				},
 			}},
-			{"Messages: noops, or those of a described service", []line{
+			{Title: "Messages: noops, or those of a described service", lines: []line{
 				{
 					graph("Messages per second", eventsPerSecond,
 						"Over one minute. Expected is the streams that the backend holds, divided by its noop interval; sent is the backend's counter, received the "+
@@ -147,51 +177,22 @@ func soak() Board {
 						`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",
 						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1),
-					graph("Lateness, the server's share", units.Seconds,
-						"From the backend: how long it takes to write one noop to all streams that are due, over one minute. A noop is late by up to this much before it "+
-							"leaves. Low, where clients see much: the network, or the runners themselves.",
-						`histogram_quantile(0.5, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}`+noopsWindow+`)))`, "p50",
-						`histogram_quantile(0.99, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}`+noopsWindow+`)))`, "p99").badFrom(1),
-					graph("Sent, not received, over time", count,
-						"The backend's count minus k6's. A comb of one noop per stream is the different times at which the counters are read; a level that stays up is "+
-							"loss that the server does not know of. "+onlyThisRun,
-						sentSince+` - `+receivedSince, "missing").badFrom(1),
-				},
-				{
 					heat("Lateness of all messages", eventsPerSecond,
 						"From the ledgers of all runners, added up: how many messages per second came how late. Noops after their interval, messages after they were "+
 							"sent. A second band above the first: some of the streams are late all the time. A column that reaches up: all were late at that moment.",
 						`sum by (le) (rate(k6_soak_lateness_bucket_total{testid="$testid"}[$__rate_interval]))`),
 				},
 			}},
-			{"The publisher, where a described service is published to", []line{
+			{Title: "The publisher, if the run publishes", Collapsed: true, lines: []line{
 				{
 					graph("Published and confirmed", count,
 						"From the runner that publishes, in all: messages it sent, and what of these the service confirmed. A gap that stays is refused, or without an "+
 							"answer: report.md says which and why. Each confirmed message is owed to every stream of its topic.",
 						`sum(k6_soak_published_total{testid="$testid"})`, "sent",
 						`sum(k6_soak_confirmed_total{testid="$testid"})`, "confirmed"),
-					graph("Published per second", eventsPerSecond,
-						"From the runner that publishes, over one minute: PUBLISH_RATE, while it keeps up.",
-						`sum(rate(k6_soak_published_total{testid="$testid"}`+noopsWindow+`))`, "sent"),
 					graph("Heartbeats per second", eventsPerSecond,
 						"From the ledgers, over one minute: what keeps streams of a described service alive, and is no message.",
 						`sum(rate(k6_soak_heartbeats_total{testid="$testid"}`+noopsWindow+`))`, "heartbeats"),
-				},
-			}},
-			{"The backend in this run", []line{
-				{
-					graph("CPU of the backend", units.PercentUnit,
-						"From the backend's process: 100 % is one core. Noops at the same instant make short peaks that a minute's mean flattens.",
-						`instance:backend_cpu_seconds:rate1m{instance=~"$instance"}`, "{{instance}}"),
-					graph("Memory of the backend", units.BytesIEC,
-						"From the backend's process: resident set, and the heap that Go uses of it. It should be flat while streams are held; the dashboard of the backend "+
-							"shows the slope.",
-						`sum by (instance) (`+backendRSS+`)`, "resident {{instance}}",
-						`sum by (instance) (go_memstats_heap_inuse_bytes{job="backend",instance=~"$instance"})`, "heap {{instance}}"),
-					graph("Memory per stream", units.BytesIEC,
-						"Resident set of the backend divided by the streams it holds. The process itself is in it, so few streams look dear; compare runs of the same size.",
-						`sum(`+backendRSS+`) / (sum(backend_streams_open{instance=~"$instance"}) > 0)`, "per stream"),
 				},
 			}},
 		},

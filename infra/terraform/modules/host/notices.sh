@@ -10,7 +10,8 @@ mkdir -p "$to"
 # Where there is none, the service has no such page.
 events=$(metadata events/maintenance/scheduled 2>/dev/null || echo '[]')
 spot=$(metadata spot/instance-action 2>/dev/null || echo '{}')
-python3 - "$events" "$spot" <<'EOF' >"$to/soak.prom.part"
+end=$(grep '^OnCalendar=' "${TIMER:-/etc/systemd/system/soak-end.timer}" || true)
+python3 - "$events" "$spot" "$end" <<'EOF' >"$to/soak.prom.part"
 import datetime, email.utils, json, sys
 at = {}
 def notice(what, when):
@@ -18,6 +19,9 @@ def notice(what, when):
 for event in json.loads(sys.argv[1]):
     if event.get("State", "active") == "active":
         notice(event["Code"], email.utils.parsedate_to_datetime(event["NotBefore"]).timestamp())
+if sys.argv[3]: # when this host ends itself, which extend moves
+    end = datetime.datetime.strptime(sys.argv[3], "OnCalendar=%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=datetime.timezone.utc)
+    print("soak_host_end_timestamp_seconds %d" % end.timestamp())
 spot = json.loads(sys.argv[2])
 if "action" in spot:
     notice("spot " + spot["action"], datetime.datetime.fromisoformat(spot["time"].replace("Z", "+00:00")).timestamp())
