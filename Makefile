@@ -193,7 +193,7 @@ up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
 	@command -v docker >/dev/null && docker compose version >/dev/null 2>&1 || \
 		{ echo 'make up needs Docker with its compose plugin (2.20 or newer): https://docs.docker.com/engine/install/' >&2; exit 1; }
 	@VERSION="$$(git describe --tags --always --dirty 2>/dev/null)" docker compose up -d --build --wait
-	@sed -n 's|^PUBLIC_URL=\(.*\)|\1/grafana/ (user admin) and \1/prometheus/ (user prometheus); the passwords are in .env|p' .env
+	@infra/compose/refresh .env
 
 .PHONY: down
 down: .env ## stop the stack; what Prometheus and Grafana stored stays

@@ -7,12 +7,19 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 )
 
 // topic is the ARN of an SNS topic; its region is where it is asked.
 var topic = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]+$`)
 
 type object = map[string]any
+
+// The subject and the text of a message to people. Slack, Teams and SNS refuse the JSON of a webhook.
+const (
+	subject = `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`
+	message = `{{ range .Alerts }}{{ .Status }} {{ .Labels.alertname }}: {{ .Annotations.summary }}. {{ .Annotations.do }}` + "\n{{ end }}"
+)
 
 // Config is alertmanager.yml for alerts that go to a webhook, to an SNS topic, or to both: one message per run and alert when
 // it begins, and one when it is over.
@@ -23,7 +30,14 @@ func Config(webhook, topicARN string) ([]byte, error) {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, errors.New("ALERT_WEBHOOK_URL is no http or https address of a webhook") // which may hold a secret
 		}
-		receiver["webhook_configs"] = []object{{"url": webhook}}
+		switch {
+		case u.Hostname() == "hooks.slack.com":
+			receiver["slack_configs"] = []object{{"api_url": webhook, "title": subject, "text": message, "send_resolved": true}}
+		case strings.HasSuffix(u.Hostname(), ".webhook.office.com"), strings.HasSuffix(u.Hostname(), ".logic.azure.com"), strings.HasSuffix(u.Hostname(), ".api.powerplatform.com"):
+			receiver["msteamsv2_configs"] = []object{{"webhook_url": webhook, "title": subject, "text": message, "send_resolved": true}}
+		default:
+			receiver["webhook_configs"] = []object{{"url": webhook}}
+		}
 	}
 	if topicARN != "" {
 		parts := topic.FindStringSubmatch(topicARN)
@@ -32,8 +46,7 @@ func Config(webhook, topicARN string) ([]byte, error) {
 		}
 		receiver["sns_configs"] = []object{{
 			"topic_arn": topicARN, "sigv4": object{"region": parts[1]},
-			"subject": `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`,
-			"message": `{{ range .Alerts }}{{ .Status }} {{ .Labels.alertname }}: {{ .Annotations.summary }}. {{ .Annotations.do }}` + "\n{{ end }}",
+			"subject": subject, "message": message,
 		}}
 	}
 	if len(receiver) == 1 {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestAlertmanagerTakesTheConfiguration(t *testing.T) {
 	if err != nil {
 		untested.Missing(t, "amtool is not installed: apt-get install prometheus-alertmanager")
 	}
-	for _, to := range [][2]string{{"http://127.0.0.1:8080/alerts", ""}, {"", arn}, {"https://example.com/a?b=c", arn}} {
+	for _, to := range [][2]string{{"http://127.0.0.1:8080/alerts", ""}, {"", arn}, {"https://example.com/a?b=c", arn}, {"https://hooks.slack.com/services/T/B/x", ""}} {
 		text, err := Config(to[0], to[1])
 		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "alertmanager.yml")
@@ -30,6 +31,22 @@ func TestAlertmanagerTakesTheConfiguration(t *testing.T) {
 		out, err = exec.Command(amtool, "config", "routes", "test", "--config.file="+file, "alertname=RunnerSilent").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Contains(t, string(out), "people\n")
+	}
+}
+
+// Chats refuse the JSON of a webhook. Debian's amtool does not know the receiver of Teams yet.
+func TestReceiversOfChats(t *testing.T) {
+	t.Parallel()
+	for webhook, receiver := range map[string]string{
+		"https://hooks.slack.com/services/T/B/x":                                `"slack_configs": [`,
+		"https://prod-1.westeurope.logic.azure.com/workflows/1":                 `"msteamsv2_configs": [`,
+		"https://1.environment.api.powerplatform.com/powerautomate/workflows/1": `"msteamsv2_configs": [`,
+		"https://chat.example.com/hooks/1":                                      `"webhook_configs": [`,
+	} {
+		text, err := Config(webhook, "")
+		require.NoError(t, err)
+		require.Contains(t, string(text), receiver, webhook)
+		require.Equal(t, 1, strings.Count(string(text), "_configs"))
 	}
 }
 
