@@ -46,11 +46,14 @@ func (f *findings) description() (o object) {
 	return f.checked(o, slices.DeleteFunc(slices.Clone(f.message.is), func(m field) bool { return m.name == "sum" })) // it is of publish
 }
 
-// checked returns the description with that message, or with message: 'unchecked' if nothing was found by which messages can
-// be checked. What was seen of them is then in its notes.
+// checked returns the description with that message, with the one by which clients are compared with each other, or with
+// message: 'unchecked' if nothing was found by which messages can be checked. What was seen of them is then in its notes.
 func (f *findings) checked(o object, is object) object {
 	if slices.ContainsFunc(is, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
 		return withMessage(o, is)
+	}
+	if same := f.findSame(is); same != nil {
+		return withMessage(o, same)
 	}
 	o = withMessage(o, "unchecked")
 	for i := range o {
@@ -61,7 +64,7 @@ func (f *findings) checked(o object, is object) object {
 			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, inline(seen.value), strings.Join(seen.notes, " ")))
 		}
 	}
-	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, so a run checks connections and no message. "+
+	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, and streams did not receive the same messages, so a run checks connections and no message. "+
 		"With --publish-url and --publish-body the probe finds them in messages that it publishes.")
 	return o
 }

@@ -13,7 +13,7 @@ func (p *parser) same(f *fields) {
 	m.Shared = true
 	switch {
 	case p.service.Finite != nil:
-		p.found.add(n.at, "message.same compares streams that go on, and end.by is 'event': leave it out")
+		p.found.add(n.at, "message.same is for endless streams, and end.by is 'event'; remove it")
 	case m.same.from == fromComment:
 		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
 	case m.Numbered:
