@@ -41,10 +41,10 @@ func TestCommandsOfTheWorkingDirectoryAreAllowedFirst(t *testing.T) {
 	}
 	for _, args := range [][]string{{"run", "--allow-actions"}, {"run", "--at", "0s b: true"}, {"run", "--config", "soak.yaml"}} {
 		said, err := run(nil, args...)
-		require.ErrorContains(t, err, `--on is "moon"`, args)
+		require.ErrorContains(t, err, `--on must be local or k8s, got "moon"`, args)
 		require.Empty(t, said)
 	}
-	for answer, want := range map[string]string{"y\n": `--on is "moon"`, "\n": "were declined", "n\n": "were declined"} {
+	for answer, want := range map[string]string{"y\n": `--on must be local or k8s, got "moon"`, "\n": "were declined", "n\n": "were declined"} {
 		ours, theirs := terminal(t)
 		_, err := ours.WriteString(answer)
 		require.NoError(t, err)

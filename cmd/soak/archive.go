@@ -33,7 +33,7 @@ func archiveCommand() *cobra.Command {
 			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are replaced.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usageError{Err: errors.New("name one run, by its test id or its folder, and at most one file for the archive")}
+				return usageError{Err: errors.New("soak archive needs one run (its test id or folder), and at most one file")}
 			}
 			return nil
 		},

@@ -45,7 +45,7 @@ func controlListener(ctx context.Context, address string) (net.Listener, error) 
 	defer inherited.Close()
 	listener, err := net.FileListener(inherited)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor 3 is no socket that listens: name an address by --listen: %w", err)
+		return nil, fmt.Errorf("descriptor 3 is not a listening socket; pass an address by --listen: %w", err)
 	}
 	return listener, nil
 }

@@ -79,7 +79,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	require.NotContains(t, out, "the limit of open files", "streams over HTTP/2 share connections")
 	write("soak.yaml", "conections: 5\n")
 	_, _, err = examine(t)
-	require.ErrorContains(t, err, "conections is no setting")
+	require.ErrorContains(t, err, "conections is not a setting")
 }
 
 func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {

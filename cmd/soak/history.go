@@ -35,13 +35,13 @@ func historyCommand() *cobra.Command {
 			case len(args) != 0 && len(args) != 2:
 				return usageError{Err: errors.New("name two runs, by their folders or test ids, to see what changed between them; or none to list all")}
 			case len(args) == 2 && (prune || open):
-				return usageError{Err: errors.New("two runs are shown here: --prune and --open are for all runs")}
+				return usageError{Err: errors.New("--prune and --open cannot be combined with run arguments")}
 			case limit < 1:
-				return usageError{Err: fmt.Errorf("--limit is %d: it must be 1 or more", limit)}
+				return usageError{Err: fmt.Errorf("--limit must be at least 1, got %d", limit)}
 			case prune && keep < 1:
-				return usageError{Err: fmt.Errorf("--keep is %d: name how many of the newest runs stay, 1 or more", keep)}
+				return usageError{Err: fmt.Errorf("--keep must be at least 1, got %d", keep)}
 			case !prune && (dry || cmd.Flags().Changed("keep")):
-				return usageError{Err: errors.New("--keep and --dry-run are for --prune")}
+				return usageError{Err: errors.New("--keep and --dry-run need --prune")}
 			case prune:
 				return pruneRuns(out, keep, dry, cmd.OutOrStdout())
 			}

@@ -75,7 +75,7 @@ func TestHistoryRefusesFlagsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for line, says := range map[string]string{
-		"--prune": "--keep is 0", "--prune --keep -1": "--keep is -1", "--keep 3": "for --prune", "--dry-run": "for --prune", "--limit 0": "--limit is 0", "what": "name two runs", "first second --prune --keep 1": "two runs are shown here",
+		"--prune": "got 0", "--prune --keep -1": "got -1", "--keep 3": "need --prune", "--dry-run": "need --prune", "--limit 0": "--limit must be at least 1", "what": "name two runs", "first second --prune --keep 1": "cannot be combined with run arguments",
 	} {
 		_, err := history(t, line+" --out "+out)
 		require.ErrorAs(t, err, &usageError{}, line)

@@ -126,7 +126,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		suites = append(suites, sub.Name())
 	}
-	return usageError{Err: didYouMean(fmt.Errorf("unexpected argument %q: it is no suite", args[0]), args[0], suites)}
+	return usageError{Err: didYouMean(fmt.Errorf("unexpected argument %q: it is not a suite", args[0]), args[0], suites)}
 }
 
 // isCobraUsage recognizes an unknown command, for which cobra has no type.

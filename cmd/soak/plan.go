@@ -81,7 +81,7 @@ func planCommand() *cobra.Command {
 	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
 	f.IntVar(&load.Topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
-	f.Float64Var(&load.Rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
+	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "the runners reach the service over TLS")
 	f.BoolVar(&load.HTTP2, "http2", false, "the service speaks HTTP/2 with the runners, so that streams share connections")
 	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")

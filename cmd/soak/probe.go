@@ -126,7 +126,7 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 	}
 	switch {
 	case idle && out != "":
-		return errors.New("--out is for a description, and --idle writes none: leave one of them out")
+		return errors.New("--out cannot be combined with --idle, which writes no description")
 	case c.Streams < 1 || c.Streams > probe.MostStreams:
 		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MostStreams)
 	case c.Length < probe.Shortest || c.Length > longest:

@@ -21,7 +21,7 @@ func TestARunTakesItsVariables(t *testing.T) {
 		soak.AddCommand(runCommand(&outcome))
 		soak.SetArgs(strings.Fields(line))
 		soak.SetOut(io.Discard)
-		require.ErrorContains(t, soak.Execute(), `--on is "moon"`, line)
+		require.ErrorContains(t, soak.Execute(), `--on must be local or k8s, got "moon"`, line)
 	}
 }
 
@@ -38,5 +38,5 @@ func TestSettingsOfOtherCommandsAreLeftToThem(t *testing.T) {
 	require.Equal(t, "2", run.Flags().Lookup("backends").Value.String())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("held-pecent: 20\n"), 0o600))
 	_, err := settle(run.Flags())
-	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is no setting")
+	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is not a setting")
 }

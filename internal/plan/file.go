@@ -43,10 +43,10 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(na
 	settings := map[string]yaml.Node{} // a key that is there twice is an error of the parser
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("%s is no YAML of settings such as `connections: 1200`: %w", path, err)
+		return false, fmt.Errorf("read %s: not YAML such as `connections: 1200`: %w", path, err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("%s is more than one document of YAML: only the first would be read, so take out the lines with ---", path)
+		return false, fmt.Errorf("%s must be one YAML document; remove the lines with ---", path)
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		node := settings[name]
@@ -68,7 +68,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	case name == AllowActions:
 		return fmt.Errorf("%s must be a command-line flag; a file cannot allow its own commands", name)
 	case flag == nil || name == "help" || name == "config":
-		return fmt.Errorf("%s is no setting: `soak run --help` lists them", name)
+		return fmt.Errorf("%s is not a setting; `soak run --help-all` lists them", name)
 	case flag.Changed:
 		return nil
 	}

@@ -57,18 +57,18 @@ held-percent: 3 # of another suite
 func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"conections: 5":                   "line 1: conections is no setting: `soak run --help` lists them",
+		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists them",
 		"seconds: 60\nconnections: many":  `line 2: connections is "many": it must be a whole number`,
 		"connections:":                    "line 1: connections has no value: write one, such as `connections: 1200`",
 		"connections: {a: 1}":             "connections has no value",
 		"backend-token: abc":              "backend-token is a secret: it is read from the environment only, as BACKEND_TOKEN",
-		"config: other.yaml":              "config is no setting",
+		"config: other.yaml":              "config is not a setting",
 		"seconds: 60\nseconds: 61":        "already defined at line 1",
 		"connections: [5, 6]":             "connections has 2 values: only the last would be read, so write one, such as `connections: 5`",
-		"seconds: 60\n---\nseconds: 61":   "is more than one document of YAML",
-		"seconds: 60\n---\n{":             "is more than one document of YAML",
-		"- connections":                   "is no YAML of settings such as `connections: 1200`",
-		"connections: 5\n\tseconds: 1000": "is no YAML of settings",
+		"seconds: 60\n---\nseconds: 61":   "must be one YAML document",
+		"seconds: 60\n---\n{":             "must be one YAML document",
+		"- connections":                   "not YAML such as `connections: 1200`",
+		"connections: 5\n\tseconds: 1000": "not YAML such as",
 	} {
 		f, _, _ := flagsOf(t)
 		_, err := FlagsFromFile(f, written(t, text), true, alsoOfStorm)

@@ -95,11 +95,11 @@ func (p *Plan) checkService() error {
 	case !IsServiceFile(p.Service) && !serviceName.MatchString(p.Service):
 		return fmt.Errorf("SERVICE is %q: write the name of a module of load-tests/services, such as nchan, or the path of a file that ends in .js", p.Service)
 	case p.Topics > 0 && p.PublishRate == 0:
-		return fmt.Errorf("TOPICS is %d, but PUBLISH_RATE is 0: say how many messages to publish per second, or leave TOPICS out", p.Topics)
+		return fmt.Errorf("TOPICS is %d, but PUBLISH_RATE is 0; set PUBLISH_RATE, or remove TOPICS", p.Topics)
 	case p.PublishRate > 0 && p.Topics == 0:
-		return fmt.Errorf("PUBLISH_RATE is %v, but TOPICS is 0: say to how many topics the messages go, or leave PUBLISH_RATE out", p.PublishRate)
+		return fmt.Errorf("PUBLISH_RATE is %v, but TOPICS is 0; set TOPICS, or remove PUBLISH_RATE", p.PublishRate)
 	case p.Topics > p.Connections:
-		return fmt.Errorf("TOPICS is %d, but there are only %d streams: each topic needs one, so lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
+		return fmt.Errorf("TOPICS must be at most CONNECTIONS, got %d and %d; lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
 	case p.Published() && len(p.BackendURLs()) > 1:
 		return fmt.Errorf("BACKEND_URL names %d services, but what is published to one reaches no stream of another: name one, or leave TOPICS and PUBLISH_RATE out", len(p.BackendURLs()))
 	case p.Published() && held < 2*p.PublishInterval():

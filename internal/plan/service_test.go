@@ -69,7 +69,7 @@ func TestCheckOfAService(t *testing.T) {
 		{"topics without a rate", func(p *Plan) { p.PublishRate = 0 }, "TOPICS is 5, but PUBLISH_RATE is 0"},
 		{"a rate without topics", func(p *Plan) { p.Topics = 0 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
 		{"fewer than no topics", func(p *Plan) { p.Topics = -1 }, "TOPICS is -1"},
-		{"more topics than streams", func(p *Plan) { p.Topics = 101 }, "TOPICS is 101, but there are only 100 streams"},
+		{"more topics than streams", func(p *Plan) { p.Topics = 101 }, "TOPICS must be at most CONNECTIONS, got 101 and 100"},
 		{"a rate below the bounds", func(p *Plan) { p.PublishRate = .001 }, "PUBLISH_RATE is 0.001: it must be from 0.01 to 10000"},
 		{"a rate above them", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE is 10001: it must be from 0.01 to 10000"},
 		{"an interval that is too short", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 1, 10000, .0001 }, "TOPICS is 1 and PUBLISH_RATE 10000: a topic takes at most 1000 messages per second"},

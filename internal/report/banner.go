@@ -179,7 +179,7 @@ func (s *subject) serverTile() Tile {
 	}
 	switch {
 	case server.Confirms:
-		t.Value, t.Tone = "confirms the faults", ""
+		t.Value, t.Tone = "also shows the loss", ""
 	case !server.Agrees:
 		t.Value, t.Tone = "differs", Bad
 	}

@@ -95,7 +95,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 			s.addGauge(float64(series.Value))
 		}
 	default:
-		return fmt.Errorf("ask Prometheus at %s for %s: the answer is a %s, and wanted is a number", Redacted(address), query, answer.Type())
+		return fmt.Errorf("ask Prometheus at %s for %s: expected a number, got a %s", Redacted(address), query, answer.Type())
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func TestAGaugeOfPrometheus(t *testing.T) {
 	}{
 		`sum(a)`: {`{"resultType":"scalar","result":[1,"5"]}`, 5, ""},
 		`a`:      {`{"resultType":"vector","result":[{"metric":{"x":"1"},"value":[1,"5"]},{"metric":{"x":"2"},"value":[1,"6"]}]}`, 11, ""},
-		`a[5m]`:  {`{"resultType":"matrix","result":[]}`, 0, "the answer is a matrix, and wanted is a number"},
+		`a[5m]`:  {`{"resultType":"matrix","result":[]}`, 0, "expected a number, got a matrix"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			require.Equal(t, query, r.FormValue("query"))

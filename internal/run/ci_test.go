@@ -57,7 +57,7 @@ func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
 	c.On = "moon"
 	_, err = Run(t.Context(), c)
 	require.ErrorAs(t, err, &UsageError{})
-	assertJUnit(t, file, "--on is &#34;moon&#34;")
+	assertJUnit(t, file, "got &#34;moon&#34;")
 
 	c.CI.JUnit = filepath.Join(t.TempDir(), "gone", "soak.xml")
 	_, err = Run(t.Context(), c)
@@ -86,7 +86,7 @@ func TestAPartTellsNothingToCI(t *testing.T) {
 	c := newRig(t, "").config
 	c.Runner, c.CI = "1/2", ci.To{GitHub: true}
 	err := newSession(c).complete(time.Now())
-	require.ErrorContains(t, err, "give them to `soak merge`")
+	require.ErrorContains(t, err, "pass them to `soak merge`")
 }
 
 func assertJUnit(t *testing.T, file, holds string) {

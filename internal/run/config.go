@@ -83,10 +83,10 @@ func (s *session) complete(now time.Time) (err error) {
 		return err
 	}
 	if s.part > 0 && s.CI.Anybody() {
-		return errors.New("--github and --junit tell a verdict, and --runner makes only a part of a run: give them to `soak merge`")
+		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
 	}
 	if s.On != "local" && s.On != "k8s" {
-		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
+		return fmt.Errorf("--on must be local or k8s, got %q", s.On)
 	}
 	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone}, s.Pin) {
 		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinAuto, plan.PinNone)
@@ -163,7 +163,7 @@ func (s *session) checkBackends() error {
 	case s.Backends < 1 || s.Backends > s.Plan.Runners:
 		return fmt.Errorf("--backends is %d for %d runners: each runner goes to one backend, so write 1 to %[2]d", s.Backends, s.Plan.Runners)
 	case s.Backends > 1 && s.Plan.BackendURL != "":
-		return errors.New("--backends starts backends here, but BACKEND_URL names others: leave one of them out")
+		return errors.New("--backends cannot be combined with BACKEND_URL; remove one of them")
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (s *session) completePlan() error {
 	}
 	p.Reconnect = p.Reconnect || p.Cuts() // what is cut has to come back
 	if p.MaxOutageS == 0 {
-		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
+		return errors.New("MAX_OUTAGE must be positive or -1 (no limit), got 0")
 	}
 	if p.BackWithinS == 0 {
 		return errors.New("BACK_WITHIN must be positive or -1 (no limit), got 0")
@@ -256,7 +256,7 @@ func (s *session) parsePart() error {
 	case !ok || kErr != nil || nErr != nil || k < 1 || k > n:
 		return fmt.Errorf("--runner is %q: write K/N for the Kth of N runners, such as 1/2", s.Runner)
 	case s.Plan.TestID == "":
-		return errors.New("--runner needs --testid: by it the parts of one run know each other")
+		return errors.New("--runner needs --testid, which the parts of a run share")
 	case s.Plan.BackendURL == "":
 		return errors.New("--runner needs BACKEND_URL: the service that all machines soak")
 	case n > 1 && s.Suite.Runners.OneMachine != "":

@@ -44,7 +44,7 @@ func read(text []byte) (*node, error) {
 	n, err := readNode(decoder, 0)
 	if err == nil {
 		if _, err = decoder.Token(); err == nil {
-			err = errors.New("there is more behind its end")
+			err = errors.New("trailing data after its end")
 		} else if errors.Is(err, io.EOF) {
 			return n, nil
 		}

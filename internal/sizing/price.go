@@ -51,7 +51,7 @@ func ReadPrices(file string) (t Prices, err error) {
 	in.DisallowUnknownFields()
 	err = in.Decode(&t)
 	if err == nil && in.More() {
-		err = errors.New("there is more behind its end")
+		err = errors.New("trailing data after its end")
 	}
 	if err != nil {
 		return t, fmt.Errorf("%s is no table of prices: %w; internal/sizing/prices.json is one", file, err)

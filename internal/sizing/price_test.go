@@ -88,7 +88,7 @@ func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
 func TestATableWithMoreThanATableIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		string(builtIn) + "{}": "more behind its end",
+		string(builtIn) + "{}": "trailing data after its end",
 		strings.Replace(string(builtIn), `"c5.large": 0.085`, `"c5.large": 1e308`, 1): "each has to be over 0, and under",
 	} {
 		file := filepath.Join(t.TempDir(), "prices.json")

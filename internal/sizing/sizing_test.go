@@ -94,7 +94,7 @@ func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	require.Equal(t, same, n)
 	for want, settings := range map[string][2]float64{
 		"TOPICS is 5, but PUBLISH_RATE is 0": {5, 0}, "PUBLISH_RATE is 2, but TOPICS is 0": {0, 2},
-		"TOPICS is 1201, but there are only 1200 streams": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
+		"TOPICS must be at most CONNECTIONS, got 1201 and 1200": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
 	} {
 		_, err := Load{Topics: int(settings[0]), Rate: settings[1]}.Need(1200)
 		require.ErrorContains(t, err, want)

@@ -129,7 +129,7 @@ func (s *stormStage) reconnected() verdict.Check {
 		c.Reasons = append(c.Reasons, reason)
 	}
 	if s.lost > 0 {
-		c.Actual = text(s.lost) + " were lost besides"
+		c.Actual = text(s.lost) + " were also lost"
 		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, and not by this client", s.Title, format.Plural(s.lost, "stream was", "streams were")))
 	}
 	return c

@@ -19,7 +19,7 @@ var streamSettings = []Setting{
 	{"LATE_MS", "milliseconds above which a noop counts as late"},
 	{"ACCEPT_ENCODING", "compression that streams ask for: none, gzip, or browser (gzip, deflate, br, zstd)"},
 	{"HTTP_VERSION", "HTTP that streams speak: auto (over TLS HTTP/2 where the server wants it), 1.1, or 2 (over http:// by prior knowledge)"},
-	{"STREAMS_PER_CONNECTION", "streams of a virtual user that may share a connection over HTTP/2; 0: as many as the server allows"},
+	{"STREAMS_PER_CONNECTION", "maximum of streams per HTTP/2 connection (0: limit of the server)"},
 	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
 	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 }

@@ -175,7 +175,7 @@ func (s *Streams) Unnoticed() Check {
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.InDoubt()
 	if !pass {
 		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Messages.Expected)

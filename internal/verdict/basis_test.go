@@ -18,7 +18,7 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, Basis{By: ByServer, Why: []string{}}, v.Evidence)
 	})
-	t.Run("by the clock a pass says what could have gone missing unnoticed", func(t *testing.T) {
+	t.Run("by the clock a pass says what could be undetectable losses", func(t *testing.T) {
 		t.Parallel()
 		m, _ := clean()
 		for i := range m.Connections.Len() {
@@ -29,7 +29,7 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, ByClock, v.Evidence.By)
 		require.EqualValues(t, 6, v.Evidence.CouldHide)
 		require.Len(t, v.Evidence.Why, 1)
-		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could have gone missing unnoticed", v.Reasons[0])
+		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could be undetectable losses", v.Reasons[0])
 
 		m, _ = clean()
 		for i := range m.Connections.Len() {
@@ -39,7 +39,7 @@ func TestEvidence(t *testing.T) {
 		v = judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
-		require.Contains(t, v.Reasons[0], "6 of 717 noops could have gone missing unnoticed, the limit is 5 (MAX_HIDDEN): on 3 streams the noops carry no ids that count")
+		require.Contains(t, v.Reasons[0], "6 of 717 noops could be undetectable losses, the limit is 5 (MAX_HIDDEN): on 3 streams the noops carry no ids that count")
 	})
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
 		t.Parallel()

@@ -163,7 +163,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			}
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
-		}, Invalid, true, "raise CONTROL, or LATE_MS"},
+		}, Invalid, true, "raise CONTROL or LATE_MS"},
 		"held by one runner, and the other stalled": {func(m *shard.Merged) {
 			controlled(m)
 			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6

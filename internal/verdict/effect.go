@@ -303,7 +303,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 		}
 	}
 	if more > 0 {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: what was missed or came twice may be more", format.Plural(more, "stream had", "streams had")))
+		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(more, "stream had", "streams had")))
 	}
 	published := s.Messages.Published != nil
 	if !published && !s.m.Service.ByInterval() {

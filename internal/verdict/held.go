@@ -152,7 +152,7 @@ func (s *Streams) Passed() (out []string) {
 	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if hidden := s.Evidence.CouldHide; hidden > 0 {
-		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))
+		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, hidden, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if unowed := s.Messages.NotOwed; unowed > 0 {

@@ -72,10 +72,10 @@ func FuzzServerLedger(f *testing.F) {
 func TestAServersCountInASentence(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Server{
-		"counted 1,000 as sent, which is what arrived":                                       {Sent: 1000, Agrees: true},
-		"counted 400 as sent, all of which arrived; its ledger lacks the others":             {Sent: 400, Agrees: true},
-		"counted 1,001 as sent, which is NOT what arrived":                                   {Sent: 1001},
-		"counted 1,001 as sent, which is NOT what arrived, but only where faults were found": {Sent: 1001, Confirms: true},
+		"counted 1,000 as sent, which is what arrived":                           {Sent: 1000, Agrees: true},
+		"counted 400 as sent, all of which arrived; its ledger lacks the others": {Sent: 400, Agrees: true},
+		"counted 1,001 as sent; the number that arrived differs":                 {Sent: 1001},
+		"counted 1,001 as sent; the difference is the faults above":              {Sent: 1001, Confirms: true},
 	} {
 		require.Equal(t, want, s.Says(1000))
 	}

@@ -149,9 +149,9 @@ func (s Server) Says(received uint64) string {
 	text := "counted " + format.Thousands(s.Sent) + " as sent"
 	switch {
 	case s.Confirms:
-		return text + ", which is NOT what arrived, but only where faults were found"
+		return text + "; the difference is the faults above"
 	case !s.Agrees:
-		return text + ", which is NOT what arrived"
+		return text + "; the number that arrived differs"
 	case s.Partial(received):
 		return text + ", all of which arrived; its ledger lacks the others"
 	}

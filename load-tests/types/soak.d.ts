@@ -60,13 +60,13 @@ declare module 'k6/x/soak' {
     // Generated: `go generate ./internal/plan`
     /** `CONNECTIONS`: streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options. */
     connections: number;
-    /** `SECONDS`: length of the run in seconds; streams are ended 5 s before its end. */
+    /** `SECONDS`: length of the run in seconds; streams end 5 s before it. */
     seconds: number;
     /** `NOOP_INTERVAL`: seconds between two noops of one stream. */
     noopInterval: number;
     /** `RUNNERS`: k6 processes that share the streams. */
     runners: number;
-    /** `CONNECTIONS_PER_VU`: streams that one virtual user holds, at least 1. */
+    /** `CONNECTIONS_PER_VU`: streams per virtual user, at least 1. */
     connectionsPerVU: number;
     /** `BACKEND_URL`: the service, `http://` or `https://`. */
     backendUrl: string;
@@ -74,27 +74,27 @@ declare module 'k6/x/soak' {
     prefix: string;
     /** `TESTID`: name of the run, '' for none. */
     testid: string;
-    /** `LATE_MS`: a noop that is later than this many milliseconds counts as late. */
+    /** `LATE_MS`: lateness in milliseconds above which a noop counts as late. */
     lateMs: number;
-    /** `RECONNECT`: clients reconnect and resume by Last-Event-ID; always on for a service that ends streams by itself. */
+    /** `RECONNECT`: clients reconnect and resume by Last-Event-ID (always on if the service ends streams). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: seconds that a stream may take to end after the server answered the DELETE. Left out or 0: 15 or 1.5 intervals, whichever is longer. */
+    /** `END_TIMEOUT`: seconds for a stream to end after the DELETE was answered. Left out or 0: 15 or 1.5 intervals, the longer. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;
     /** `PUBLISH_RATE`: messages per second that the run publishes, 0 for none. */
     publishRate?: number;
-    /** `TOKEN_TTL`: seconds for which a token is to be good, 0 where nothing is said. */
+    /** `TOKEN_TTL`: lifetime of tokens in seconds, 0: not passed. */
     tokenTtl?: number;
-    /** `ACCEPT_ENCODING`: compression that streams ask for: `none`, `gzip` or `browser`. */
+    /** `ACCEPT_ENCODING`: compression that streams accept: `none`, `gzip` or `browser`. */
     acceptEncoding?: string;
-    /** `HTTP_VERSION`: HTTP that streams speak: `auto`, `1.1` or `2`. */
+    /** `HTTP_VERSION`: HTTP version of streams: `auto`, `1.1` or `2`. */
     httpVersion?: string;
-    /** `STREAMS_PER_CONNECTION`: streams that may share a connection over HTTP/2, 0 for as many as the server allows. */
+    /** `STREAMS_PER_CONNECTION`: maximum of streams per HTTP/2 connection, 0: limit of the server. */
     streamsPerConnection?: number;
     /** `FOLLOW_REDIRECTS`: whether streams follow redirects to another origin. */
     followRedirects?: boolean;
-    /** `MESSAGE_KB`: size of the messages that are sent to all in KB; our backend takes up to 63. */
+    /** `MESSAGE_KB`: size of broadcast messages in KB; the bundled backend accepts up to 63. */
     messageKB?: number;
   }
 
