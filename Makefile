@@ -184,6 +184,11 @@ services-bench: build ## soak the services of test/services and our backend in t
 		$(if $(TOPICS),-topics '$(TOPICS)') $(if $(PUBLISH_RATE),-publish-rate '$(PUBLISH_RATE)') \
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
 
+.PHONY: gateways-bench
+gateways-bench: build gateways ## put gateways for language models in front of the numbered model, and write a table
+	@$(GO) build -C tools -o ../bin/ ./gatewaysbench
+	@bin/gatewaysbench -out '$(OUT)/gateways' $(if $(ONLY),-only '$(ONLY)') $(if $(RATE),-rate '$(RATE)')
+
 .env: .env.example
 	@infra/compose/env .env
 

@@ -1,8 +1,7 @@
 package model
 
 import (
-	"encoding/json"
-	"io"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -107,21 +106,19 @@ func (l *ledger) put(n int, e entry) {
 	}
 }
 
-// write writes one line of JSON for each request whose id has a prefix. It holds the mutex for a batch at a time.
-func (l *ledger) write(w io.Writer, prefix string) error {
-	encoder := json.NewEncoder(w)
-	batch := make([]entry, 0, 1024)
-	for next := 0; ; {
-		batch, next = l.batch(batch[:0], next)
-		if len(batch) == 0 {
-			return nil
-		}
-		for i := range batch {
-			if !strings.HasPrefix(batch[i].id, prefix) {
-				continue
+// records yields the requests whose id has a prefix, the oldest first. It holds the mutex for a batch at a time.
+func (l *ledger) records(prefix string) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		batch := make([]entry, 0, 1024)
+		for next := 0; ; {
+			batch, next = l.batch(batch[:0], next)
+			if len(batch) == 0 {
+				return
 			}
-			if err := encoder.Encode(batch[i].record()); err != nil {
-				return err
+			for i := range batch {
+				if strings.HasPrefix(batch[i].id, prefix) && !yield(batch[i].record()) {
+					return
+				}
 			}
 		}
 	}

@@ -8,9 +8,11 @@ package model
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -109,10 +111,16 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	if err := s.ledger.write(w, r.URL.Query().Get("prefix")); err != nil {
-		s.config.Log.Debug("write the ledger", "error", err.Error())
+	encoder := json.NewEncoder(w)
+	for record := range s.Records(r.URL.Query().Get("prefix")) {
+		if encoder.Encode(record) != nil { // the client left
+			return
+		}
 	}
 }
+
+// Records yields the requests in the ledger whose id has a prefix, the oldest first.
+func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
 // answer answers one request of an API.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {

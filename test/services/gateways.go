@@ -3,7 +3,7 @@ package services
 import (
 	"bytes"
 	"crypto/rand"
-	_ "embed" // the template
+	"embed"
 	"fmt"
 	"net"
 	"os"
@@ -17,7 +17,10 @@ import (
 var gateways = []definition{
 	liteLLM,
 	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
-	{name: "nginx-unbuffered", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, true) }},
+	{name: "nginx-unbuffered", service: "openai-chat", set: func(s setup) (command, error) {
+		return nginxGateway(s, true)
+	}},
+	haproxy,
 	aiSDK,
 }
 
@@ -49,9 +52,12 @@ func setLiteLLM(s setup) (command, error) {
 	key := "sk-" + rand.Text()
 	return command{
 		path: filepath.Join(bin, "python"),
-		args: []string{filepath.Join(bin, "litellm"), "--config", config, "--host", host, "--port", port, "--telemetry", "False"},
+		args: []string{
+			filepath.Join(bin, "litellm"), "--config", config, "--host", host, "--port", port, "--telemetry", "False",
+		},
 		env: []string{
-			"LITELLM_MASTER_KEY=" + key, "LITELLM_LOCAL_MODEL_COST_MAP=True", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+			"LITELLM_MASTER_KEY=" + key, "LITELLM_LOCAL_MODEL_COST_MAP=True",
+			"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
 		},
 		key:     key,
 		health:  "/health/liveliness",
@@ -59,27 +65,37 @@ func setLiteLLM(s setup) (command, error) {
 	}, nil
 }
 
-//go:embed gateway.conf.tmpl
-var gatewaySource string
+//go:embed *.tmpl
+var templateFiles embed.FS
 
-var gatewayTemplate = template.Must(template.New("gateway.conf").Parse(gatewaySource))
+var templates = template.Must(template.ParseFS(templateFiles, "*.tmpl"))
+
+// configure writes the configuration of a service from the template of the same name.
+func configure(s setup, name string, values map[string]any) (path string, err error) {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name+".tmpl", values); err != nil {
+		return "", err
+	}
+	path = filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		return "", fmt.Errorf("write %s: %w", name, err)
+	}
+	return path, nil
+}
 
 // nginxGateway is nginx with its defaults, or with what streams need.
 func nginxGateway(s setup, streams bool) (command, error) {
-	nginx, err := findNginx("nginx", "nginx-light")
+	nginx, err := find("nginx", "nginx", "nginx-light")
 	if err != nil {
 		return command{}, err
 	}
 	const files = 10_000
-	var config bytes.Buffer
-	if err := gatewayTemplate.Execute(&config, map[string]any{
-		"Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Files": files, "Upstream": s.Upstream, "Streams": streams,
-	}); err != nil {
+	path, err := configure(s, "gateway.conf", map[string]any{
+		"Dir": s.dir, "Address": s.address, "Upstream": s.Upstream, "Streams": streams,
+		"Root": os.Geteuid() == 0, "Files": files,
+	})
+	if err != nil {
 		return command{}, err
-	}
-	path := filepath.Join(s.dir, "gateway.conf")
-	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
-		return command{}, fmt.Errorf("write nginx's configuration: %w", err)
 	}
 	settings := "1 worker, defaults: proxy_buffering on, HTTP/1.0 to the upstream"
 	if streams {
@@ -88,6 +104,29 @@ func nginxGateway(s setup, streams bool) (command, error) {
 	return command{
 		path: nginx, args: []string{"-e", filepath.Join(s.dir, "error.log"), "-c", path},
 		version: nginxVersion(nginx), settings: settings,
+	}, nil
+}
+
+// haproxy is Debian's package of that name.
+var haproxy = definition{name: "haproxy", service: "openai-chat", set: setHAProxy}
+
+func setHAProxy(s setup) (command, error) {
+	program, err := find("haproxy", "haproxy", "haproxy")
+	if err != nil {
+		return command{}, err
+	}
+	path, err := configure(s, "haproxy.cfg", map[string]any{
+		"Address": s.address, "Upstream": strings.TrimPrefix(s.Upstream, "http://"),
+	})
+	if err != nil {
+		return command{}, err
+	}
+	version := ""
+	if out, err := exec.Command(program, "-v").Output(); err == nil {
+		version, _, _ = strings.Cut(strings.TrimPrefix(string(out), "HAProxy version "), " ")
+	}
+	return command{
+		path: program, args: []string{"-db", "-f", path}, version: "HAProxy " + version, settings: "1 process, defaults, timeouts of 60 s",
 	}, nil
 }
 
@@ -115,8 +154,8 @@ func setAISDK(s setup) (command, error) {
 
 // aiSDKVersion is empty if it cannot be found out.
 func aiSDKVersion(node, dir string) string {
-	const ask = `const of = (name) => require('./node_modules/' + name + '/package.json').version;
-console.log('ai ' + of('ai') + ', @ai-sdk/openai-compatible ' + of('@ai-sdk/openai-compatible') + ', Node ' + process.versions.node)`
+	const ask = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
+console.log([of('ai'), of('@ai-sdk/openai-compatible'), 'Node ' + process.versions.node].join(', '))`
 	command := exec.Command(node, "--input-type=commonjs", "--eval", ask)
 	command.Dir = dir
 	out, err := command.Output()

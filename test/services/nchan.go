@@ -1,21 +1,13 @@
 package services
 
 import (
-	"bytes"
-	_ "embed" // the template
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"text/template"
 	"time"
 )
-
-//go:embed nchan.conf.tmpl
-var nchanSource string
-
-var nchanTemplate = template.Must(template.New("nchan.conf").Parse(nchanSource))
 
 // nchan is a module of nginx, of Debian's package libnginx-mod-nchan.
 var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
@@ -24,7 +16,7 @@ var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
 func setNchan(s setup) (command, error) {
-	nginx, err := findNginx("nchan", "nginx-light libnginx-mod-nchan")
+	nginx, err := find("nchan", "nginx", "nginx-light libnginx-mod-nchan")
 	if err != nil {
 		return command{}, err
 	}
@@ -49,18 +41,14 @@ func setNchan(s setup) (command, error) {
 		buffer = 0
 	}
 	const workers = 1
-	var config bytes.Buffer
-	if err := nchanTemplate.Execute(&config, map[string]any{
+	path, err := configure(s, "nchan.conf", map[string]any{
 		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": workers,
 		// What is not a stream: publishers, and nchan's own.
 		"Connections": streams + 512, "Files": streams + 1024,
 		"Ping": seconds(s.Heartbeat, 30*time.Second), "Buffer": buffer,
-	}); err != nil {
+	})
+	if err != nil {
 		return command{}, err
-	}
-	path := filepath.Join(s.dir, "nchan.conf")
-	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
-		return command{}, fmt.Errorf("write nchan's configuration: %w", err)
 	}
 	return command{
 		path: nginx, args: []string{"-e", filepath.Join(s.dir, "error.log"), "-c", path}, version: nchanVersion(nginx),
@@ -68,16 +56,16 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
-// findNginx finds nginx for a service. The packages have it.
-func findNginx(service, packages string) (string, error) {
-	nginx, err := exec.LookPath("nginx")
+// find returns the path of a program that a service needs. The packages have it.
+func find(service, program, packages string) (string, error) {
+	path, err := exec.LookPath(program)
 	if err != nil {
-		nginx = "/usr/sbin/nginx"
+		path = filepath.Join("/usr/sbin", program)
 	}
-	if _, err := os.Stat(nginx); err != nil {
-		return "", &Missing{service, "nginx is not installed: apt-get install " + packages}
+	if _, err := os.Stat(path); err != nil {
+		return "", &Missing{service, program + " is not installed: apt-get install " + packages}
 	}
-	return nginx, nil
+	return path, nil
 }
 
 // nchanVersion is empty for what cannot be found out: the module does not say its version, Debian's dpkg does.

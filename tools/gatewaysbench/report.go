@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/tools/whatran"
+)
+
+// A report is all that one run of the bench found.
+type report struct {
+	Ran      *whatran.Ran `json:"ran"`
+	Date     time.Time    `json:"date"`
+	Requests int          `json:"requests"`
+	Rate     float64      `json:"rate"`
+	Streams  int          `json:"streams"`
+	Load     float64      `json:"load"` // of the machine, before
+	Gateways []*gateway   `json:"gateways"`
+}
+
+// A gateway is what was found out about one of them.
+type gateway struct {
+	Name        string  `json:"name"`
+	Version     string  `json:"version,omitempty"`
+	Settings    string  `json:"settings,omitempty"`
+	Problem     string  `json:"problem,omitempty"`
+	StreamBytes float64 `json:"stream_bytes,omitempty"` // memory per stream in flight
+	Rows        []row   `json:"scenarios"`
+
+	usage func() (services.Usage, error)
+}
+
+// A row is one scenario on one gateway.
+type row struct {
+	Scenario  string         `json:"scenario"`
+	States    map[state]int  `json:"states"`
+	Ended     map[string]int `json:"ended"` // how the bodies ended
+	Lost      int            `json:"lost"`  // chunks that the upstream sent and no client got
+	Doubled   int            `json:"doubled"`
+	Reordered int            `json:"reordered"`
+	Corrupt   int            `json:"corrupt"`
+	Died      bool           `json:"died,omitempty"` // the gateway's process ended
+	Silent    int            `json:"silent"`         // complete by its events, although chunks are missing
+	Upstream  int            `json:"upstream"`       // requests to the upstream
+	TTFT      quantiles      `json:"ttft_ms"`
+	Gap       quantiles      `json:"inter_chunk_ms"`
+	Together  float64        `json:"together"` // share of gaps below a tenth of the median that was sent
+	Cancel    quantiles      `json:"cancel_ms"`
+	Cancelled int            `json:"cancelled"`  // requests whose upstream noticed that the client had left
+	Nobody    int            `json:"for_nobody"` // chunks sent after the client had left
+}
+
+// quantiles are of times in milliseconds; zero without any.
+type quantiles struct{ P50, P99, Max float64 }
+
+func quantilesOf(times []time.Duration) (q quantiles) {
+	if len(times) == 0 {
+		return q
+	}
+	slices.Sort(times)
+	at := func(share float64) float64 {
+		return float64(times[min(len(times)-1, int(share*float64(len(times))))]) / float64(time.Millisecond)
+	}
+	return quantiles{at(0.5), at(0.99), at(1)}
+}
+
+// togetherLimit is a gap between chunks that arrived together.
+const togetherLimit = time.Millisecond
+
+// assess compares what clients received with what the upstream sent.
+func assess(s scenario, responses []*response, records []model.Record) row {
+	r := row{Scenario: s.name, States: map[state]int{}, Ended: map[string]int{}, Upstream: len(records)}
+	sent := map[string]model.Record{}
+	for _, record := range records {
+		if sent[record.ID].Sent <= record.Sent {
+			sent[record.ID] = record
+		}
+	}
+	var ttft, gaps, cancel []time.Duration
+	together := 0
+	for _, one := range responses {
+		r.States[one.State]++
+		record, known := sent[one.ID]
+		if one.State == left {
+			if known && record.Left > 0 {
+				r.Cancelled++
+				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(one.Left)))
+			}
+			r.Nobody += max(0, int(record.Sent)-one.Received)
+			continue
+		}
+		r.Ended[one.Ended]++
+		r.Lost += max(0, int(record.Sent)-(one.Received-one.Doubled))
+		r.Doubled += one.Doubled
+		r.Reordered += one.Reorder
+		r.Corrupt += one.Corrupt
+		if one.State == complete && !one.Whole {
+			r.Silent++
+		}
+		if one.TTFT > 0 {
+			ttft = append(ttft, one.TTFT)
+		}
+		gaps = append(gaps, one.Gaps...)
+	}
+	for _, gap := range gaps {
+		if gap < togetherLimit {
+			together++
+		}
+	}
+	if len(gaps) > 0 {
+		r.Together = float64(together) / float64(len(gaps))
+	}
+	r.TTFT, r.Gap, r.Cancel = quantilesOf(ttft), quantilesOf(gaps), quantilesOf(cancel)
+	return r
+}
+
+// states lists the states with their counts, the most frequent first.
+func (r row) states() string { return counts(r.States) }
+
+func counts[K ~string](of map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(of), func(a, b K) int {
+		if of[a] != of[b] {
+			return of[b] - of[a]
+		}
+		return strings.Compare(string(a), string(b))
+	})
+	var out []string
+	for _, key := range keys {
+		out = append(out, fmt.Sprintf("%d %s", of[key], key))
+	}
+	return strings.Join(out, ", ")
+}
+
+// write writes the tables as Markdown.
+func (r *report) write(w io.Writer) error {
+	var s strings.Builder
+	var m resources.Machine
+	if r.Ran != nil {
+		m = r.Ran.Machine
+	}
+	fmt.Fprintf(&s, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time. "+
+		"%s, %d cores, %s, load %.1f before, %s.\n",
+		r.Requests, r.Rate, m.CPU, m.Cores, m.System, r.Load, r.Date.Format("2006-01-02 15:04 UTC"))
+	for _, g := range r.Gateways {
+		if g.Problem != "" {
+			fmt.Fprintf(&s, "\n%s: %s\n", g.Name, g.Problem)
+		}
+	}
+	r.states(&s)
+	r.times(&s)
+	r.leaving(&s)
+	s.WriteString("\n| gateway | version | settings |\n|---|---|---|\n")
+	for _, g := range r.Gateways {
+		if g.Version != "" {
+			fmt.Fprintf(&s, "| %s | %s | %s |\n", g.Name, g.Version, g.Settings)
+		}
+	}
+	_ = whatran.Write(&s, r.Ran)
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// states writes the table of states and chunks.
+func (r *report) states(s *strings.Builder) {
+	s.WriteString("\n| scenario | gateway | states | bodies ended | complete, chunks missing | lost | doubled | reordered |" +
+		" upstream requests |\n" +
+		"|---|---|---|---|--:|--:|--:|--:|--:|\n")
+	for _, of := range scenarios() {
+		for _, g := range r.Gateways {
+			for _, row := range g.Rows {
+				if row.Scenario == of.name {
+					died := ""
+					if row.Died {
+						died = "; the gateway died"
+					}
+					fmt.Fprintf(s, "| %s | %s | %s%s | %s | %d | %d | %d | %d | %d |\n",
+						of.name, g.Name, row.states(), died, counts(row.Ended),
+						row.Silent, row.Lost, row.Doubled, row.Reordered, row.Upstream)
+				}
+			}
+		}
+	}
+}
+
+// times writes the table of times of the clean scenario.
+func (r *report) times(s *strings.Builder) {
+	var base row
+	for _, g := range r.Gateways {
+		if g.Name == direct && len(g.Rows) > 0 {
+			base = g.Rows[0]
+		}
+	}
+	s.WriteString("\n| gateway | TTFT, ms (p50 / p99) | added TTFT, ms (p50) | inter-chunk latency, ms (p50 / p99 / max) |" +
+		" chunks that arrived together | KB per stream in flight |\n" +
+		"|---|--:|--:|--:|--:|--:|\n")
+	for _, g := range r.Gateways {
+		if len(g.Rows) == 0 {
+			continue
+		}
+		row, added, memory := g.Rows[0], "–", "–"
+		if g.Name != direct && base.Scenario != "" {
+			added = fmt.Sprintf("%.1f", row.TTFT.P50-base.TTFT.P50)
+		}
+		if g.StreamBytes > 0 {
+			memory = fmt.Sprintf("%.0f", g.StreamBytes/1024)
+		}
+		fmt.Fprintf(s, "| %s | %.1f / %.1f | %s | %.1f / %.1f / %.1f | %.0f %% | %s |\n", g.Name, row.TTFT.P50, row.TTFT.P99,
+			added, row.Gap.P50, row.Gap.P99, row.Gap.Max, 100*row.Together, memory)
+	}
+}
+
+// leaving writes the table of clients that leave.
+func (r *report) leaving(s *strings.Builder) {
+	s.WriteString("\n| gateway | clients that left | upstream cancelled | time to cancel, ms (p50 / max) |" +
+		" chunks for nobody |\n" +
+		"|---|--:|--:|--:|--:|\n")
+	for _, g := range r.Gateways {
+		for _, row := range g.Rows {
+			if row.States[left] > 0 {
+				fmt.Fprintf(s, "| %s | %d | %d | %.1f / %.1f | %d |\n",
+					g.Name, row.States[left], row.Cancelled, row.Cancel.P50, row.Cancel.Max, row.Nobody)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A scenario is one row of load on a gateway.
+type scenario struct {
+	name     string
+	chunks   int
+	order    string // after id and chunks
+	requests int    // 0: those of the bench
+	behaviour
+	restart bool // of the gateway, in the middle of the requests
+}
+
+// Chunk at which a fault strikes or a client leaves.
+const at = 20
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "clean", chunks: 40, order: "delay=10ms"},
+		{name: "upstream truncates", chunks: 40, order: fmt.Sprintf("delay=10ms fault=truncate@%d", at)},
+		{name: "upstream resets", chunks: 40, order: fmt.Sprintf("delay=10ms fault=reset@%d", at)},
+		{name: "error inside", chunks: 40, order: fmt.Sprintf("delay=10ms fault=error@%d", at)},
+		{name: "client leaves", chunks: 400, order: "delay=10ms", behaviour: behaviour{leaveAfter: at}},
+		{
+			name: "slow client", chunks: 400, order: "delay=5ms size=4000", requests: 10,
+			behaviour: behaviour{pauseAfter: at, pause: 5 * time.Second},
+		},
+		{name: "gateway restarted", chunks: 100, order: "delay=10ms", restart: true},
+	}
+}
+
+// run sends the requests of a scenario at a constant rate, and waits until the last one has ended.
+func (s scenario) run(ctx context.Context, b *bench, c *client, restart func() error) (out []*response, err error) {
+	n := s.requests
+	if n == 0 {
+		n = b.requests
+	}
+	order := fmt.Sprintf("chunks=%d %s", s.chunks, s.order)
+	out = make([]*response, n)
+	var wait sync.WaitGroup
+	began := time.Now()
+	restarted := make(chan error, 1)
+	for i := range n {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Until(began.Add(time.Duration(float64(i) / b.rate * float64(time.Second))))):
+		}
+		if s.restart && i == n/2 {
+			go func() { restarted <- restart() }()
+		}
+		wait.Go(func() {
+			out[i] = c.request(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), order, s.chunks, s.behaviour)
+		})
+	}
+	wait.Wait()
+	if s.restart {
+		err = <-restarted
+	}
+	return out, err
+}
+
+// inFlight opens streams that stay open, and returns the memory that the gateway uses for each of them.
+func (b *bench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
+	idle, err := g.usage()
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait, open sync.WaitGroup
+	open.Add(b.streams)
+	for i := range b.streams {
+		wait.Go(func() {
+			once := sync.OnceFunc(open.Done)
+			defer once()
+			c.request(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{first: once})
+		})
+	}
+	open.Wait()
+	time.Sleep(2 * time.Second)
+	busy, err := g.usage()
+	cancel()
+	wait.Wait()
+	return (float64(busy.Memory) - float64(idle.Memory)) / float64(b.streams), err
+}
