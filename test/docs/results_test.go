@@ -47,7 +47,7 @@ func TestEachKeptResultSaysWhatRan(t *testing.T) {
 	t.Parallel()
 	const results = "docs/results"
 	all := readTree(t).files
-	pageOf := map[string]string{"verdict.json": "report.md", "campaign.json": "campaign.md", "services.json": "services.md"}
+	pageOf := map[string]string{"verdict.json": "report.md", "campaign.json": "campaign.md", "services.json": "services.md", "gateways.json": "gateways.md"}
 	pages := 0
 	for name := range all {
 		folder, base := path.Split(name)

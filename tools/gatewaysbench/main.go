@@ -260,7 +260,7 @@ func (r *report) save(dir string) error {
 		return e.Encode(r)
 	}
 	return errors.Join(
-		safefile.Write(filepath.Join(dir, "gateways-compared.json"), figures),
-		safefile.Write(filepath.Join(dir, "gateways-compared.md"), r.write),
+		safefile.Write(filepath.Join(dir, "gateways.json"), figures),
+		safefile.Write(filepath.Join(dir, "gateways.md"), r.write),
 	)
 }
