@@ -26,6 +26,7 @@ func (p Phase) String() string {
 // Limits are how long the phases may take.
 type Limits struct {
 	Start       time.Duration // each of initializer, runners and starter
+	Patient     bool          // the user chose Start: a cause that does not pass by itself is reported and does not end the run
 	Run         time.Duration // from the start to the end of the last runner
 	Unreachable time.Duration // how long the API server may be silent before soak gives up looking
 	Look        time.Duration // between two looks at the cluster
@@ -49,6 +50,10 @@ type Machine struct {
 	Problems []string
 	// GivenUp reports whether the run cannot finish.
 	GivenUp bool
+
+	blockedSince time.Time // since when a cause keeps the run from starting; zero: none does
+	named        bool      // it was reported
+	news         []string
 }
 
 // runner is what is known of a runner, also when the cluster has forgotten it.
@@ -76,6 +81,10 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 		m.observe(i, &s.Runners[i], s.At)
 	}
 	m.checkStart(s)
+	if m.news = nil; m.phase < Running && !m.GivenUp && !s.Gone {
+		m.blocked(s)
+		news = m.news
+	}
 	if next := m.next(s); next > m.phase {
 		news = append(news, m.reached(next, s))
 		m.phase, m.since = next, s.At

@@ -122,7 +122,7 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 		change func(*Snapshot)
 		want   string
 	}{
-		"the operator sleeps": {"made", late, `the operator did nothing for 1m0s (stage ""): is it running? kubectl get pods -n k6-operator-system`},
+		"the operator sleeps": {"made", late, `the k6-operator did nothing with the TestRun: is it running? kubectl get pods -n k6-operator-system`},
 		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
 			"the operator refuses the TestRun (stage error); see its log"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {

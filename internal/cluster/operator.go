@@ -33,6 +33,9 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 	for _, d := range list.Items {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if found := operatorImage.FindStringSubmatch(container.Image); found != nil {
+				if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Status.UnavailableReplicas > 0 && d.Status.AvailableReplicas == 0 {
+					return found[1], "the k6-operator " + found[1] + " has no pod that runs; kubectl get pods -n " + operatorNamespace, nil
+				}
 				return found[1], otherOperator(found), nil
 			}
 		}

@@ -64,7 +64,7 @@ func TestVersionOfAnOperatorThatCannotBeSeen(t *testing.T) {
 // What is installed by default, here and on AWS, is what was tested.
 func TestOneVersionOfTheOperator(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"../../docs/distributed.md", "../../infra/terraform/modules/runners/main.tf", "../../test/cluster/offline"} {
+	for _, file := range []string{"../../docs/distributed.md", "../../infra/terraform/files", "../../test/cluster/offline"} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		assert.Contains(t, string(text), TestedOperator, file)

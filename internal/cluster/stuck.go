@@ -13,7 +13,8 @@ func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 	late := s.At.Sub(m.since) > m.limit()
 	consider := func(p *Part, seen *corev1.Pod) {
 		trouble, over := p.ended(seen, s.At)
-		if len(out) < most && (over && trouble != "" || !over && late) {
+		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podWithin
+		if len(out) < most && (over && trouble != "" || !over && (late || noPod)) {
 			out = append(out, p)
 		}
 	}

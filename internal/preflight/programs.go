@@ -27,7 +27,7 @@ var others = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
 	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Mend: "apt-get install prometheus"},
-	{Name: "kubectl", Version: []string{"version", "--output=yaml", "--request-timeout=3s"}, For: "no runners on Kubernetes (`--on k8s`)", Mend: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
+	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Mend: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
 	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Mend: "https://developer.hashicorp.com/terraform/install"},
 	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Mend: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
 	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Mend: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},

@@ -111,6 +111,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	}
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)
+	limits.Patient = d.Kubernetes.StartTimeout != limits.Start
 	limits.Start, limits.Look = d.Kubernetes.StartTimeout, cmp.Or(d.look, limits.Look)
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
 	run.Hear = d.watch.Hear

@@ -200,9 +200,6 @@ func (s *stack) showsContainers() {
 		Range: prometheus.Range{Start: now.Add(-time.Minute), End: now, Step: 5 * time.Second},
 	}
 	for _, board := range grafana.Boards(s.t, root) {
-		if board.Name == "k6" { // k6 does not run in a container here
-			continue
-		}
 		for _, panel := range board.Panels {
 			for _, q := range panel.Targets {
 				if strings.Contains(q.Expr, "container_") {

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// badImage is a snapshot of a run whose runners cannot get their image.
+func badImage(at time.Time) Snapshot {
+	s := snapshot("creating")
+	s.At = at
+	for i := range s.Runners {
+		p := part(runName+"-1", "", func(pod *corev1.Pod) {
+			pod.Status.Phase = corev1.PodPending
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"nowhere/k6\""},
+			}}}
+		})
+		s.Runners[i] = p
+	}
+	return s
+}
+
+// A cause that does not pass by itself is named within 30 s, not after the ten minutes of the phase.
+func TestACauseThatDoesNotPassEndsTheRun(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Start = 10 * time.Minute
+	m := NewMachine(3, limits, noon)
+	for _, after := range []time.Duration{0, 10 * time.Second, 24 * time.Second} {
+		m.Advance(badImage(noon.Add(after)))
+		require.False(t, m.Done(), after)
+	}
+	m.Advance(badImage(noon.Add(26 * time.Second)))
+	require.True(t, m.GivenUp)
+	require.Len(t, m.Problems, 1, "once, not per runner")
+	assert.Contains(t, m.Problems[0], "runner 1 (pod ")
+	assert.Contains(t, m.Problems[0], `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+}
+
+func TestAChosenTimeoutIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Start, limits.Patient = 10*time.Minute, true
+	m := NewMachine(3, limits, noon)
+	var news []string
+	for after := time.Duration(0); after < 2*time.Minute; after += 10 * time.Second {
+		news = append(news, m.Advance(badImage(noon.Add(after)))...)
+	}
+	require.False(t, m.Done())
+	require.Len(t, news, 2, "the phase, and the cause once")
+	assert.Regexp(t, `^the runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
+}
+
+func TestAQuotaAndAMissingOperatorAreNamed(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Start = 10 * time.Minute
+	quota := func(at time.Time) Snapshot {
+		s := snapshot("made")
+		s.At, s.Stage = at, "initialization"
+		s.Initializer = Part{Job: job(runName+"-initializer", ""), Events: []string{"FailedCreate: Error creating: pods is forbidden: exceeded quota: pods"}}
+		return s
+	}
+	m := NewMachine(3, limits, noon)
+	assert.Empty(t, m.Suspects(quota(noon)))
+	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the cluster is asked why there is no pod")
+	m.Advance(quota(noon))
+	m.Advance(quota(noon.Add(26 * time.Second)))
+	require.True(t, m.GivenUp)
+	assert.Contains(t, m.Problems[0], "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
+
+	m = NewMachine(3, limits, noon)
+	for _, after := range []time.Duration{0, 26 * time.Second} {
+		s := snapshot("made")
+		s.At, s.Stage, s.Initializer = noon.Add(after), "", Part{}
+		m.Advance(s)
+	}
+	require.True(t, m.GivenUp)
+	assert.Contains(t, m.Problems[0], "the k6-operator did nothing with the TestRun: is it running?")
+}
