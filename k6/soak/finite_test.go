@@ -206,6 +206,16 @@ func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
 	require.Equal(t, got.Started(), got.States[ledger.ResponseLingering])
 }
 
+// Runners leave their first shard before the first request, and one that was killed leaves no other.
+func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
+	t.Parallel()
+	h := holderOf(t, "http://127.0.0.1:1", `var answers = service({name: 'answers', connect: {url: '{base}'}, message: {per: 'request'},
+		end: {by: 'event', done: {data: '[DONE]'}}})`)
+	s := new(shard.Shard)
+	h.r.fill(s)
+	require.Equal(t, "answers", s.Service.Name)
+}
+
 func TestFiniteRefusesWrongOptions(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var noop = service({name: 'x', connect: {url: '{base}'}, message: 'unchecked'})`)

@@ -195,7 +195,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Responses = r.responses.copy()
-	if r.planned || s.Responses != nil { // otherwise the script opens no streams
+	if r.planned || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
 		s.Service = shard.ServiceOf(r.service)
 	}
 	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.seen()
