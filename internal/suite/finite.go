@@ -135,6 +135,9 @@ func (f *finiteRun) warnings() (out []string) {
 	if server := f.server(); server != "" {
 		through += sentence(" (the header Server says %q)", server)
 	}
+	if late := f.v.StartDelay.P99; late > mostDelay {
+		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
+	}
 	switch {
 	case f.of.Content <= f.v.Complete: // single chunks
 	case share(f.v.AtOnce, f.v.Complete) > buffered:

@@ -216,6 +216,15 @@ func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	require.Equal(t, "answers", s.Service.Name)
 }
 
+// Chunks that arrive in one read after the one at which the client leaves are not received.
+func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
+	t.Parallel()
+	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 50, concurrency: 0, abandon: 1, prompts: ["soak id={id} fault=burst"]}`)
+	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 25}, got.States)
+	require.EqualValues(t, 2*25, got.Chunks.Received)
+	require.EqualValues(t, 2*25, got.AbandonedChunks)
+}
+
 func TestFiniteRefusesWrongOptions(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var noop = service({name: 'x', connect: {url: '{base}'}, message: 'unchecked'})`)

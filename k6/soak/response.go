@@ -54,6 +54,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.of
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
+	if r.left() {
+		return // it came with the chunk after which the client left
+	}
 	if !r.terminal.IsZero() && at.Sub(r.terminal) >= seconds(f.Linger) {
 		r.stream.Stop(sseclient.ReasonClient) // heartbeats keep it from being idle
 	}
@@ -90,10 +93,13 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	case first && c.Content:
 		r.stream.SetIdleTimeout(seconds(f.IdleTimeout))
 	}
-	if r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter {
+	if r.left() {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 }
+
+// left reports whether the client left on purpose.
+func (r *response) left() bool { return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter }
 
 // number reads the chunk numbers in a part of the text, one of which may be in two parts.
 func (r *response) number(text []byte) {
@@ -158,7 +164,7 @@ func (r *response) told(at time.Time, c sseclient.Close) sseclient.Close {
 
 func (r *response) closing(c *sseclient.Close) ledger.Closing {
 	switch {
-	case c.Reason == sseclient.ReasonClient && r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter:
+	case r.left():
 		return ledger.ClosedOnPurpose
 	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.of.isOver():
 		return ledger.ClosedAtEnd
