@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -112,7 +113,11 @@ func (r *response) number(text []byte) {
 			r.part = append(r.part[:0], rest...)
 			return
 		}
-		r.account.Numbered(uint64(token.K), uint64(token.N), token.Valid(r.id)) //nolint:gosec // G115: they are not negative
+		valid := token.Valid(r.id)
+		r.account.Numbered(uint64(token.K), uint64(token.N), valid) //nolint:gosec // G115: they are not negative
+		if !valid && r.reason == "" {
+			r.reason = fmt.Sprintf("chunk number %d of %d was changed, or belongs to another request", token.K, token.N)
+		}
 		text = rest
 	}
 }
