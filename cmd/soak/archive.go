@@ -74,7 +74,7 @@ func folderOf(name, out string) string {
 func makeArchive(ctx context.Context, from archive.Source, to string, out io.Writer) error {
 	from.Version = version()
 	dotenv := ".env"
-	if compose, err := run.Beside("compose.yaml"); err == nil {
+	if compose, err := run.Locate("compose.yaml"); err == nil {
 		dotenv = filepath.Join(filepath.Dir(compose), dotenv)
 	}
 	from.Secrets = archive.NewSecrets(os.Environ(), dotenv, from.Prometheus)

@@ -109,7 +109,7 @@ func ownPrograms(own bool) []preflight.Program {
 // marks are what a line begins with.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
-// printFindings prints a line for each, and below it what mends it.
+// printFindings prints a line for each finding, and its remedy below.
 func printFindings(w io.Writer, found []preflight.Finding) error {
 	about := ""
 	count := map[preflight.State]int{}

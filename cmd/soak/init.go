@@ -35,7 +35,7 @@ To check messages, soak has to publish some. A service that passes on a text is 
 
 It does not overwrite files. Without a URL it asks for one.`
 
-// An overwriting says what init does with files that exist.
+// An overwriting decides what init does with files that exist.
 type overwriting struct{ force, update bool }
 
 func initCommand() *cobra.Command {
@@ -130,8 +130,9 @@ func nameOf(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf pins the action to the commit of a build: a branch or a tag would let others change what runs beside the
-// secrets of a repository. A build that records no commit leaves COMMIT to fill in, which GitHub refuses to run.
+// workflowOf pins the action to the commit of a build: a branch or a tag would let others change the code that runs
+// with the secrets of a repository. A build that records no commit leaves COMMIT to fill in, which GitHub refuses to
+// run.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)

@@ -24,7 +24,7 @@ import (
 // exitUsage is the exit code for a command that could not be understood (sysexits.h EX_USAGE).
 const exitUsage = 64
 
-// usageError is wrong usage; its sentence says what would be right.
+// usageError is wrong usage; its text has the remedy.
 type usageError = run.UsageError
 
 func main() {

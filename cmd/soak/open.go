@@ -105,7 +105,7 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	shown := archive.Span{From: c.Started.Add(-shownAround), To: c.Ended.Add(shownAround)}
 	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\n", time.Since(started).Round(100*time.Millisecond), graph(prometheus.URL, shown))
 
-	dashboards, err := run.Beside("grafana", "dashboards", "soak.json")
+	dashboards, err := run.Locate("grafana", "dashboards", "soak.json")
 	if err == nil {
 		var grafana *archive.Server
 		var boards []archive.Board

@@ -123,7 +123,7 @@ func profileWords(kind suite.Suite) string {
 	return "smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 }
 
-// setProfile sets each flag that nobody set as the profile has it.
+// setProfile sets each flag that is not set to its value in the profile.
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	values, ok := kind.Plan.Profiles[name]
 	if !ok {
@@ -207,7 +207,7 @@ func settle(f *pflag.FlagSet) (file string, err error) {
 	return file, nil
 }
 
-// ofRuns says that `soak run`, or a suite of it, has a flag of that name.
+// ofRuns reports whether `soak run`, or a suite of it, has a flag of that name.
 func ofRuns(name string) bool {
 	run := runCommand(new(verdict.Outcome))
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
@@ -236,7 +236,7 @@ func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *
 		browser.Stdout = cmd.ErrOrStderr()
 		return browser.OpenURL(url)
 	}
-	c.Self, _ = os.Executable() // "": the run goes on without a control group
+	c.Self, _ = os.Executable() // "": the run continues without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	return err
 }

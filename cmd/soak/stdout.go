@@ -13,8 +13,8 @@ import (
 // that we start would inherit that.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A departing writer is stdout, whose reader may go away, with its pipe or its terminal. What is said
-// then is said to nobody; the run goes on, and its verdict stands in the files.
+// A departing writer is stdout, whose reader may exit, with its pipe or its terminal. Further output is lost; the run
+// continues, and its verdict is in the files.
 type departing struct{ io.Writer }
 
 func (d departing) Write(b []byte) (int, error) {

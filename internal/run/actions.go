@@ -110,7 +110,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), log.tail()
 	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
 	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
-	for seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
+	for seen.Problem == "" && p.LeftBehind() { // its background processes continue as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another
 		case <-ctx.Done():

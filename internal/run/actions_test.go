@@ -23,11 +23,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// An action runs where soak runs, whoever runs the runners.
+// An action runs on the machine of soak, under every driver.
 func TestDriversRunActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, command string // $GO lets the runners go on to their end
+		name, command string // $GO lets the runners continue to their end
 		want          verdict.Outcome
 		code          int
 		says          string // in the reasons

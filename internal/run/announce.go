@@ -50,7 +50,7 @@ func (s *session) announceTarget() {
 	}
 }
 
-// through says what of the target was started here.
+// through names the parts of the target that were started here.
 func (s *session) through() string {
 	if !s.targets.Local() {
 		return ""

@@ -38,10 +38,10 @@ type Config struct {
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 
 	Kubernetes Kubernetes
-	CI         ci.To // who is to be told the verdict, beside people
+	CI         ci.To // which CI systems get the verdict
 	Look       report.Look
 
-	OpenURL func(url string) error // shows a page in a browser; nil: nobody can
+	OpenURL func(url string) error // shows a page in a browser; nil: none
 
 	Self    string    // path of soak, which serves the control group's reference target; "": there is none
 	Version string    // of soak
@@ -62,7 +62,7 @@ func (c *Config) typed(args []string, known *secret.Values) []string {
 	return args
 }
 
-// A UsageError says what is wrong with a flag or variable, and what would be right.
+// A UsageError reports a wrong flag or variable, with the remedy.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
@@ -177,7 +177,7 @@ func (s *session) completePlan() error {
 	if p.ConnectionsPerVU == 0 {
 		p.ConnectionsPerVU = p.Density()
 	}
-	p.Reconnect = p.Reconnect || p.Cuts() // what is cut has to come back
+	p.Reconnect = p.Reconnect || p.Cuts() // clients must reconnect after a disconnect
 	if p.MaxOutageS == 0 {
 		return errors.New("MAX_OUTAGE must be positive or -1 (no limit), got 0")
 	}
@@ -210,7 +210,7 @@ func (s *session) completeSettings() error {
 	if s.Suite.Target.Kind == suite.Model {
 		return s.completeFinite()
 	}
-	if s.Suite.Target.Kind == suite.Cluster { // the script says what is wrong with another size
+	if s.Suite.Target.Kind == suite.Cluster { // the script reports a wrong size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
 	}
 	if s.Suite.Target.Kind == suite.MutualTLS {

@@ -138,7 +138,7 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
-// letGo lets the runners go on to their end.
+// letGo lets the runners continue to their end.
 func (r *rig) letGo() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
 
 // bothRun waits until both runners run.
@@ -211,7 +211,7 @@ func suiteOf(name string) suite.Suite {
 	return all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == name })]
 }
 
-// A suite whose script says what it does runs under every driver, with the settings that it was given.
+// A suite whose script declares its load runs under every driver, with its settings.
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {

@@ -18,8 +18,8 @@ const ControlCommand = "control"
 
 const noControl = "there is no control group, so only stalls of the runners show delays of the generator"
 
-// serveControl starts the reference target of the control group, in a process of its own so that it does not stall with a
-// runner. A run goes on without.
+// serveControl starts the reference target of the control group, in a process of its own so that it does not stall
+// with a runner. A run continues without.
 func (d *local) serveControl() {
 	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
 		return
@@ -67,7 +67,7 @@ func (d *local) stopControl(force context.Context) {
 	}
 }
 
-// makeControl makes the reference target in the cluster. A run goes on without.
+// makeControl makes the reference target in the cluster. A run continues without.
 func (d *kubernetes) makeControl(ctx context.Context) {
 	if !d.ownControl {
 		return

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Runners in a cluster are told where the reference of their control group is: one that is made with the run, unless another
-// is named. A user who may not make one soaks without.
+// Runners in a cluster get the address of the reference of their control group: one that is made with the run, unless
+// another is named. A user without the permission soaks without.
 func TestTheControlGroupInACluster(t *testing.T) {
 	t.Parallel()
 	const own = "http://soak-t-control.ns.svc:7070"

@@ -17,7 +17,7 @@ import (
 // and close when it is over, whatever came before. It trusts a driver to have filled in session.targets, dir and
 // location when prepare returns nil.
 type driver interface {
-	// check says what cannot be run this way, before anything is started or written.
+	// check lists what cannot be run this way, before anything is started or written.
 	check(ctx context.Context) error
 	// prepare makes the folder of the run, has the target answer, and finds out whether shards can be read from where
 	// the runners leave them. After an error nothing is left that close does not remove.
@@ -47,8 +47,9 @@ type round struct {
 type running interface {
 	// Started is closed when all have begun.
 	Started() <-chan struct{}
-	// Wait returns when all have ended. When graceful ends it asks them to: each closes its streams and still writes
-	// its shard. When force ends it does not wait for that. An error means that contact with them was lost, and that they go on.
+	// Wait returns when all have ended. When graceful ends it asks them to end: each closes its streams and still
+	// writes its shard. When force ends it does not wait for that. An error means that contact with them was lost,
+	// and that they continue.
 	Wait(graceful, force context.Context) error
 	// Progress is what all have counted so far. It is for people: no verdict rests on it.
 	Progress() (shard.Progress, *shard.Histogram)

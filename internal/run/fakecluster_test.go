@@ -163,7 +163,7 @@ func (o *fakeOperator) delete() {
 	o.waiting.Wait()
 }
 
-// api is k6's REST API in a pod: it says that it was started, and ends the runner when it is asked to.
+// api is k6's REST API in a pod: it reports the start, and ends the runner on request.
 func (o *fakeOperator) api(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch {

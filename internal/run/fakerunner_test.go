@@ -37,20 +37,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// What the fake runner does, by the name of a file beside it.
+// What the fake runner does, by the name of a file in its folder.
 const (
 	holds   = "holds"   // until it is asked to end
 	crashes = "crashes" // without its last shard
 )
 
-// What its script says when it is inspected, by the name of a file beside it: the description of the service, and the
-// sentence with which it refuses its settings.
+// What its script reports when it is inspected, by the name of a file in its folder: the description of the service,
+// and the error about its settings.
 const (
 	description = "description"
 	refuses     = "refuses"
 )
 
-// fakeK6 is the path of a k6 that does as it is told, and the folder where each runner says that it runs.
+// fakeK6 returns the path of a fake k6, and the folder where each runner records its start.
 func fakeK6(t *testing.T, does string) (k6, folder string) {
 	t.Helper()
 	folder = t.TempDir()

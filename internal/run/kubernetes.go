@@ -27,8 +27,8 @@ type Kubernetes struct {
 	Keep         bool          // leave TestRun and pods in the cluster
 }
 
-// A kubernetes driver has the runners run under the k6-operator. Nothing of the run is left in the cluster when it
-// closes, unless the connection to the cluster was lost: then the run goes on there.
+// A kubernetes driver runs the runners under the k6-operator. Nothing of the run is left in the cluster when it
+// closes, unless the connection to the cluster was lost: then the run continues there.
 type kubernetes struct {
 	*session
 	client      *cluster.Client
@@ -95,7 +95,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
 		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
-		if d.Suite.Plan.Profiles != nil { // it has a script of its own beside that of the overlay, and the plan says all else
+		if d.Suite.Plan.Profiles != nil { // its script, in addition to that of the overlay
 			job.Script = d.Suite.Script
 		}
 		if !d.Suite.Plan.Known {
@@ -118,7 +118,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	return &followed{run, d}, nil
 }
 
-// A followed run is in the cluster, and goes on there if this machine loses the connection.
+// A followed run is in the cluster, and continues there if this machine loses the connection.
 type followed struct {
 	*cluster.Run
 	driver *kubernetes

@@ -20,7 +20,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
 		return cluster.Build(overlay)
 	}
-	file, err := Beside("infra", "k6-operator", "overlays", overlay, "kustomization.yaml")
+	file, err := Locate("infra", "k6-operator", "overlays", overlay, "kustomization.yaml")
 	if err != nil {
 		return nil, UsageError{fmt.Errorf("there is no overlay %q: name one of infra/k6-operator/overlays, or a folder", overlay)}
 	}
@@ -113,8 +113,8 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// lookAtOperator warns where the k6-operator is another release than the one that was tested. Where it may not be read, the
-// run goes on all the same.
+// lookAtOperator warns if the k6-operator is another release than the one that was tested. If it cannot be read, the
+// run continues.
 func (d *kubernetes) lookAtOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {

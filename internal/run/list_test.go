@@ -52,7 +52,7 @@ func TestAListThatCannotBeWrittenFailsNoRun(t *testing.T) {
 	}
 }
 
-// A merge lists its run in OUT, and where there is a list already; beside any other folder it writes nothing.
+// A merge lists its run in OUT, and in a folder with a list; it writes no list into other folders.
 func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

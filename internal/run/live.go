@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A shown run has a page that browsers look at while it goes on.
+// A shown run has a page for browsers while it is in progress.
 type shown struct {
 	view   *live.View
 	server *live.Server
@@ -43,7 +43,7 @@ func (s *session) show() error {
 	return nil
 }
 
-// offerLive says where the page is, and opens it when somebody presses Enter.
+// offerLive prints the address of the page, and opens it when the user presses Enter.
 func offerLive(stdout io.Writer, url string, open func(string) error) {
 	keys := open != nil && canReadKeys()
 	hint := ""
@@ -67,14 +67,14 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// hide ends the page. Whoever looks at it gets the report first, if there is one: a Ctrl-C ends that, too.
+// hide ends the page. Viewers get the report first, if there is one; a Ctrl-C ends that, too.
 func (s *session) hide(graceful, force context.Context) {
 	if s.shown == nil {
 		return
 	}
 	defer s.shown.tick.Stop()
 	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
-	if err != nil || s.part > 0 { // a part has no verdict, and the report beside it may be of an earlier merge
+	if err != nil || s.part > 0 { // a part has no verdict, and the report in its folder may be of an earlier merge
 		s.shown.server.Close()
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// canReadKeys says that somebody at a terminal may press keys for this program. One in the background that reads would be
-// stopped: that signal is ignored, and the read ends with an error then.
+// canReadKeys reports whether a user at a terminal may press keys for this program. A background process that reads
+// would be stopped: that signal is ignored, and the read ends with an error then.
 func canReadKeys() bool {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !term.IsTerminal(int(os.Stderr.Fd())) {

@@ -24,10 +24,10 @@ import (
 type local struct {
 	*session
 	targetCores, runnerCores process.Cores
-	control                  *process.Process // serves the control group's reference target; nil: nobody does here
+	control                  *process.Process // serves the control group's reference target; nil: not served here
 }
 
-// A suite's target starts before its script says how many streams it opens. Until then these are assumed.
+// A suite's target starts before its script declares the number of streams. Until then these are assumed.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second

@@ -10,9 +10,9 @@ import (
 	scripts "github.com/sse-soak/sse-soak/load-tests"
 )
 
-// Beside finds a program or a file of this repository: beside the binary (bin/), in the
-// folder above it, or in the working directory.
-func Beside(elements ...string) (string, error) {
+// Locate finds a program or a file of this repository: in the folder of the binary (bin/), in the folder above it, or
+// in the working directory.
+func Locate(elements ...string) (string, error) {
 	name := filepath.Join(elements...)
 	var folders []string
 	if exe, err := os.Executable(); err == nil {
@@ -35,13 +35,13 @@ func Program(name string) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	return Beside(name)
+	return Locate(name)
 }
 
-// Script finds a script of load-tests. One beside the binary may have been changed by whoever runs it; where there is none,
-// the one that soak carries is written into this user's cache.
+// Script finds a script of load-tests. A file in the folder of the binary, which the user may have changed, comes
+// first. Otherwise the embedded one is written into this user's cache.
 func Script(elements ...string) (string, error) {
-	if path, err := Beside(elements...); err == nil {
+	if path, err := Locate(elements...); err == nil {
 		return path, nil
 	}
 	folder, err := scripts.Cached()

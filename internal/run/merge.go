@@ -23,9 +23,9 @@ import (
 // twice what it needs; a million connections need two thirds of the limit.
 const mergeMemory = 400 << 20
 
-// Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
-// reports beside them, and the verdict in words to stdout. expect is the required number of laptops, or of
-// runners if the run has a plan; 0: the number in an existing verdict, or any number.
+// Merge makes the verdict of the shards in a folder, or in a bucket, from which they are fetched to out first. It
+// writes the reports into the same folder, and the verdict in words to stdout. expect is the required number of
+// laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.To) (verdict.Outcome, error) {
 	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
@@ -94,12 +94,12 @@ func unreported(d results.Dir, v *verdict.Verdict, err error) error {
 	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
 }
 
-// List keeps the page of all runs up to date, where the folder beside the one of the run has such a page.
+// List updates the page of all runs, if the folder above the run has such a page.
 func List(d results.Dir) { list(d, "") }
 
-// list writes the page of all runs, if the run lies in out or its folder has such a page already: a run that was brought
-// elsewhere is no reason to write beside it. Whatever goes wrong is a warning, for the verdict is there.
-// page is that page, "" where there is none.
+// list writes the page of all runs, if the run is in out or the folder above it has such a page already; a run that
+// was copied elsewhere gets none. An error becomes a warning, because the verdict exists. page is the path of that
+// page, "" without one.
 func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(unlinked(string(d)))
 	if (out == "" || unlinked(out) != folder) && !results.HasHistory(folder) {

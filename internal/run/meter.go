@@ -24,8 +24,8 @@ type meter struct {
 	path                      string
 	every                     time.Duration
 	serviceCores, runnerCores []int                                  // that each has of its own; none: they share all
-	gauge                     string                                 // of the service, to watch beside the usual; "": none
-	hear                      func(resources.Sample)                 // each sample, too; nil: nobody
+	gauge                     string                                 // of the service, in addition to the usual ones; "": none
+	hear                      func(resources.Sample)                 // gets each sample, too; may be nil
 	logs                      map[*target.Local]*resources.LogReader // of nginx
 	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
 	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
@@ -110,8 +110,8 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample takes one of the target, as far as it shows itself within some time, and of this host. A target that breaks does not
-// show itself, and what the host shows is wanted most then.
+// sample takes one of the target, if it answers within the time, and of this host. A target that breaks does not
+// answer, and the values of the host matter most then.
 func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

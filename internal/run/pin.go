@@ -42,7 +42,7 @@ func (d *local) pin() {
 	d.seen.ServiceCores, d.seen.RunnerCores = d.targetCores, d.runnerCores
 }
 
-// sharing says why service and runners have no cores of their own.
+// sharing explains why service and runners share cores.
 func sharing() string {
 	if runtime.GOOS != "linux" {
 		return "service and runners share all cores: only on Linux can processes be kept to some"

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// A pinned driver says what it did.
+// A pinned driver records what it did.
 func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
 	t.Helper()
 	r := newRig(t, "")

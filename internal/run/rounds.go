@@ -98,7 +98,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	stopActing()
 	stop()
 	watcher.Wait()
-	if err != nil && len(s.seen.Actions) > 0 { // the run goes on elsewhere, and has to be judged with what was done to it
+	if err != nil && len(s.seen.Actions) > 0 { // the run continues elsewhere, and must be judged with the actions on it
 		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.seen))
 	}
 	if err != nil {

@@ -269,7 +269,7 @@ func TestADescriptionThatDoesNotFitLeavesNoFolder(t *testing.T) {
 // token() may log in: what the environment says is not what a stream sends.
 func TestAServiceWithATokenOfItsOwnIsSoaked(t *testing.T) {
 	t.Parallel()
-	r := described(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // beside it
+	r := described(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // in the same folder
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(foreign.Close)
 	r.config.Plan.BackendURL = foreign.URL

@@ -1,4 +1,4 @@
-// Package run is one session of any suite: check → start → hold → collect → judge. A driver says who runs the runners
+// Package run is one session of any suite: check → start → hold → collect → judge. A driver starts the runners
 // (processes of this machine, one of several machines, Kubernetes); all else is the same for each.
 package run
 
@@ -56,7 +56,7 @@ type session struct {
 	own        bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
 	seen       results.Run    // what this session saw; it becomes run.json
-	ci         *ci.Teller     // is told the verdict; nil: nobody is
+	ci         *ci.Teller     // gets the verdict; may be nil
 	watch      *live.Watch    // what the runners say meanwhile, for people
 	shown      *shown         // nil: on no page
 }
@@ -171,7 +171,7 @@ func (s *session) findScript() (err error) {
 	return err
 }
 
-// nowhere is what a script is told while no target runs yet.
+// nowhere is the URL that a script gets while no target runs yet.
 const nowhere = "http://127.0.0.1:1"
 
 // inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
@@ -180,7 +180,7 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
-	case s.Suite.Plan.Known && s.Suite.Declares(): // it has settings beside the plan
+	case s.Suite.Plan.Known && s.Suite.Declares(): // it has settings outside of the plan
 		_, err = s.ask(ctx)
 	}
 	if err != nil {
@@ -279,8 +279,8 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start: nothing was run")
 
-// keep stores what a verdict needs beside shards: the target's ledger, and what this session saw. Only who speaks our
-// protocol may keep a ledger.
+// keep stores what a verdict needs in addition to shards: the target's ledger, and the records of this session. Only
+// a service with our protocol may have a ledger.
 func (s *session) keep(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)

@@ -25,7 +25,7 @@ const (
 	deliverWithin   = 3 * time.Minute
 )
 
-// tell says something on the terminal beside progress and verdict.
+// tell prints a message on the terminal, outside of progress and verdict.
 func tell(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
 // telling is a context under which stores say what they try again, each thing once in a while.

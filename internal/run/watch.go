@@ -39,8 +39,8 @@ type Watching struct {
 	Every    time.Duration // how often to look; 0: as fits the location
 }
 
-// Watch shows a run that goes on elsewhere until it is over, by the checkpoints of its runners. It changes nothing in the
-// location. Ctrl-C ends it, and is no error.
+// Watch shows a run in progress elsewhere until it is over, by the checkpoints of its runners. It changes nothing in
+// the location. Ctrl-C ends it, without an error.
 func Watch(ctx context.Context, w Watching) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -167,7 +167,7 @@ func (e *elsewhere) report() string {
 	return path
 }
 
-// look shows what the files hold now. Files that nobody wrote yet are no error.
+// look shows the current content of the files. A missing file is not an error.
 func (e *elsewhere) look(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
@@ -213,8 +213,8 @@ func stampOf(dir results.Dir) (stamp string) {
 	return stamp
 }
 
-// judge makes verdict and report of what was fetched, beside it: they are for the page only. One that is not sound may
-// lack files that come after the shards.
+// judge makes verdict and report of the fetched files, in their folder: they are for the page only. One that is not
+// sound may lack files that come after the shards.
 func (e *elsewhere) judge() (path string, sound bool, err error) {
 	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
 	if err != nil || len(dirs) != 1 {

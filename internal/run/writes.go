@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// failedWrites says which of the runners' metrics did not reach the Prometheus that they were to go to, by the runners' logs
-// in a folder; "" where all did, or none were to.
+// failedWrites names the runners whose metrics did not reach their Prometheus, by the runners' logs in a folder; ""
+// if all did, or none were to.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
 	writes, failing, why := 0, 0, ""
@@ -38,7 +38,7 @@ func failedWrites(dir results.Dir) string {
 // failedWritesEvery is the time between two looks at the logs.
 const failedWritesEvery = 5 * time.Second
 
-// watchWrites says it once if metrics do not reach Prometheus, while there is time to mend it.
+// watchWrites warns once if metrics do not reach Prometheus, while there is time to fix it.
 func watchWrites(ctx context.Context, dir results.Dir) {
 	tick := time.NewTicker(failedWritesEvery)
 	defer tick.Stop()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// framing tells where a response's body ends (RFC 9112, section 6.3).
+// A framing determines where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
 	remain uint64 // bytes of the content length, or of the current chunk; while its size is read, the size so far
 	skip   uint16 // bytes of extension or trailer skipped so far

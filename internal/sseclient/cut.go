@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Cut is a way in which a client breaks its own stream. docs/suites.md says what the server notices of each.
+// A Cut is a way in which a client breaks its own stream. docs/suites.md describes what the server notices of each.
 type Cut uint8
 
 // The ways.
@@ -121,9 +121,9 @@ const slowTick = 250 * time.Millisecond
 
 var errNotSlow = errors.New("streams can be read slowly on Linux only")
 
-// Slow reads the open stream at most so many bytes per second from now on, 0: none; what arrives fills the buffer of the
-// connection, and then that of the server. math.Inf(1) ends that. It returns false if no stream is open, or it is being cut, and an
-// error if the stream cannot be read slowly. Any goroutine may call it.
+// Slow limits the bytes per second that are read from the open stream, 0: none. Further data fills the buffer of the
+// connection, and then that of the server. math.Inf(1) ends that. It returns false if no stream is open, or it is
+// being cut, and an error if the stream cannot be read slowly. Any goroutine may call it.
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

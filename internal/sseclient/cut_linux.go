@@ -20,7 +20,8 @@ func dropPackets(fd uintptr) error {
 	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
 }
 
-// canVanish says why a connection cannot be left half-open: a sandbox may forbid the filter that dropPackets attaches.
+// canVanish returns an error if a connection cannot be left half-open: a sandbox may forbid the filter that
+// dropPackets attaches.
 var canVanish = sync.OnceValue(func() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -33,8 +34,8 @@ var canVanish = sync.OnceValue(func() error {
 	return nil
 })
 
-// turnCut makes the cut that was asked for in a turn of the stream, and says whether that was its turn. Before a FIN
-// what has come is read first, as a client does that closes: a close with unread bytes sends a reset.
+// turnCut makes the requested cut in a turn of the stream, and reports whether that was its turn. Before a FIN it
+// reads what has arrived, as a client does that closes: a close with unread bytes sends a reset.
 func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over bool) {
 	conn := polledBy(s.body.transport)
 	switch {
@@ -65,7 +66,7 @@ func (s *Stream) turnPause(c *cutting, conn *polled) (over bool) {
 	switch {
 	case !c.done:
 		if conn.deaf() != nil {
-			s.endCut(c) // the read says what is wrong
+			s.endCut(c) // the read returns the error
 			return false
 		}
 		c.done, c.until = true, now.Add(c.pause)

@@ -15,7 +15,7 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
 }
 
-// Who reads a parked connection is told of its close only where a read that finds nothing returns.
+// A reader of a parked connection notices its close only if a read without data returns.
 func TestAHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -58,8 +58,8 @@ const (
 	pollBuffer    = 32 << 10 // shared by all streams
 	// readsPerTurn bounds how long one busy stream keeps the others waiting.
 	readsPerTurn = 16
-	// incoming is what the poller is told of each connection, once for all that has come: a turn takes that, or asks for
-	// another one. To be told as long as something is there, epoll would look at each connection twice.
+	// incoming are the events of each connection, edge-triggered: a turn reads all that has arrived, or asks for
+	// another one. With level-triggered events epoll would look at each connection twice.
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 

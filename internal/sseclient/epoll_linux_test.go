@@ -41,7 +41,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 type sipper struct {
 	of    *polled
 	sip   []byte
-	ended chan int // with so many bytes
+	ended chan int // the number of bytes
 	seen  int
 }
 
@@ -73,7 +73,7 @@ func (h *holdsUp) turn([]byte, *eventstream.Block) {
 	h.of.hangUp()
 }
 
-// The poller is told once of what has come: of more than one turn takes, and of an end that came with it.
+// The poller gets one event for more data than one turn reads, and for an end that arrived with them.
 func TestAllThatHasComeIsRead(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1

@@ -120,8 +120,8 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	return a, nil
 }
 
-// noProtocol is what crypto/tls says where a server speaks none of the protocols it was offered (RFC 7301, section 3.2); its
-// error has no type of its own.
+// noProtocol is the error of crypto/tls if a server speaks none of the offered protocols (RFC 7301, section 3.2); it
+// has no type of its own.
 const noProtocol = "tls: no application protocol"
 
 // ask sends the request on a connection, and reads the response head.

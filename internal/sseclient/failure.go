@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// failure says why an attempt came to nothing, or how a stream ended.
+// A failure has the reason of a failed attempt, or of the end of a stream.
 type failure struct {
 	reason     Reason
 	err        error

@@ -97,7 +97,7 @@ func newH2Conn(a *Response, pool *h2Pool, per int) *h2Conn {
 	return c
 }
 
-// greet says what a client says first. It may wait: nobody reads yet.
+// greet writes the preface of a client. It may wait: the connection has no reader yet.
 func (c *h2Conn) greet() error {
 	c.out.WriteString(http2.ClientPreface)
 	_ = c.framer.WriteSettings(

@@ -14,7 +14,7 @@ var (
 	errForwarded = errors.New("requests to http:// URLs go to the proxy in HTTP/1.1: HTTP/2 by prior knowledge needs a way without one (NO_PROXY)")
 )
 
-// mayShare says that a request may go over HTTP/2.
+// mayShare reports whether a request may use HTTP/2.
 func (r *request) mayShare() bool {
 	return r.Protocol == HTTP2 || r.Protocol == HTTPAny && r.url.Scheme == "https"
 }

@@ -233,5 +233,5 @@ func (c *h2Conn) isSettled() bool {
 	return c.settled
 }
 
-// known says that a stream is one of this client's, open or not any more. The caller holds mu.
+// known reports whether a stream is one of this client's, open or closed. The caller holds mu.
 func (c *h2Conn) known(id uint32) bool { return id%2 == 1 && id < c.next }

@@ -49,7 +49,7 @@ func (c *h2Conn) handle(f http2.Frame, buf []byte, b *eventstream.Block) error {
 			c.nudge(st)
 		}
 	}
-	return nil // PRIORITY, and what this client does not know, says nothing to it
+	return nil // PRIORITY and unknown frames have no effect
 }
 
 // headers takes the head of a response, or its trailer.

@@ -69,8 +69,8 @@ func (c *h2Conn) reserve() bool {
 	return true
 }
 
-// doubt is called where the server was silent for too long. A machine on the way that has forgotten the connection tells
-// nobody: until the server is heard again, which a PING asks for, new streams go elsewhere.
+// doubt is called if the server was silent for too long. A NAT that has forgotten the connection sends no notice.
+// Until the server answers a PING, new streams use another connection.
 func (c *h2Conn) doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *h2Conn) doubt() {
 	}
 }
 
-// usable says that new streams may be asked for. The caller holds mu.
+// usable reports whether new streams may be requested. The caller holds mu.
 func (c *h2Conn) usable() bool {
 	return c.failed == nil && c.broken == nil && c.going == nil && !c.retired && c.next < h2LastStream
 }

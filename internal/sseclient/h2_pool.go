@@ -27,7 +27,7 @@ type h2Site struct {
 	conns   []*h2Conn     // the newest last
 	plain   bool          // the latest connection spoke HTTP/1.1
 	room    int           // streams that the latest connection may have; 0 before one
-	dials   int           // under way for whoever waits
+	dials   int           // under way for waiting requests
 	waiting int           // requests that wait for these
 	changed chan struct{} // closed when a dial is over
 }

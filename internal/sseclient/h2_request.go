@@ -48,7 +48,7 @@ func (c *h2Conn) ask(ctx context.Context, req *request, a *Response) error {
 	}
 }
 
-// h2Framing is what the head tells of the length; where it tells nothing, END_STREAM is the end.
+// h2Framing returns the length of the body by the head; without one, END_STREAM is the end.
 func h2Framing(method string, head *h2Head) framing {
 	if length, err := strconv.ParseUint(head.header.Get("Content-Length"), 10, 63); err == nil &&
 		method != http.MethodHead && head.status != http.StatusNoContent && head.status != http.StatusNotModified {
@@ -91,7 +91,7 @@ func (c *h2Conn) unprocessed() error {
 // notInH2 are fields of a request that speak of its connection (RFC 9113, section 8.2.2).
 var notInH2 = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host"}
 
-// ofOneStream are fields that differ from stream to stream, or that nobody is to guess from the size of others.
+// ofOneStream are fields that differ from stream to stream, or that must not be guessed from the size of others.
 var ofOneStream = []string{":path", "authorization", "cookie", "last-event-id"}
 
 // encode makes the header list of a request (section 8.3.1). The caller holds mu.
@@ -148,7 +148,7 @@ func (p *h2Pipe) send(ctx context.Context, body string) error {
 	return nil
 }
 
-// sendSome sends as much as it may; below 0 says that nobody wants it.
+// sendSome sends as much as it may; below 0 means that the body is not wanted.
 func (p *h2Pipe) sendSome(body string) int {
 	c := p.st.conn
 	c.mu.Lock()

@@ -82,7 +82,7 @@ func (s *sender) expect(room bool) error {
 	return s.of.expect(events)
 }
 
-// started says that the poller has the connection, and with it all that waits.
+// started reports whether the poller has the connection, and with it all queued data.
 func (s *sender) started() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()

@@ -2,7 +2,7 @@
 
 package sseclient
 
-// sender is nobody's where there is no poller: a connection is written to as it is.
+// A sender is not used without a poller: data is written to the connection directly.
 type sender struct{}
 
 func (*sender) Write([]byte) (int, error) { return 0, errNotReady }

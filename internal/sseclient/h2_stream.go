@@ -26,7 +26,7 @@ type h2Stream struct {
 	unread   int32 // bytes of the window that the server has used
 	consumed int32 // of these, what was read
 	answered bool  // the response head has come
-	closed   bool  // it is none of the connection's streams any more
+	closed   bool  // it was removed from the connection's streams
 	direct   bool  // see bringAll
 }
 
@@ -45,7 +45,7 @@ func (st *h2Stream) start(reader turner) {
 		c.nudge(st)
 	}
 	c.mu.Unlock()
-	if dead { // nobody reads the connection any more
+	if dead { // the connection has no reader any more
 		st.turn(make([]byte, 4<<10), new(eventstream.Block))
 	}
 }
@@ -146,7 +146,7 @@ func (st *h2Stream) refuse(why *h2Error) {
 	st.conn.nudge(st)
 }
 
-// hangUp closes the stream: the server is told that nobody reads it, unless it has ended.
+// hangUp closes the stream: it resets it on the server, unless it has ended.
 func (st *h2Stream) hangUp() {
 	c := st.conn
 	c.mu.Lock()
@@ -174,9 +174,10 @@ func (st *h2Stream) interrupt() { _ = st.Close() }
 
 func (st *h2Stream) resume(time.Time) {}
 
-// h2Pipe is a stream that has no reader in a turn: whoever waits for the head of the response reads it as a connection.
+// An h2Pipe is a stream without a reader in a turn: the request that waits for the head of the response reads it as a
+// connection.
 type h2Pipe struct {
-	net.Conn // nil: nobody calls anything but what is below
+	net.Conn // nil: only the methods below are called
 	st       *h2Stream
 	changed  chan struct{} // one waits for it
 
@@ -262,7 +263,7 @@ func (p *h2Pipe) look(to []byte) (n int, left time.Duration, err error) {
 	return 0, left, err
 }
 
-// Write is nobody's: a request goes in frames.
+// Write is not used: a request is sent in frames.
 func (p *h2Pipe) Write([]byte) (int, error) {
 	return 0, errors.New("a stream of HTTP/2 takes no bytes that are not framed")
 }

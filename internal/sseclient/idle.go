@@ -27,7 +27,7 @@ func (m *idleMark) resume() {
 // heard notes that bytes arrived.
 func (m *idleMark) heard(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
 
-// silent says that the timeout has gone by.
+// silent reports whether the timeout has passed.
 func (m *idleMark) silent(now time.Duration) bool {
 	within := m.within()
 	return within > 0 && now-time.Duration(m.last.Load()) >= within

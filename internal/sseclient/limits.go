@@ -6,9 +6,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// dialGate bounds how many sources dial at a time: ten thousand at once would overflow the
-// server's accept queue, and wait for each other until their time is up. Each takes some 20 KB here until it is over; over a
-// way of 100 ms so many are 1250 in a second. One for the process.
+// A dialGate bounds the number of sources that dial at a time: ten thousand at once would overflow the server's
+// accept queue, and wait for each other until their time is up. Each uses about 20 KB here until it is done. With a
+// round trip of 100 ms the limit allows 1250 dials per second. One for the process.
 type dialGate chan struct{}
 
 var processDials = make(dialGate, 250)
@@ -33,7 +33,7 @@ func (g dialGate) enter(ctx context.Context) bool {
 
 func (g dialGate) leave() { <-g }
 
-// handshakes says that a request to a URL begins with a TLS handshake: with its server, or with a proxy.
+// handshakes reports whether a request to a URL begins with a TLS handshake: with its server, or with a proxy.
 func handshakes(url string, proxies proxy.Chooser) bool {
 	u, err := ParseURL(url)
 	if err != nil {

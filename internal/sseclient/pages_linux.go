@@ -26,8 +26,8 @@ func leavePages() {
 // A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// unchanged yields the mappings of files, as in /proc/PID/smaps, that nobody can write and nobody has written: the loader
-// relocates some before it makes them read-only, and what it wrote is nowhere else.
+// unchanged yields the mappings of files, as in /proc/PID/smaps, that are read-only and were never written: the
+// loader relocates some before it makes them read-only, and its changes are not in the file.
 func unchanged(smaps io.Reader) func(yield func(mapping) bool) {
 	return func(yield func(mapping) bool) {
 		var m mapping

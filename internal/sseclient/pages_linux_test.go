@@ -30,7 +30,7 @@ func TestOnlyUnchangedPagesAreLeft(t *testing.T) {
 	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(unchanged(strings.NewReader(smaps))))
 }
 
-// The pages leave this process, and it goes on.
+// The pages leave this process, and it continues.
 func TestPagesOfTheProgramLeaveIt(t *testing.T) {
 	ofFile := func() (kb int) {
 		status, err := os.ReadFile("/proc/self/status")

@@ -13,8 +13,8 @@ import (
 // stays is for how long no silence of a slow stream counts: longer than any run.
 const stays = 24 * time.Hour
 
-// turnSlow reads as much of a stream as it may, and says whether that was its turn. Where the server has ended the stream,
-// what is left of it is read at once.
+// turnSlow reads as much of a stream as it may, and reports whether that was its turn. If the server has ended the
+// stream, the rest of it is read at once.
 func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.Block) (over bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.hungUp() {
@@ -53,7 +53,7 @@ func (c *polled) expect(events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev))
 }
 
-// hungUp says that the peer has ended the connection, whatever there is still to read. For the reader.
+// hungUp reports whether the peer has ended the connection, whatever there is still to read. For the reader.
 func (c *polled) hungUp() bool {
 	at := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(at, 0)

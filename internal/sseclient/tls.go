@@ -19,8 +19,9 @@ const typeHandshake = 22
 
 var errRenegotiation = errors.New("the server asked for another TLS handshake (renegotiation), which an open stream refuses")
 
-// Write refuses the first message of another handshake: the poller cannot wait for its answer, and what the one before
-// brought is told already. Before the head k6's own setting decides: a server may ask for a certificate when it knows the path.
+// Write refuses the first message of another handshake: the poller cannot wait for its answer, and the result of the
+// one before is already reported. Before the head k6's own setting decides: a server may ask for a certificate when
+// it knows the path.
 func (u *underTLS) Write(p []byte) (int, error) {
 	if u.open && len(p) > 0 && p[0] == typeHandshake {
 		return 0, errRenegotiation

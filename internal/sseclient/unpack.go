@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// An unpacking reads a compressed body. No decoder can go on after errNotReady, so it runs in a coroutine that rests where it
-// wants bytes and there are none. The body is read outside of it, on the stack of who reads the stream: the coroutine's own is
-// kept for as long as the stream is open.
+// An unpacking reads a compressed body. Decoders cannot continue after errNotReady, so it runs in a coroutine that
+// pauses until bytes arrive. The body is read outside of it, on the stack of the stream's reader: the coroutine's own
+// is kept for as long as the stream is open.
 type unpacking struct {
 	body io.Reader
 	next func() (want, bool)
@@ -79,7 +79,7 @@ func (u *unpacking) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// asks says whether the request asked for a content coding: by its own header, or by the setting.
+// asks reports whether the request accepts a content coding: by its own header, or by the setting.
 func (r *request) asks(name string) bool {
 	accept := r.accept
 	if own, set := r.header[http.CanonicalHeaderKey("Accept-Encoding")]; set {

@@ -45,7 +45,7 @@ func TestFiniteNamesWhatWasTruncated(t *testing.T) {
 	require.Contains(t, v.Summary(), fmt.Sprintf("FAIL: %d of 120 responses truncated", v.Responses.Truncated))
 }
 
-// A service that nobody described before: a description of seven lines is enough. Its proxy buffers, and the report says so.
+// A service without a description: seven lines are enough for one. Its proxy buffers, and the report has a warning.
 func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

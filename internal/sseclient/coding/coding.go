@@ -1,5 +1,5 @@
-// Package coding undoes the content codings of HTTP (RFC 9110, section 8.4) of streams that go on for hours: what the server
-// has flushed comes out at once, and memory is bounded by the window of the coding. It imports nothing of k6.
+// Package coding decodes the content codings of HTTP (RFC 9110, section 8.4) of streams that last for hours: flushed
+// data comes out at once, and memory is bounded by the window of the coding. It imports nothing of k6.
 package coding
 
 import (
@@ -52,8 +52,8 @@ func Of(fields ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// Asked says whether a client with this Accept-Encoding asked for a coding (section 12.5.3). Without the header a server may
-// choose any, but no client that sends none expects that.
+// Asked reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). Without the header a
+// server may choose any, but no client that sends none expects that.
 func Asked(accept, coding string) bool {
 	others := false
 	for entry := range strings.SplitSeq(accept, ",") {
@@ -94,7 +94,7 @@ var known = map[string]func(src io.Reader) (io.Reader, error){
 	"zstd":    newZstd,
 }
 
-// Known says that New knows a coding.
+// Known reports whether New knows a coding.
 func Known(coding string) bool { return known[coding] != nil }
 
 // A Reader undoes a coding. It reads from its source only when it is read itself, and whatever the source ends with comes out
@@ -126,8 +126,8 @@ func New(coding string, src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Read returns io.EOF where the coding has its end and the source ended there; an error that wraps io.ErrUnexpectedEOF where
-// the source ended before. An error says whether the data are wrong.
+// Read returns io.EOF if both the coding and the source have ended, and an error that wraps io.ErrUnexpectedEOF if
+// the source ended before. Other errors report wrong data.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err

@@ -29,9 +29,9 @@ type Event struct {
 	Comment []byte
 	// Retry is the reconnection time this block asked for; see HasRetry.
 	Retry time.Duration
-	// HasID says that this very block carried a valid id field, even an empty one.
+	// HasID reports whether this very block had a valid id field, even an empty one.
 	HasID bool
-	// HasRetry says that this very block carried a valid retry field.
+	// HasRetry reports whether this very block had a valid retry field.
 	HasRetry bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// The body of a response with the content type text/event-stream, event by event. io.EOF says that it
-// ended after a whole block, io.ErrUnexpectedEOF that it ended within one.
+// The body of a response with the content type text/event-stream, event by event. io.EOF means that it ended after a
+// whole block, io.ErrUnexpectedEOF that it ended within one.
 func Example() {
 	body := strings.NewReader(": welcome\n\n" +
 		"id: 1\ndata: 0\n\n" +

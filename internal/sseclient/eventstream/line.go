@@ -126,7 +126,7 @@ func (p *Parser) resize() {
 	}
 }
 
-// unfinishedLine says that a line was begun; a lone byte order mark is none.
+// unfinishedLine reports whether a line has started; a lone byte order mark does not count.
 func (p *Parser) unfinishedLine() bool {
 	return len(p.line) > 0 && (p.bomDone || string(p.line) != "\xEF\xBB\xBF")
 }

@@ -73,13 +73,11 @@ func (p *Parser) Release() {
 
 // Next reads up to the end of the next block that dispatches an event and fills e.
 //
-// It returns io.EOF when the stream ended and no event was lost by it: after a blank
-// line, before its first byte, or after whole lines that are part of no event, which are
-// comments, retry and unknown fields. It returns io.ErrUnexpectedEOF when the stream
-// ended inside a line or an event, which the standard discards (section 9.2.6, end of
-// file), [ErrTooLong], or the error of the reader
-// as it is. After an error of the reader the state is kept: where the reader can
-// go on (a deadline), so can Next.
+// It returns io.EOF when the stream ended and no event was lost by it: after a blank line, before its first byte, or
+// after whole lines that are part of no event, which are comments, retry and unknown fields. It returns
+// io.ErrUnexpectedEOF when the stream ended inside a line or an event, which the standard discards (section 9.2.6,
+// end of file), [ErrTooLong], or the error of the reader as it is. After an error of the reader the state is kept: if
+// the reader can continue (a deadline), so can Next.
 func (p *Parser) Next(e *Event) error {
 	p.begin()
 	for {

@@ -129,7 +129,7 @@ func TestParser(t *testing.T) {
 	}
 }
 
-// An event is told when the first byte of its blank line's end is there.
+// An event is dispatched when the first byte of its blank line's end has arrived.
 func TestParserDoesNotWaitForLFAfterCR(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Part says what NextPart has read.
+// A Part is what NextPart has read.
 type Part uint8
 
 const (
@@ -22,9 +22,9 @@ type Block struct {
 	// Event is the block as Next would fill it in; of a block without data ID is the last event ID after it.
 	// Its slices are valid until the next call.
 	Event
-	// HasData says that the block had a data field, even an empty one, and so dispatches an event.
+	// HasData reports whether the block had a data field, even an empty one, and so dispatches an event.
 	HasData bool
-	// HasComment says that it had a comment line, even an empty one.
+	// HasComment reports whether it had a comment line, even an empty one.
 	HasComment bool
 	// At is when the bytes came that ended it, where the reader of the stream sets it: no parser does.
 	At time.Time

@@ -94,7 +94,7 @@ func TestPartsOfAStream(t *testing.T) {
 	}
 }
 
-// A heartbeat is told when its line has ended: its blank line may come with the next event, hours later.
+// A heartbeat is reported when its line has ended: its blank line may come with the next event, hours later.
 func TestACommentIsToldAtItsLineEnd(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()

@@ -59,7 +59,7 @@ func reference(stream string) (events []got, unfinished bool) {
 	return events, event || last != ""
 }
 
-// ofEvent says that a line is part of an event, which is lost where the stream ends before the blank line.
+// ofEvent reports whether a line is part of an event, which is lost if the stream ends before the blank line.
 func ofEvent(line string) bool {
 	field, value, _ := strings.Cut(line, ":")
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")

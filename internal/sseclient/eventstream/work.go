@@ -15,7 +15,7 @@ type work struct {
 	data       []byte
 	name       []byte
 	comment    []byte
-	nextID     []byte // "last event ID buffer", where hasID says that it differs
+	nextID     []byte // "last event ID buffer", if hasID is set
 	retry      time.Duration
 	small      uint8 // reads in a row that would have fitted the small buffer
 	long       uint8 // counts down from patience after a field too long for it
@@ -43,7 +43,7 @@ func (w *work) emptied() *work {
 	return w
 }
 
-// pending says that a part of a line or of a block has come.
+// pending reports whether a part of a line or of a block has arrived.
 func (w *work) pending() bool {
 	return w.begun || w.skipping || len(w.line) > 0 || w.err != nil
 }
