@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -258,6 +259,39 @@ func BenchmarkBackend(b *testing.B) {
 		c := s.steady(own(), size.window)
 		rounds := c.to.rounds.GetSampleCount() - c.from.rounds.GetSampleCount()
 		b.ReportMetric((c.to.rounds.GetSampleSum()-c.from.rounds.GetSampleSum())/float64(rounds)*1000, "broadcast-ms")
+		s.stop()
+	}
+}
+
+// BenchmarkFinite compares the suite finite with a bare Go client, on answers of 40 chunks, and measures its memory for each response
+// in flight.
+func BenchmarkFinite(b *testing.B) {
+	const atATime, few, many = 50, 100, 1500
+	b.Setenv("MODEL_DELAY", "2ms")
+	b.Setenv("MODEL_TTFT", "5ms")
+	slow := filepath.Join(b.TempDir(), "prompts.ndjson")
+	require.NoError(b, os.WriteFile(slow, []byte(`"soak id={id} chunks=5 delay=1s"`), 0o600))
+	for b.Loop() {
+		s := startBackend(b, target.LocalConfig{NoopInterval: time.Hour, NoNginx: true, Model: true})
+		finite := func(concurrency int, prompts string) *shard.Shard {
+			report := s.script("load-tests/sse/finite.js", plan.Plan{Suite: "finite"}, map[string]string{
+				"CONCURRENCY": strconv.Itoa(concurrency), "SECONDS": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64), "PROMPTS": prompts,
+			}, size.window+2*time.Minute)
+			require.Equal(b, report.Responses.Started(), report.Responses.States[ledger.ResponseComplete], report.Responses.Findings)
+			require.Equal(b, report.Responses.Chunks.Expected, report.Responses.Chunks.Received)
+			return report
+		}
+		p, output := start(b, "responses", responsesOptions{URL: s.URL, Concurrency: atATime, For: size.window})
+		bare := finished[responsesResult](b, p, output, size.window+time.Minute)
+		ours := finite(atATime, "")
+		bareRate := float64(bare.Complete) / bare.CPUSeconds
+		rate := float64(ours.Responses.Started()) / ours.Runner.CPUSeconds
+		b.ReportMetric(bareRate, "bare-responses/core-s")
+		b.ReportMetric(rate, "finite-responses/core-s")
+		b.ReportMetric(rate/bareRate, "finite/bare")
+		small, large := finite(few, slow).Runner.RSSMax, finite(many, slow).Runner.RSSMax
+		b.ReportMetric(float64(large-small)/float64(many-few)/kb, "finite-KB")
+		b.ReportMetric(0, "ns/op")
 		s.stop()
 	}
 }

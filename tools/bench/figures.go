@@ -43,6 +43,11 @@ var figures = []figure{
 	{"Messages", "json-s", "messages", "JSON of 100 bytes, CPU-s per 1000 messages", "s", 0, "", perNoops},
 	{"Messages", "json/noop", "messages", "JSON of 100 bytes, CPU against noop", "×", 2, "", ratio},
 
+	{"Finite", "bare-responses/core-s", "finite", "Go client, responses of 40 chunks per second of CPU", "/s", 0, "", "net/http and a scanner that looks for the terminal event, 50 at a time"},
+	{"Finite", "finite-responses/core-s", "finite", "soak run finite, responses of 40 chunks per second of CPU", "/s", 0, "", "one runner with the start of k6, 50 at a time; each chunk is accounted for"},
+	{"Finite", "finite/bare", "finite", "soak run finite against the Go client", "×", 0, "", "responses per second of CPU, divided within a round"},
+	{"Finite", "finite-KB", "finite", "soak run finite, RSS per response in flight", "KB", 12, "", "largest RSS with 1500 responses at a time less the same with 100, divided by the difference"},
+
 	{"TLS", "tls-KB", "tls", "TLS 1.3, RSS per connection", "KB", 9, "", "tools/bench/tls.js, the soak script with a client's certificate: " + perStream},
 	{"TLS", "plain-KB", "tls", "plain, RSS per connection", "KB", 0, "", perStream},
 	{"TLS", "tls-s", "tls", "TLS 1.3, CPU-s per 1000 noops", "s", 0, "", perNoops},

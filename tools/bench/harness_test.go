@@ -258,7 +258,7 @@ func (s service) script(script string, p plan.Plan, env map[string]string, limit
 	dir, _ := folder(s.b)
 	maps.Copy(env, s.env)
 	p.TestID, p.Runners, p.BackendURL = "bench", 1, s.URL
-	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env})
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env, Settings: env})
 	require.NoError(s.b, err)
 	ctx, stop := context.WithTimeout(s.b.Context(), limit)
 	defer stop()

@@ -16,6 +16,7 @@ import (
 // commands are the programs of bench by name. Each reads its options as JSON.
 var commands = map[string]func(context.Context, []byte) (any, error){
 	"hold": command(hold), "churn": command(churn), "handshakes": command(handshakes), "http2-service": command(serveHTTP2),
+	"responses": command(responses),
 }
 
 // command returns a program whose options are of type O.
