@@ -1,0 +1,270 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. Messages without numbers come every second.
+type sharedRun struct {
+	cfg      ledger.Config
+	plan     plan.Plan
+	messages int
+	content  func(stream, message int) []uint64 // what a stream receives of a message, in order
+	lag      func(stream int) time.Duration
+	before   func(stream, message int, l *ledger.Ledger, at time.Duration) // what happens before a message
+	topics   []string
+}
+
+func newSharedRun() *sharedRun {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Service, p.BackendURL = "t", "gold-", "mine", "http://h"
+	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval = 4, 2, 1, 30, 1
+	return &sharedRun{
+		cfg: ledger.Config{
+			Counting: ledger.Numbered, Published: true, AnyOrder: true, ClientEnds: true, Late: time.Second, Interval: time.Second, IgnoresSilence: true,
+		},
+		plan: p, messages: 20,
+		content: func(_, message int) []uint64 { return []uint64{uint64(message)} }, //nolint:gosec // G115: positive
+		lag:     func(stream int) time.Duration { return time.Duration(stream) * time.Millisecond },
+		before:  func(int, int, *ledger.Ledger, time.Duration) {},
+	}
+}
+
+func (s *sharedRun) judge(t *testing.T) *Verdict {
+	t.Helper()
+	start := time.UnixMicro(1_700_000_000_000_000)
+	s.plan.TopicNames = s.topics
+	shards := make([]*shard.Shard, 2)
+	logs := make([][]*ledger.Log, 2)
+	for i := range shards {
+		at := start.Add(time.Duration(i) * 10 * time.Second)
+		shards[i] = &shard.Shard{
+			Plan: s.plan, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
+			Runner: shard.Runner{
+				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
+				State: shard.Finished, StartedUS: at.UnixMicro(), EndedUS: at.Add(30 * time.Second).UnixMicro(),
+			},
+			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+		}
+		for range s.plan.TopicCount() {
+			logs[i] = append(logs[i], ledger.NewLog())
+		}
+	}
+	ledgers := make([]*ledger.Ledger, 4)
+	for stream := range ledgers {
+		l := ledger.New(s.plan.DeviceID(stream), &s.cfg)
+		l.Follow(logs[stream%2][s.plan.Topic(stream)])
+		l.Connecting(1)
+		l.Opened(500 * time.Millisecond)
+		ledgers[stream] = l
+	}
+	type arrival struct {
+		at      time.Duration
+		stream  int
+		message int
+	}
+	var all []arrival
+	for message := 1; message <= s.messages; message++ {
+		for stream := range ledgers {
+			all = append(all, arrival{time.Duration(message)*time.Second + s.lag(stream), stream, message})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
+	for _, a := range all {
+		s.before(a.stream, a.message, ledgers[a.stream], a.at)
+		for _, sum := range s.content(a.stream, a.message) {
+			ledgers[a.stream].Printed(ledger.Print{At: a.at, Sum: sum})
+		}
+	}
+	for stream, l := range ledgers {
+		l.CloseRequested(25 * time.Second)
+		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		shards[stream%2].Connections = append(shards[stream%2].Connections, l.Record())
+	}
+	for i := range shards {
+		for _, l := range logs[i] {
+			shards[i].AddFeed(l)
+		}
+	}
+	return judgeSoak(shard.Merge(s.plan, shards), nil, Evidence{})
+}
+
+// only returns the content of a message on the streams for which of is true, and else what the run had before.
+func (s *sharedRun) only(of func(stream, message int) bool, sums ...uint64) {
+	before := s.content
+	s.content = func(stream, message int) []uint64 {
+		if of(stream, message) {
+			return sums
+		}
+		return before(stream, message)
+	}
+}
+
+func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	v := s.judge(t)
+	require.Equal(t, "PASS: 4 clients received the same 19 messages; a message that reached no client could not have been noticed", v.Sentence, v.Reasons)
+	require.Equal(t, BySubscribers, v.Evidence.By)
+	require.True(t, *v.MessagesChecked)
+	require.Len(t, v.Messages.Topics, 1)
+}
+
+func TestAMessageThatOneClientMissedIsFound(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.only(func(stream, message int) bool { return stream == 2 && message == 7 })
+	v := s.judge(t)
+	require.Equal(t, Fail, v.Verdict)
+	require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted})
+	require.Len(t, v.Findings, 1)
+	require.Equal(t, "gold-2 missed message 7, which 3 of 4 clients received, the first at 22:13:27.000 UTC", v.Findings[0].Text)
+	require.Equal(t, []string{"gold-2"}, v.Messages.Topics[0].Diverged)
+}
+
+func TestMessagesThatAllClientsOfARunnerMissedAreFound(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.only(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
+	v := s.judge(t)
+	require.Equal(t, Fail, v.Verdict)
+	require.EqualValues(t, 6, v.Messages.Missed)
+	require.Equal(t, 2, v.Messages.ClientsWithLoss)
+}
+
+func TestEachFaultOfOneClientIsFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sums [2][]uint64 // of messages 7 and 8
+		want [4]uint64   // missed, duplicated, reordered, corrupted
+	}{
+		"duplicated": {[2][]uint64{{7, 7}, {8}}, [4]uint64{0, 1, 0, 0}},
+		"swapped":    {[2][]uint64{{8}, {7}}, [4]uint64{0, 0, 1, 0}},
+		"changed":    {[2][]uint64{{700}, {8}}, [4]uint64{0, 0, 0, 1}},
+		"both lost":  {[2][]uint64{{}, {}}, [4]uint64{2, 0, 0, 0}},
+	} {
+		for stream := range 4 {
+			s := newSharedRun()
+			s.only(func(of, message int) bool { return of == stream && message == 7 }, c.sums[0]...)
+			s.only(func(of, message int) bool { return of == stream && message == 8 }, c.sums[1]...)
+			v := s.judge(t)
+			m := v.Messages
+			require.Equal(t, c.want, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s on stream %d: %v", name, stream, v.Reasons)
+			require.Equal(t, Fail, v.Verdict)
+			for _, f := range v.Findings {
+				if f.Kind == string(ledger.KindLate) { // later than on the stream where it was too early
+					continue
+				}
+				require.Equal(t, s.plan.DeviceID(stream), f.ID, "%s: %s", name, f.Text)
+			}
+		}
+	}
+}
+
+func TestAClientThatFallsSilentMissesTheRest(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.only(func(stream, message int) bool { return stream == 3 && message > 15 })
+	v := s.judge(t)
+	require.Equal(t, Fail, v.Verdict)
+	require.EqualValues(t, 5, v.Messages.Missed)
+}
+
+func TestAClientThatLagsMissesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 3 * time.Second }
+	s.only(func(stream, message int) bool { return stream == 3 && message > 20 })
+	v := s.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Zero(t, v.Messages.Missed)
+}
+
+func TestGreetingsAndContentThatRepeatsPass(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.content = func(stream, message int) []uint64 {
+		if message == 1 {
+			return []uint64{uint64(1000 + stream), 5} //nolint:gosec // G115: positive
+		}
+		return []uint64{uint64(5 + message/3%2)} //nolint:gosec // G115: positive
+	}
+	v := s.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+}
+
+func TestTooLittleToCompareIsInvalid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(s *sharedRun)
+		says   string
+	}{
+		"few messages": {func(s *sharedRun) { s.messages = 4 }, "4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
+		"personal content": {
+			func(s *sharedRun) {
+				s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } //nolint:gosec // G115: positive
+			},
+			"the clients received different messages, most of which reached one client: set message.same to the part that is the same for all",
+		},
+		"one client each": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, "1 client of topic a cannot be compared with others"},
+	} {
+		s := newSharedRun()
+		c.change(s)
+		v := s.judge(t)
+		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+	}
+}
+
+// A client that reconnects without resuming is not expected to receive what was sent meanwhile; one that resumes is.
+func TestReconnectsOfComparedClients(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		resumes bool
+		again   []uint64 // what arrives first on the new stream, of messages 8 to 10
+		missed  uint64
+	}{
+		"without resuming":         {false, nil, 0},
+		"resumed":                  {true, []uint64{8, 9, 10}, 0},
+		"resumed, one lost":        {true, []uint64{8, 10}, 1},
+		"history without resuming": {false, []uint64{6, 7, 8, 9, 10}, 0},
+		"nothing after it resumed": {true, nil, 3},
+	} {
+		s := newSharedRun()
+		s.plan.Reconnect, s.cfg.Resumes = true, c.resumes
+		s.content = func(stream, message int) []uint64 {
+			if stream == 0 && message >= 8 && message <= 10 {
+				return nil
+			}
+			return []uint64{uint64(message)} //nolint:gosec // G115: positive
+		}
+		s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+			switch {
+			case stream == 0 && message == 8:
+				l.Closed(at-100*time.Millisecond, "server", true, true)
+			case stream == 0 && message == 11:
+				l.Connecting(at - 600*time.Millisecond)
+				if c.resumes {
+					l.IDReceived()
+				}
+				l.Opened(at - 500*time.Millisecond)
+				for _, sum := range c.again {
+					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+				}
+			}
+		}
+		v := s.judge(t)
+		m := v.Messages
+		require.Equal(t, [4]uint64{c.missed, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s: %v", name, v.Reasons)
+	}
+}
