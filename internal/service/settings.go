@@ -47,7 +47,7 @@ func (s *Service) interval(p *plan.Plan) float64 {
 		return p.PublishInterval()
 	case s.Message.Interval > 0:
 		return s.Message.Interval.Seconds()
-	case !s.Message.Numbered && s.HeartbeatEvery > 0:
+	case !s.Message.Numbered && !s.Message.Shared && s.HeartbeatEvery > 0:
 		return s.HeartbeatEvery.Seconds()
 	}
 	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2)

@@ -1,8 +1,10 @@
-"""A chat service on FastAPI and sse-starlette: rooms that exist beforehand; a text goes in and comes out, without numbers."""
+"""A service on FastAPI and sse-starlette: chat rooms that exist beforehand, and prices. Messages have no numbers."""
 
 import asyncio
 import itertools
 import json
+import random
+from contextlib import asynccontextmanager
 from datetime import datetime, timezone
 
 from fastapi import FastAPI, HTTPException
@@ -12,7 +14,27 @@ from sse_starlette import EventSourceResponse
 import serving
 
 given = serving.arguments()
-application = FastAPI()
+prices = set()
+
+
+async def quote():
+    """Sends a price to all subscribers when it changes."""
+    price = 10000
+    while True:
+        await asyncio.sleep(random.uniform(0.05, 0.4))
+        price += random.randint(-20, 20)
+        for queue in prices:
+            queue.put_nowait(price / 100)
+
+
+@asynccontextmanager
+async def lifespan(_):
+    task = asyncio.create_task(quote())
+    yield
+    task.cancel()
+
+
+application = FastAPI(lifespan=lifespan)
 rooms = {"news": set()}
 ids = itertools.count(1)
 
@@ -39,6 +61,21 @@ async def events(room: str):
                 yield {"data": json.dumps(await queue.get())}
         finally:
             queues.discard(queue)
+
+    return EventSourceResponse(stream())
+
+
+@application.get("/api/prices")
+async def events_of_prices():
+    queue, subscriber = asyncio.Queue(), next(ids)
+    prices.add(queue)
+
+    async def stream():
+        try:
+            while True:
+                yield {"event": "price", "data": json.dumps({"price": await queue.get(), "subscriber": subscriber})}
+        finally:
+            prices.discard(queue)
 
     return EventSourceResponse(stream())
 

@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+const feedTopic = "feed-topic-1"
+
+// priceOf is a message without a number.
+func priceOf(price int) string {
+	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
+}
+
+// publishPrice publishes a price to a service, as its own users do.
+func publishPrice(ctx context.Context, r *services.Running, price int) error {
+	path, body, kind, token := "/publish/"+feedTopic, priceOf(price), "application/json", r.PublishToken
+	switch r.Name {
+	case "nchan":
+		path = "/pub/" + feedTopic
+	case "mercure":
+		path, kind, token = "/.well-known/mercure", "application/x-www-form-urlencoded", "Bearer "+token
+		body = url.Values{"topic": {feedTopic}, "data": {body}}.Encode()
+	case "pocketbase":
+		path = "/api/collections/soak/records"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", kind)
+	if r.PublishToken != "" {
+		request.Header.Set("Authorization", token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= 300 {
+		err = fmt.Errorf("publish to %s: %s: %s", r.Name, response.Status, said)
+	}
+	return err
+}
+
+// feed publishes prices until the test ends.
+func feed(t *testing.T, r *services.Running) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		for price := 1000; ctx.Err() == nil; price++ {
+			if err := publishPrice(ctx, r, price*7919%10_000); err != nil && ctx.Err() == nil {
+				done <- err
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		done <- nil
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+var (
+	messageField = regexp.MustCompile(`message: \{.*\},\n`)
+	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
+)
+
+// comparing writes the description of a service without numbers and publish: its clients are compared with each other.
+func comparing(t *testing.T, r *services.Running, message string) string {
+	t.Helper()
+	file := r.Service
+	if !strings.Contains(file, "/") {
+		file = filepath.Join(root, "load-tests", "services", file+".js")
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	out := publishField.ReplaceAllString(messageField.ReplaceAllString(string(text), "message: "+message+",\n"), "")
+	require.NotContains(t, out, "seq:")
+	path := filepath.Join(t.TempDir(), "feed.js")
+	require.NoError(t, os.WriteFile(path, []byte(out), 0o600))
+	return path
+}
+
+// A feed without numbers, that the run does not publish: one frame that one client loses is found, and nothing else.
+func TestALostFrameIsFoundByComparingTheClientsOfEachService(t *testing.T) {
+	eachService(t, func(t *testing.T, name string) {
+		message := map[string]string{
+			"django-eventstream": "{ event: 'message', same: 'data' }", "sse-starlette": "{ event: 'update', same: 'data' }",
+			"pocketbase": "{ same: 'json:$.record.run' }",
+		}[name]
+		if message == "" {
+			message = "{ same: 'data' }"
+		}
+		r := startService(t, name, services.Options{})
+		proxy := startProxy(t, r, faulty.Options{Marker: "price ", Faults: []faulty.Fault{{Kind: faulty.Lose, Stream: 4, Message: 25}}})
+		feed(t, r)
+		s := begin(t, r.Env, "--service", comparing(t, r, message), "--backend-url", proxy.URL, "--prefix", "gold-", "--topic", feedTopic,
+			"--connections", "8", "--seconds", "20", "--runners", "2")
+		v := s.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+		m := v.Messages
+		require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
+		require.Equal(t, verdict.BySubscribers, v.Evidence.By)
+		lost := findings(v, ledger.KindLost)
+		require.Len(t, lost, 1)
+		require.Regexp(t, `^gold-\d missed message \d+ of topic `+feedTopic+`, which 7 of 8 clients received, the first at `, lost[0])
+		require.Len(t, proxy.Deeds(), 1)
+	})
+}
+
+// What a newcomer does with a feed of prices: init, and run.
+func TestInitAndRunAFeedOfPrices(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "fastapi", services.Options{})
+	folder := t.TempDir()
+	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
+	require.NoError(t, err)
+	start := exec.CommandContext(t.Context(), soak, "init", r.URL+"/api/prices", "--name", "prices", "--seconds", "20")
+	start.Dir = folder
+	said, err := start.CombinedOutput()
+	require.NoError(t, err, string(said))
+	module, err := os.ReadFile(filepath.Join(folder, "prices.js"))
+	require.NoError(t, err)
+	require.Contains(t, string(module), "same: 'json:$.price',")
+	run := prepare(t, t.TempDir(), nil, nil, "--connections", "10", "--seconds", "20")
+	run.cmd.Path, run.cmd.Dir = soak, folder
+	run.start()
+	v := run.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, run.out.String())
+	require.True(t, *v.MessagesChecked)
+	require.Regexp(t, `^PASS: 10 clients received the same \d+ messages( while connected)?; a message that reached no client could not have been noticed$`, v.Sentence)
+}
