@@ -219,7 +219,7 @@ func (r *report) times(s *strings.Builder) {
 // leaving writes the table of clients that leave.
 func (r *report) leaving(s *strings.Builder) {
 	s.WriteString("\n| gateway | clients that left | upstream cancelled | time to cancel, ms (p50 / max) |" +
-		" chunks for nobody |\n" +
+		" chunks sent in vain |\n" +
 		"|---|--:|--:|--:|--:|\n")
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
