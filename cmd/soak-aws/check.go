@@ -53,7 +53,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 	}
 	findings := []finding{
 		ok("credentials", "%s in account %s, region %s", c.arn, c.account, s.Region), c.credentialsFor(ctx, time.Now(), defaultLength),
-		d.affordable(s), c.checkOwner(ctx, s, out), c.checkQuota(ctx, s, out), c.checkRights(ctx, filepath.Join(d.dir, "deployer-policy.json")),
+		d.affordable(s), d.checkOwner(ctx, c, s), c.checkQuota(ctx, s, out), c.checkRights(ctx, filepath.Join(d.dir, "deployer-policy.json")),
 	}
 	findings = append(append(findings, c.checkDryRuns(ctx, s)...), c.checkSessions(ctx, s))
 	failed := 0
@@ -74,7 +74,8 @@ func (d *deployment) inspect(ctx context.Context) error {
 }
 
 // checkOwner fails if the name belongs to a deployment that is not in the state here: one of somebody else, or of another machine.
-func (c *cloud) checkOwner(ctx context.Context, s settings, out outputs) finding {
+// The state decides, not its outputs: an apply that failed may have written none.
+func (d *deployment) checkOwner(ctx context.Context, c *cloud, s settings) finding {
 	const what = "name"
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	hosts, err := c.hosts(ctx, tag{"Run", s.Name})
@@ -82,11 +83,11 @@ func (c *cloud) checkOwner(ctx context.Context, s settings, out outputs) finding
 		return unanswered(what, err)
 	}
 	for _, h := range hosts {
-		if !out.has(h.ID) {
+		if d.inState(ctx, "-id="+h.ID) == "" {
 			return fail(what, "the host %s of %s in %s is not in the state here; it was made by %s: %s", h.ID, s.Name, s.Region, h.Owner, remedy)
 		}
 	}
-	if _, err := c.parameters(ctx, "/"+s.Name+"/end"); err == nil && out.Name == "" {
+	if _, err := c.parameters(ctx, "/"+s.Name+"/end"); err == nil && d.inState(ctx) == "" {
 		return fail(what, "the parameters of %s exist in %s, though the state here is empty: %s", s.Name, s.Region, remedy)
 	}
 	return ok(what, "no other deployment in %s is called %s", s.Region, s.Name)

@@ -18,7 +18,7 @@ import (
 func checked(t *testing.T, settings, outputs string) (string, error) {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
-	terraform := "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) cat '" + bin + "/outputs';; esac\n"
+	terraform := "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) cat '" + bin + "/outputs';; state) grep -o i-1 '" + bin + "/outputs';; esac\n"
 	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "outputs": outputs, "session-manager-plugin": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}

@@ -170,6 +170,17 @@ func (d *deployment) run(ctx context.Context, verb string, args ...string) error
 	return nil
 }
 
+// inState returns the addresses of resources in terraform's state.
+func (d *deployment) inState(ctx context.Context, filter ...string) string {
+	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
+	cmd.Stderr = nil // there may be no state yet
+	list, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(list))
+}
+
 // errNoOutputs is the error for a state without resources.
 var errNoOutputs = errors.New("nothing is there: `make aws-up` makes it")
 

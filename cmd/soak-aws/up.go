@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -86,7 +85,7 @@ func (d *deployment) apply(ctx context.Context, before outputs, typed up) error 
 	if err != nil {
 		return err
 	}
-	if owner := aws.checkOwner(ctx, s, before); owner.state == "FAIL" {
+	if owner := d.checkOwner(ctx, aws, s); owner.state == "FAIL" {
 		return fmt.Errorf("%s; nothing was made", owner.sentence)
 	}
 	d.set("owner", cmp.Or(before.Owner, aws.arn)) // a tag that changed with each session would change every resource
@@ -147,12 +146,9 @@ func (d *deployment) failedHosts(ctx context.Context, aws *cloud, out outputs) (
 		}
 	}
 	for _, host := range failed {
-		address, err := d.command(ctx, "state", "list", "-id="+host).Output()
-		if err != nil {
-			return nil, fmt.Errorf("terraform state list: %w", err)
-		}
-		fmt.Printf("replacing %s, whose setup failed\n", bytes.TrimSpace(address))
-		args = append(args, "-replace="+string(bytes.TrimSpace(address)))
+		address := d.inState(ctx, "-id="+host)
+		fmt.Printf("replacing %s, whose setup failed\n", address)
+		args = append(args, "-replace="+address)
 	}
 	return args, nil
 }

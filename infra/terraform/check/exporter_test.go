@@ -79,10 +79,13 @@ func areFound(t *testing.T, hosts map[string]string) {
 	shown := 0
 	for _, board := range grafana.Boards(t, root) {
 		for _, panel := range board.Panels {
-			if panel.Row != "The machine of the generators" || strings.Contains(panel.Title, "in containers") {
+			if panel.Title != "Machines" {
 				continue
 			}
 			for _, q := range panel.Targets {
+				if strings.Contains(q.Expr, "instance:node_") { // recorded by rules, which are not loaded here
+					continue
+				}
 				shown++
 				require.Eventually(t, func() bool {
 					view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-5 * time.Second), End: time.Now(), Step: time.Second}, Variables: map[string]string{"instance": ".*"}}

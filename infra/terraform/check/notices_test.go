@@ -21,9 +21,9 @@ func (m *machine) asksForNotices() {
 	m.t.Helper()
 	assert.Equal(m.t, "active", m.sh("systemctl is-active soak-notices.timer"))
 	const file = "/var/lib/prometheus/node-exporter/soak.prom"
-	info := fmt.Sprintf("soak_host_info{boot_id=%q} 1", m.sh("cat /proc/sys/kernel/random/boot_id"))
-	assert.Equal(m.t, info, m.sh("cat "+file))
-	assert.Equal(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter shows it")
+	info := fmt.Sprintf(`^soak_host_end_timestamp_seconds [0-9.e+]+\nsoak_host_info\{boot_id="%s"\} 1$`, m.sh("cat /proc/sys/kernel/random/boot_id"))
+	assert.Regexp(m.t, info, m.sh("cat "+file))
+	assert.Regexp(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter shows it")
 }
 
 // What AWS announces, as its metadata service does (docs.aws.amazon.com: "View scheduled events for your instances" and

@@ -1,10 +1,10 @@
 terraform {
-  required_version = "~> 1.11"
+  required_version = ">= 1.11"
 
   required_providers {
     aws = {
       source  = "hashicorp/aws"
-      version = "~> 6.66"
+      version = ">= 6.66"
     }
   }
 }
