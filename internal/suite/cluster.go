@@ -55,7 +55,7 @@ type Side struct {
 	levels []roundLevel
 }
 
-// sideOf sums up a target of so many servers. A server that never named itself got no request.
+// sideOf sums up a target of size servers. A server that never named itself got no request.
 func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	sum, s.levels = total(stages), byLevel(stages)
 	s.FailedShare, s.Evenness = sum.FailedShare(), 1

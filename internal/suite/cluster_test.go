@@ -87,8 +87,8 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// rounded is a comparison of three rounds, in which the targets have their turns of 10 s with 5 at a time: the single backend
-// answers 1000 requests, the cluster so many.
+// rounded returns a comparison of three rounds, in which the targets alternate for 10 s with 5 at a time: the single
+// backend answers 1000 requests, the cluster the given numbers.
 func rounded(ofCluster ...int) *Run {
 	var stages []shard.Stage
 	for i := range ofCluster {
@@ -160,7 +160,7 @@ func compared() *Run {
 	).answers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
-// What is over within a second or two leaves no figures of the limit: nobody has won.
+// A load of a second or two has no figures of the limit: there is no winner.
 func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
 	t.Parallel()
 	r := rounded(1500, 1530, 1470)

@@ -31,8 +31,8 @@ func (r *Run) apart(service, generator float64) *Run {
 	return r
 }
 
-// With cores of their own the one whose cores were full is the limit, of two the fuller one. What the threads of a runner
-// wait for each other says nothing then.
+// With pinned cores the side whose cores were full is the limit, of two the fuller one. Waits between threads of a
+// runner do not count then.
 func TestWhoseCoresWereFullIsTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

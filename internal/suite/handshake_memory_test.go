@@ -70,7 +70,7 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 	require.Equal(t, "runner, per held connection", v.Metrics[0].Name)
 }
 
-// Without a sample from before, or of a runner, nobody knows what a connection takes.
+// Without a sample from before, or of a runner, the memory of a connection is unknown.
 func TestMemoryOfHeldConnectionsThatNobodySaw(t *testing.T) {
 	t.Parallel()
 	r := holding()

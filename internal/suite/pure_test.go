@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// soaking is a soak of which one stream was never opened, one did not come back, and one lost its last noop, which only
-// the server knows of.
+// soaking returns a soak of which one stream was never opened, one did not return, and one lost its last noop, which
+// only the server's ledger shows.
 func soaking() *Run {
 	r := runOf("", nil)
 	m := r.Rounds[0]

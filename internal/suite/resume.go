@@ -6,7 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// resume is a soak whose streams are cut while messages go on: its plan says how often, and by what (plan/cuts.go).
+// resume is a soak whose streams are disconnected while messages continue: its plan has rate and kinds
+// (plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
 	Short:    "disconnect event streams while messages continue, and account for every message in between",

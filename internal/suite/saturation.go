@@ -63,14 +63,15 @@ func (st *StageResult) excuse(dropped shard.Metric) {
 // mostSent is up to how many bytes a request is no work to send.
 const mostSent = 64 << 10
 
-// waited says that the stage's requests did nothing but wait for their answers, and that the control group tells how
-// promptly the generator can have noticed these.
+// waited reports whether the stage's requests only waited for their answers, and the control group shows how promptly
+// the generator can have noticed these.
 func (st *StageResult) waited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
-// unhindered says that others than the runners filled the generator's cores, and that its control group was in time all the same: what
-// took so long did not wait for these. Runners that compute for half of the time may have requests in a queue of their own.
+// unhindered reports whether other programs filled the generator's cores and the control group was on time
+// nevertheless: a delay of that length did not wait for them. Runners that compute for half of the time may have
+// requests in a queue of their own.
 func (st *StageResult) unhindered(took time.Duration) bool {
 	m := st.Machine
 	return st.waited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < took
@@ -89,7 +90,7 @@ func (st *StageResult) patience() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// waitedBefore says that a runner waited long before it left requests out.
+// waitedBefore reports whether a runner waited long before it left requests out.
 func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 	from, to := time.UnixMicro(dropped.FirstUS).Add(-st.patience()), time.UnixMicro(dropped.LastUS)
 	for _, s := range st.seconds {
@@ -100,7 +101,7 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 	return false
 }
 
-// waitedMore says that more of the connections' time went into the generator's own waits than into the
+// waitedMore reports whether more of the connections' time was spent on the generator's own waits than on the
 // service's times.
 func (st *StageResult) waitedMore() bool { return 2*spent(st.Own) < spent(st.OK) }
 
@@ -114,7 +115,7 @@ func spent(h *shard.Histogram) time.Duration {
 
 // How held tells a service that is full from connections that are too few for its answers.
 const (
-	someWaited = .05 // of the requests, for a connection; more than so many that failed are another fault
+	someWaited = .05 // share of requests that waited for a connection; more failures than that are another fault
 	noSlower   = 2   // times what the fastest answers took
 )
 
@@ -170,7 +171,7 @@ func (st *StageResult) grace(l Limits) time.Duration {
 	return time.Duration(allowed * float64(time.Millisecond))
 }
 
-// level is a stage as a load that was offered so many requests.
+// level returns a stage as a load with the given number of offered requests.
 func (st *StageResult) level(load, offered float64, l Limits) Level {
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
@@ -218,7 +219,7 @@ const (
 	shortest     = 2.0 // seconds
 )
 
-// Limit says whether the load generator was saturated of a stage.
+// A Limit is the side that limited a stage, such as the load generator.
 type Limit string
 
 // Of a stage that was over too soon nothing is known: the figures are taken once a second.
@@ -246,18 +247,19 @@ func (m Machine) Limit() (limit Limit, why string) {
 	return LimitService, m.headroom()
 }
 
-// byOthers says that others filled the cores of the service.
+// byOthers reports whether other programs filled the cores of the service.
 func (m Machine) byOthers() string {
 	return fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
-// generatorFull says that the generator's cores were full, and fuller than the service's.
+// generatorFull reports whether the generator's cores were full, and fuller than the service's.
 func (m Machine) generatorFull() bool {
 	return m.Apart && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.serviceFilled()
 }
 
-// serviceFilled says that backend and nginx alone filled their cores, and the runners did not fill theirs: others did, and a
-// service that has no time left is the limit whoever takes the generator's. What the runners waited is told apart.
+// serviceFilled reports whether backend and nginx alone filled their cores, and the runners did not fill theirs. A
+// service without CPU left is the limit even if other programs use the generator's cores. Waits of the runners are
+// judged separately.
 func (m Machine) serviceFilled() bool {
 	service, runners := m.Usage.TargetCores, m.Usage.GeneratorCores
 	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
@@ -287,7 +289,7 @@ func (m Machine) GeneratorLimit() string {
 	return ""
 }
 
-// full says that so much is all of the machine that service and runners share.
+// full reports whether this is all of the machine that service and runners share.
 func (m Machine) full(host float64) bool {
 	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
@@ -323,8 +325,7 @@ func (m Machine) crowded(took time.Duration, unhindered bool) string {
 	return text
 }
 
-// Explains says that the generator can have made something late by so much: half of it or more is what it
-// can have added.
+// Explains reports whether the generator can have caused a delay: half of it or more is what it can have added.
 func (m Machine) Explains(late time.Duration) bool {
 	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }

@@ -271,7 +271,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 			s.lost++
 		}
 		if last := c.Longest; !held && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
-			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // it did not come back
+			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
 		}
 	}
 	slices.Sort(at)

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// dropping is a run of 100 streams. Every tenth is held, the others are dropped after 10 s and after 20 s. They come back one
-// after the other, each 10 ms after the one before.
+// dropping returns a run of 100 streams. Every tenth stays open, the others are dropped after 10 s and after 20 s.
+// They reconnect in sequence, 10 ms apart.
 func dropping() *Run {
 	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_HELD_LATE": "0"},
 		shard.Stage{Name: "spread", Title: "spread", Start: 10, Seconds: 10, Requests: 90},

@@ -1,6 +1,6 @@
-// Package suite knows the kinds of run, the soak among them: which script makes the load, what it needs, and what its
-// metrics mean. No other package asks which kind a run is. Assessing is a pure function of what the runners left, so that
-// a verdict can be made again at any time. docs/architecture.md says how a suite is made.
+// Package suite has the kinds of run: which script makes the load, what it needs, and what its metrics mean. No other
+// package depends on the kind of a run. Assessing is a pure function of the files of the runners, so that a verdict
+// can be made again at any time. docs/architecture.md has the parts of a suite.
 package suite
 
 import (
@@ -156,8 +156,8 @@ func (s *Suite) Check(p plan.Plan) error {
 	return p.CheckDeclared()
 }
 
-// Declared is the plan of a run as far as the script of a runner declares it; ok is false where the runner's own plan
-// says it all.
+// Declared returns the plan of a run that the script of a runner declares; ok is false if the runner's own plan is
+// complete.
 func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	if s.Suite == nil {
 		return p, false

@@ -58,8 +58,8 @@ func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }
 
-// A load of so many seconds is over when they are: a request that hangs until its timeout makes neither the answers fewer nor
-// the cores idler, and what the generator waited meanwhile still counts for it.
+// A load ends after its seconds: a request that hangs until its timeout neither lowers the number of answers nor the
+// use of the cores, and waits of the generator until then still count.
 func TestWhatHangsIsNoPartOfALoadOfFixedTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

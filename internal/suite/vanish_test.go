@@ -74,7 +74,7 @@ func TestAGaugeThatCountsTwoForAStream(t *testing.T) {
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 }
 
-// A killed runner leaves streams that nobody observed: the merge says so, and the suite does not say it again.
+// A killed runner leaves streams that were not observed: the merge reports it, and the suite does not repeat it.
 func TestWhatWasNotObservedIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	r := vanishing()

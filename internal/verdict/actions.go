@@ -19,13 +19,13 @@ type Acted struct {
 	Output      string  `json:"output,omitempty"`  // the end of what it wrote; its log has all
 }
 
-// Began says that the command was started.
+// Began reports whether the command was started.
 func (a *Acted) Began() bool { return a.StartedUnix > 0 }
 
-// Well says that the command ran to its end, and said that it succeeded.
+// Well reports whether the command ran to its end and succeeded.
 func (a *Acted) Well() bool { return a.Began() && a.Problem == "" && a.ExitCode == 0 }
 
-// Ended says how the action ended, in words.
+// Ended describes how the action ended.
 func (a *Acted) Ended() string {
 	switch {
 	case a.Problem != "":

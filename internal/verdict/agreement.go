@@ -65,8 +65,8 @@ func missingChecks(m *shard.Merged) (out []string) {
 	return out
 }
 
-// sentMore says that the server sent more noops than arrived, by its own ledger. Duplicates count as arrived: where the
-// service keeps a shorter interval than planned, the clock counts every noop too many as one.
+// sentMore reports whether the server sent more noops than arrived, by its own ledger. Duplicates count as arrived:
+// if the service has a shorter interval than planned, the clock counts each additional noop as one.
 func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 	switch {
 	case e == nil || r.Streams == 0 || wasTaken(r):
@@ -180,7 +180,7 @@ func (d *differences) sentences() (out []string) {
 	return out
 }
 
-// wasTaken says that another client had a stream of this id before ours.
+// wasTaken reports whether another client had a stream of this id before ours.
 func wasTaken(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
 }

@@ -65,8 +65,8 @@ func (s *Streams) hidden(r *shard.Connection) uint64 {
 	return r.Hidden
 }
 
-// basis says what the counts rest on: the weakest evidence of any stream. So one stream that only the clock can judge,
-// because the server keeps no ledger or one that does not decide, makes it the clock.
+// basis sets the source of the counts: the weakest evidence of any stream. One stream that only the clock can judge
+// makes it the clock.
 func (s *Streams) basis() {
 	e := &s.Evidence
 	if !s.m.Service.ByInterval() {
@@ -107,7 +107,7 @@ func (s *Streams) basis() {
 	}
 }
 
-// basisOfNumbers says what the counts rest on where messages come whenever somebody publishes one.
+// basisOfNumbers sets the source of the counts of messages that are published at any time.
 func (s *Streams) basisOfNumbers() {
 	e := &s.Evidence
 	for c := range s.Records() {
@@ -149,7 +149,7 @@ func (s *Streams) basisOfNumbers() {
 	}
 }
 
-// openEnds says that nobody closed the account at its ends, as a publisher or a server's ledger does.
+// openEnds reports whether losses at the ends are undetectable, without a publisher or a server's ledger.
 func (s *Streams) openEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }

@@ -12,7 +12,7 @@ func TestEvidence(t *testing.T) {
 		t.Parallel()
 		m, server := clean()
 		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Hidden = 1 // one was due at the end, and the server says which was its last
+			m.Connections.Edit(i).Hidden = 1 // one was due at the end, and the server's ledger has its last one
 		}
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)

@@ -70,7 +70,7 @@ func (s *Streams) Faults() (out []Check) {
 	if s.m.Service.ByInterval() {
 		out = append(out, s.floor(), s.keptInterval())
 	}
-	out = append(out, slices.Concat(s.Published(), s.Owed(), s.Kept(), s.Silent())...)
+	out = append(out, slices.Concat(s.Published(), s.Delivery(), s.Kept(), s.Silent())...)
 	return append(append(out, s.late()), s.unpacked()...)
 }
 
@@ -114,7 +114,7 @@ func (s *Streams) late() Check {
 	return s.attribute(c)
 }
 
-// unheld says what became of the connections that were not held to the end.
+// unheld describes the connections that were not open to the end.
 func (s *Streams) unheld() []string {
 	out := append(s.Sentences(ledger.KindDropped), s.unfinished()...)
 	if n := s.Connections.Refused; len(out) == 0 && n > 0 {

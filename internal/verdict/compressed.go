@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Compressed says which streams came compressed, "" where none did.
+// Compressed describes the compressed streams, "" without any.
 func (c *Counts) Compressed() string {
 	var out []string
 	for _, coding := range c.Codings {
@@ -43,7 +43,7 @@ func inBursts(c *shard.Coding) string {
 	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.Together)/float64(c.Bursts)))
 }
 
-// heldUp says that what compresses the streams held messages up, "" where it did not, or where nobody knows when they were due.
+// heldUp reports messages that the compressor delayed, "" if there were none, or if it is unknown when they were due.
 func (s *Streams) heldUp(c *shard.Coding) string {
 	const remedy = "have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
 	noun := s.m.Service.Noun()
@@ -67,7 +67,7 @@ func (s *Streams) compressedFirst(reasons []string) []string {
 	return reasons
 }
 
-// headersHeldUp says that streams which asked for compression got no answer at all, where that is why they were refused.
+// headersHeldUp reports streams that asked for compression and were refused because they got no answer at all.
 func (s *Streams) headersHeldUp() []string {
 	asked := s.m.Plan.AcceptEncoding
 	if asked == "" || s.Connections.Refused == 0 {

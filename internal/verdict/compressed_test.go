@@ -15,7 +15,7 @@ const (
 	oneByOne     = "noops in gzip delivered one by one"
 )
 
-// Messages that most come in bursts are told as held up by what compresses them. One burst, as after a stall, is not.
+// Messages of which most arrive in bursts are attributed to the compressor. One burst, as after a stall, is not.
 func TestCompressionThatHoldsMessagesUp(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -63,7 +63,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "not one noop came on the streams in br: what compresses them, the service or a proxy before it, buffers compressed data")
 }
 
-// Whoever publishes when they like may publish several at once.
+// A publisher of its own may publish several messages at once.
 func TestBurstsOfOthersAreTheirs(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
@@ -72,7 +72,7 @@ func TestBurstsOfOthersAreTheirs(t *testing.T) {
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }
 
-// A proxy may hold back the headers with the rest: then nothing says that there is compression, but that it was asked for.
+// A proxy may delay the headers with the rest: then only the request shows that there is compression.
 func TestHeadersThatAreHeldBack(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {

@@ -34,11 +34,12 @@ type Control struct {
 	worst     time.Duration // of the group, in stretches with late messages
 	saturated time.Duration // the longest by which it was late at all, where that is over half of the limit
 	at        time.Time     // when that was
-	stalled   time.Duration // the longest stall of a runner in a stretch of which the group tells nothing
+	stalled   time.Duration // the longest stall of a runner while the group is inconclusive
 	unstalled uint64        // those of LateUnknown that no stall explains
 }
 
-// decides says that the control group of a runner tells anything: it was held, and no delay fits between its events.
+// decides reports whether the control group of a runner is conclusive: it was open, and no delay fits between its
+// events.
 func decides(c *shard.Controlled) bool {
 	return c != nil && c.Held() && 2*c.Resolution() < c.Limit()
 }
@@ -67,7 +68,7 @@ func during(c *shard.Controlled, from, to time.Time) (delay time.Duration, known
 	return stall, false
 }
 
-// explains says that a delay by so much makes a message late that the service sent in time, or nearly so.
+// explains reports whether a delay of this length makes a message late that the service sent on time, or nearly so.
 func explains(c *shard.Controlled, delay time.Duration) bool { return 2*delay > c.Limit() }
 
 // controlOf asks the control groups of all runners about what was late; nil where there were none.

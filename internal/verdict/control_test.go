@@ -29,7 +29,8 @@ func controlled(m *shard.Merged, moments ...shard.Moment) {
 	m.Control = &sum
 }
 
-// minute is a moment in the run that far after its start, in which so many noops were late by so much.
+// minute returns a moment in the given minute of the run, in which the given number of noops were late by the given
+// time.
 func minute(n int, late int, by time.Duration) shard.Moment {
 	h := shard.NewHistogram()
 	for range late {
@@ -203,7 +204,8 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 	}
 }
 
-// What only the clock tells may be a delay; what a number or the server tells is a fault, whoever was late meanwhile.
+// A fault that only the clock shows may be a delay. A fault by number or by the server remains one, whatever was late
+// at that time.
 func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 	t.Parallel()
 	at := shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}

@@ -69,7 +69,7 @@ const (
 	undetectable
 )
 
-// missing says what it would mean that a message did not come, by docs/accounting.md: as slowly and plainly as possible.
+// missing returns what the loss of a message would mean, by docs/accounting.md: as slowly and plainly as possible.
 func (l *life) missing(number int) int {
 	const window = 1000
 	m, result := l.messages[number], unexpected

@@ -19,7 +19,7 @@ type Cuts struct {
 	Made    int    `json:"made"`
 	// Ended is how many of them ended the stream: all but the pauses that the service sat through.
 	Ended int `json:"ended"`
-	// Resumed is how many of these streams opened again, asked to go on where they were, and got a message.
+	// Resumed is the number of these streams that opened again, requested to resume, and got a message.
 	Resumed int `json:"resumed"`
 	// Whole is how many cuts cost the client nothing: every message of the time between came, and none again.
 	Whole     int    `json:"whole"`
@@ -33,7 +33,7 @@ type Cuts struct {
 	away *shard.Histogram
 }
 
-// A cutAccount are the cuts of the run as far as they are added up.
+// A cutAccount sums up the disconnects of the run.
 type cutAccount struct {
 	lost    map[int][]uint64 // of each connection: how many messages were lost at each of its cuts
 	excused uint64           // of these, by ALLOW_ANNOUNCED_GAPS
@@ -147,8 +147,8 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 	}
 }
 
-// lostAt is how many messages a connection lost at one of its cuts. Where nobody knows what was published, the numbers
-// say it: the first one that came after it is not the next.
+// lostAt returns the number of messages that a connection lost at one of its disconnects. Without a record of the
+// publisher the numbers show it: the first one after it is not the next.
 func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
 	if _, _, published := s.m.Topic(r); published {
 		if at := s.cuts.lost[i]; k < len(at) {
@@ -197,7 +197,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	}
 }
 
-// notTried says why a cut shows nothing of a resume, "" if it does.
+// notTried explains why a disconnect proves nothing about a resume, "" if it does.
 func (s *Streams) notTried(c *ledger.Cut) string {
 	switch {
 	case c.Back == 0:

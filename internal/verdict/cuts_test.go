@@ -166,7 +166,7 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 	}
 }
 
-// Where a service may bring a message again, that is none of its faults; where it resumes nothing, nothing is owed.
+// If a service may repeat a message, that is not a fault; if it does not resume, nothing is expected.
 func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	t.Parallel()
 	p := newCutRun()

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// settled is for how long no stream may be lost after an action has ended and all streams are back: what is lost later
-// is not laid to it.
+// settled is the time without a lost stream after an action has ended and all streams are back: later losses are not
+// attributed to it.
 const settled = time.Minute
 
 // An Effect is what became of the streams from the start of an action until the next one began, or until the command had
@@ -27,8 +27,8 @@ type Effect struct {
 	Lost  int     `json:"streams_lost"`
 	Times int     `json:"times_lost"` // one stream may be lost again
 	Never int     `json:"never_back"`
-	// FirstLost is when the first stream was lost, Back50 when half of those that were lost were back for good, and so on;
-	// nil: so many did not come back, or none was lost.
+	// FirstLost is the time of the first lost stream, Back50 the time when half of the lost streams were back for
+	// good, and so on; nil: fewer returned, or none was lost.
 	FirstLost *float64 `json:"first_lost_s,omitempty"`
 	Back50    *float64 `json:"back_50_s,omitempty"`
 	Back99    *float64 `json:"back_99_s,omitempty"`
@@ -113,8 +113,8 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	return all, served, unlisted
 }
 
-// cutsBeyond is how many of the outages that no list of a connection has are the client's own cuts: of them so many are
-// listed.
+// cutsBeyond returns the number of the client's own disconnects among the outages beyond the list of a connection, of
+// which `listed` are listed.
 func cutsBeyond(c *shard.Connection, listed int) int {
 	if c.Cuts == nil {
 		return 0
@@ -247,7 +247,7 @@ func (e *Effect) back(began float64, at map[*shard.Connection]float64) {
 	}
 }
 
-// mostWithin is how many of these times lie in the fullest stretch of so many seconds.
+// mostWithin returns the largest number of these times within any stretch of the given seconds.
 func mostWithin(times []float64, seconds float64) (most int) {
 	slices.Sort(times)
 	first := 0
@@ -373,7 +373,7 @@ func missed(c *shard.Connection, number uint64) bool {
 	})
 }
 
-// came says that the message of that number came.
+// came reports whether the message of that number arrived.
 func came(c *shard.Connection, number uint64) bool {
 	if number < c.First || number > c.Last || c.First == 0 {
 		return false

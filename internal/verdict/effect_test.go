@@ -14,7 +14,7 @@ import (
 
 const began = 1_700_000_000 // the first runner
 
-// acted is an action that went well, so many seconds after the start of the first runner.
+// acted returns an action that succeeded, the given seconds after the start of the first runner.
 func acted(name string, at, took float64) Acted {
 	return Acted{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: began + at, EndedUnix: began + at + took}
 }
@@ -33,7 +33,7 @@ func crowd(n int) *shard.Merged {
 	return m
 }
 
-// lose lets a stream be lost and come back, in seconds since the start.
+// lose makes a stream end and reconnect, in seconds since the start.
 func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 	r := &m.Connections.Edit(n).Record
 	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }
@@ -48,7 +48,7 @@ func TestAnActionIsChargedWithTheStreamsThatWereLostAfterIt(t *testing.T) {
 	t.Parallel()
 	m := crowd(200)
 	lose(m, 199, 50, 51) // before it
-	for n := range 100 { // one after the other from 60.5 s on, each for 2 s: 50 of them come back in a second
+	for n := range 100 { // in sequence from 60.5 s on, each for 2 s: 50 of them reconnect in a second
 		at := 60.5 + float64(n)/50
 		lose(m, n, at, at+2)
 	}
@@ -192,7 +192,7 @@ func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 	}
 }
 
-// A record lists few of the messages that came late, but that says nothing of those that were missed.
+// A record lists few of the late messages, but all of the missed ones.
 func TestAnActionSaysWhereFindingsAreNotListed(t *testing.T) {
 	t.Parallel()
 	for lost, notes := range map[uint64]int{2: 0, 3: 1} {

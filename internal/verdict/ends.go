@@ -90,7 +90,7 @@ func (s *Streams) slowEnds() string {
 	switch {
 	case e == nil || e.Count == 0:
 		return ""
-	case !s.m.Service.ByInterval() && s.LatencyMS == nil: // nobody knows how slow messages are
+	case !s.m.Service.ByInterval() && s.LatencyMS == nil: // the lateness of messages is unknown
 		return ""
 	case !s.m.Service.ByInterval():
 		late = s.LatencyMS.P99

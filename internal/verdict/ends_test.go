@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// endsOf are so many requests that took so long each, one every ms, of two servers.
+// endsOf returns n requests that took the given time each, one every ms, of two servers.
 func endsOf(n int, took time.Duration) *shard.Ends {
 	var e shard.Ends
 	at := time.Unix(1_700_003_595, 0)

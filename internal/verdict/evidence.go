@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Evidence is what a run left: what its runners, its target and `soak run` wrote down. Whoever judges it only reads it.
+// Evidence has the records of a run: of its runners, its target and `soak run`. Judging only reads it.
 type Evidence struct {
 	Rounds  []*shard.Merged    // the first is the run, others searched further
 	Server  ServerLedger       // nil where the target keeps none
@@ -25,7 +25,7 @@ type Evidence struct {
 
 	Actions []Acted // of --at, in their order
 
-	Ran *Ran // what the run was made with; nil: nobody wrote it down
+	Ran *Ran // the origin of the run; nil: not recorded
 }
 
 // An Assessment is what a suite concludes from the evidence.
@@ -46,8 +46,8 @@ type Assessment struct {
 // A Layout is how verdicts of a suite are written and shown.
 type Layout struct {
 	Title string // "Soak"
-	// Declared says that the script declared what it does, and that facts and tables say what it found. Else the plan
-	// says what was to happen, and the counts of connections and noops what did.
+	// Declared reports whether the script declared its load, and facts and tables its results. Otherwise the plan has
+	// the load, and the counts of connections and noops the results.
 	Declared bool
 	Page     []string // the sections of report.html in their order, by the names that internal/report/html has for them
 }

@@ -44,7 +44,7 @@ func (s *Streams) interval() {
 	s.measured = len(kept)
 }
 
-// off says that a stream kept another interval than planned, beyond what jitter and lateness explain.
+// off reports whether a stream had another interval than planned, beyond what jitter and lateness explain.
 func off(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
 }

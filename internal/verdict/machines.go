@@ -61,8 +61,8 @@ func (m *Machine) grown(name string) float64 {
 	return 0
 }
 
-// MachinesOf are the machines of a run. Runners on the same machine are told by its boot id, so nothing of it is counted
-// twice; what a Prometheus watched is added to the machine that it is of, or is one more.
+// MachinesOf returns the machines of a run. Runners on the same machine are identified by its boot id, so it is
+// counted once; machines of a Prometheus are added to the same machine, or are further ones.
 func MachinesOf(e *Evidence) []Machine {
 	var all []*Machine
 	for round, m := range e.Rounds {
@@ -103,11 +103,11 @@ func MachinesOf(e *Evidence) []Machine {
 	return out
 }
 
-// ofRunners says that Prometheus's name of a machine is that of one that runners were meant for.
+// ofRunners reports whether Prometheus's name of a machine is that of one for runners.
 func ofRunners(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// is says that a machine that Prometheus watched is this one: by its boot id, or by its name and the time of its start,
-// of which the kernel may be wrong by a second.
+// is reports whether a machine of Prometheus is this one: by its boot id, or by its name and the time of its start,
+// which the kernel may report off by a second.
 func (m *Machine) is(r *machine.Record) bool {
 	return slices.ContainsFunc(m.own, func(s seen) bool {
 		if r.Boot != "" && s.Boot != "" {
@@ -135,7 +135,7 @@ func (m *Machine) carries(first *shard.Merged, all []*Machine) {
 	}
 }
 
-// differs says that what a runner saw of its machine cannot be of this one, which Prometheus watched.
+// differs reports whether the records of a runner cannot be of this machine, which Prometheus watched.
 func (m *Machine) differs(other *Machine) bool {
 	return slices.ContainsFunc(other.own, func(s seen) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.watched, func(r *machine.Record) bool { return r.Boot != "" })

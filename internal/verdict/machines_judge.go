@@ -148,7 +148,7 @@ func (m *Machine) killed(int, *affected) []string {
 		m, format.Count(int(c.Grown), "process"), between(c.moved[0]))}
 }
 
-// announced warns of what AWS does to the machine while the run goes on. What it takes away at once counts whenever it is.
+// announced warns of notices of AWS that take effect during the run. Terminations without a date always count.
 func (m *Machine) announced(ended int, _ *affected) (out []string) {
 	for _, n := range m.Notices {
 		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.What, machine.Spot) {

@@ -50,7 +50,7 @@ func onAWS() (*shard.Merged, ServerLedger) {
 	return m, server
 }
 
-// suffers makes something happen to the first connection of runner 1, so many seconds after its start.
+// suffers changes the first connection of runner 1, the given seconds after its start.
 func late(r *ledger.Record, at int) {
 	r.Late++
 	r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLate, From: 7, At: time.Duration(at) * time.Second, Lateness: 1500 * time.Millisecond})
@@ -325,7 +325,7 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 	}
 }
 
-// What AWS dropped of a machine that a Prometheus watches for something else excuses nobody: a laptop sees its own network
+// Packets that AWS dropped of an unrelated machine of the Prometheus explain no fault: a laptop sees its own network
 // cards, and the pods of another host have its boot id.
 func TestTheMachineOfAnotherDeploymentExcusesNobody(t *testing.T) {
 	t.Parallel()
@@ -368,7 +368,7 @@ func TestPrometheusCountsNothingTwice(t *testing.T) {
 	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
 }
 
-// A notice of AWS counts if it takes effect while the run goes on, and one that takes a spot instance away always.
+// A notice of AWS counts if it takes effect during the run, and one that terminates a spot instance always.
 func TestWhatAWSAnnounced(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()

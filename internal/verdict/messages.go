@@ -45,7 +45,7 @@ type Publication struct {
 	Confirmed uint64  `json:"confirmed"`
 	Refused   uint64  `json:"refused"`
 	Open      uint64  `json:"open"` // without an answer
-	// Late were sent over a second behind the schedule, MaxLagMS at most so many milliseconds.
+	// Late were sent over a second behind the schedule, MaxLagMS milliseconds at most.
 	Late     uint64    `json:"late"`
 	MaxLagMS float64   `json:"max_lag_ms"`
 	AnswerMS Quantiles `json:"answer_ms"`
@@ -226,8 +226,7 @@ func failed(p *shard.Published, f shard.Failure) string {
 	return text
 }
 
-// Silent is the check for how long a stream may bring nothing at all, where the description says how far apart
-// heartbeats are at most.
+// Silent returns the check for the longest silence of a stream, if the description has the interval of heartbeats.
 func (s *Streams) Silent() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
@@ -285,8 +284,8 @@ func (s *Streams) Kept() (out []Check) {
 	return append(out, s.withoutID()...)
 }
 
-// withoutID returns the checks for clients that could not resume, although the description says that streams resume. The
-// service had reset their ids, or had sent none.
+// withoutID returns the checks for clients that could not resume, although the description has `resume`. The service
+// had reset their ids, or had sent none.
 func (s *Streams) withoutID() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {

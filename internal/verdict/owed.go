@@ -263,8 +263,8 @@ const unpublished = "it was never published"
 // notExpected states why messages that were confirmed and did not arrive were not expected.
 var notExpected = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
 
-// Owed returns the checks for the expected messages: none was received before it was published, and most could be checked.
-func (s *Streams) Owed() []Check {
+// Delivery returns the checks for the expected messages: none was received before it was published, and most could be checked.
+func (s *Streams) Delivery() []Check {
 	if s.shared != nil {
 		return []Check{s.comparable().InDoubt(), s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
 	}

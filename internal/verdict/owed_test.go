@@ -94,7 +94,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}
 }
 
-// What is published while a stream is away is not owed to it; what is published while it is open is.
+// A message that is published while a client is disconnected is not expected; while its stream is open it is.
 func TestOnlyOpenStreamsAreOwed(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -154,7 +154,7 @@ func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
 	}
 }
 
-// What was published while a client was away is owed to it if it could say where it was.
+// A message that was published while a client was disconnected is expected if the client had an id to resume from.
 func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
@@ -167,8 +167,8 @@ func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 	}
 }
 
-// A stream that comes back right before the run is over cannot bring all that its client missed. One that comes back for
-// a moment in between has to, with the next one.
+// A client that reconnects right before the end of the run cannot receive all that it missed. After a short stream in
+// between, the next one must bring it.
 func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -227,8 +227,8 @@ func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 	}
 }
 
-// The time in messages may be the service's own, and its clock wrong. Where the publisher is on the same machine that says
-// nothing of what is owed; on another one it may leave so little that what is missing is undecided.
+// The time in messages may be the service's own, and its clock wrong. With the publisher on the same machine that
+// does not affect the expected messages; on another machine the margins may be so long that losses are undecided.
 func TestAnotherClockHidesNoLoss(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -279,8 +279,8 @@ func TestAMessageOfAnotherTopicFails(t *testing.T) {
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
 
-// What is published during an outage is expected if the description says that streams resume: a client without an id cannot, and
-// the action that ended its stream shows what was lost.
+// Messages of an outage are expected if the description has `resume`: a client without an id cannot resume, and the
+// action that ended its stream shows what was lost.
 func TestAClientWithoutAnIDCannotResume(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

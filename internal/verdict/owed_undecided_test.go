@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A service that ended a stream as planned and then answered nobody may have kept what was published meanwhile, or not. One
-// that was asked for the next stream only a moment ago is given the time.
+// A service that ended a stream as planned and then answered no request may or may not have kept the messages
+// published meanwhile. If the next stream was requested only a moment ago, it has more time.
 func TestAServiceThatDoesNotAnswerAtTheEndIsNoPass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

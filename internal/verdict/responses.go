@@ -22,7 +22,7 @@ type Responses struct {
 	AfterDone  int64 `json:"after_done"`
 	Unfinished int64 `json:"unfinished"`
 	Abandoned  int64 `json:"abandoned"`
-	Incomplete int64 `json:"incomplete"` // cut short by the service, as it said; beside their states
+	Incomplete int64 `json:"incomplete"` // shortened by the service, which reported it; in addition to their states
 	Skipped    int64 `json:"skipped"`    // not started: too many were in flight
 	Good       int64 `json:"good"`       // complete, and within the limits
 	// Figures are of complete responses in milliseconds, from the intended start of the request.

@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// HTTP2 says which streams came over HTTP/2, and how many connections they shared; "" where none did.
+// HTTP2 describes the streams over HTTP/2 and their number of connections; "" without any.
 func (c *Counts) HTTP2() string {
 	if c.Shared == nil {
 		return ""

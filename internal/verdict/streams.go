@@ -251,9 +251,9 @@ func (s *Streams) countState(r *shard.Connection) {
 	}
 }
 
-// checkFloor checks the ledger against a product: a stream that was open for so long is owed at least
-// floor(held / interval) messages, whatever their numbers. It allows what the ledger allows: the interval
-// that the service kept, and a first message after at most 1.5 intervals.
+// checkFloor checks the ledger against a product: on a stream that was open for a time, at least floor(held /
+// interval) messages are expected, whatever their numbers. It allows what the ledger allows: the interval of the
+// service, and a first message after at most 1.5 intervals.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return
@@ -261,7 +261,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	s.floors++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
-	held := min(r.Open, s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
+	held := min(r.Open, s.m.Plan.Hold()) // nothing is expected while the stream ends
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(owed)) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d %ss instead of at least %d",
@@ -283,7 +283,7 @@ func (s *Streams) latency() {
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
 }
 
-// publishedHere says that one machine published everything and holds all streams: one clock.
+// publishedHere reports whether one machine published everything and has all streams: one clock.
 func (s *Streams) publishedHere() bool {
 	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }

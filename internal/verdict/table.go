@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Table is a section of the report. Cells are text as people read it; a column whose cells are
-// numbers is set to the right by whoever renders it.
+// A Table is a section of the report. Cells are text for readers; renderers align a column of numbers to the right.
 type Table struct {
 	Title   string     `json:"title"`
 	Note    string     `json:"note,omitempty"` // how to read it, in a sentence
@@ -18,10 +17,10 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// word is none of the units, which are shorter.
+// word matches a word; units are shorter.
 var word = regexp.MustCompile(`\pL{4}`)
 
-// Numeric tells whether a column holds numbers, or nothing. "20 at a time" is a name.
+// Numeric reports whether a column has only numbers or nothing. "20 at a time" is a name.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])

@@ -14,7 +14,7 @@ import (
 // Outcome is pass, fail or invalid.
 type Outcome string
 
-// Invalid says that the run proves nothing, in neither direction: it is never a pass.
+// Invalid means that the run proves nothing, in neither direction: it is never a pass.
 const (
 	Pass    Outcome = "pass"
 	Fail    Outcome = "fail"
@@ -132,7 +132,7 @@ type Generator struct {
 	Saturated       bool    `json:"starved"` // see Streams.saturated
 }
 
-// Server is the server's own count beside ours.
+// Server is the server's own count.
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
@@ -141,7 +141,8 @@ type Server struct {
 	Confirms bool `json:"confirms_faults,omitempty"`
 }
 
-// Partial says that its ledger lacks some of what arrived, such as what it sent before a restart, and agrees with the rest.
+// Partial reports whether its ledger lacks some received messages, such as those sent before a restart, and agrees
+// with the rest.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
 
 // Says is its count in a sentence, next to the number of messages that arrived.

@@ -25,7 +25,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
 }
 
-// Once the page had a red tile saying that the server's count differs, beside a green check with the text of a red one.
+// The page once had a red tile about a differing server's count, next to a green check with the text of a red one.
 func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
