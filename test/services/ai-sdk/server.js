@@ -17,6 +17,10 @@ async function text(request) {
 }
 
 createServer(async (request, response) => {
+  if (request.method !== 'POST') {
+    response.writeHead(404).end();
+    return;
+  }
   const { messages } = JSON.parse(await text(request));
   const result = streamText({ model: upstream('numbered'), messages: await convertToModelMessages(messages) });
   result.pipeUIMessageStreamToResponse(response);
