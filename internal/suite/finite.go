@@ -373,12 +373,17 @@ func (f *finiteRun) findingTables() []verdict.Table {
 
 func (f *finiteRun) metrics() []verdict.Metric {
 	faulty := f.judged() - f.v.Complete
-	return []verdict.Metric{
+	metrics := []verdict.Metric{
 		{Name: "responses not complete", Value: float64(faulty), Fault: true},
 		{Name: "chunks missed", Value: float64(f.chunks.Missed), Fault: true},
-		{Name: "ttft p50", Unit: "ms", Value: f.v.TTFT.P50},
-		{Name: "ttft p99", Unit: "ms", Value: f.v.TTFT.P99},
-		{Name: "inter-chunk latency p99", Unit: "ms", Value: f.v.InterChunkLatency.P99},
-		{Name: "e2e p99", Unit: "ms", Value: f.v.E2E.P99},
 	}
+	if f.v.Complete == 0 {
+		return metrics
+	}
+	return append(metrics,
+		verdict.Metric{Name: "ttft p50", Unit: "ms", Value: f.v.TTFT.P50},
+		verdict.Metric{Name: "ttft p99", Unit: "ms", Value: f.v.TTFT.P99},
+		verdict.Metric{Name: "inter-chunk latency p99", Unit: "ms", Value: f.v.InterChunkLatency.P99},
+		verdict.Metric{Name: "e2e p99", Unit: "ms", Value: f.v.E2E.P99},
+	)
 }

@@ -225,6 +225,27 @@ func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 	require.EqualValues(t, 2*25, got.AbandonedChunks)
 }
 
+func TestFiniteEndsAResponseThatSendsHeartbeatsAlone(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if r.URL.Path == "/later" {
+			_, _ = w.Write([]byte("data: a\n\n"))
+		}
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte(": ping\n\n"))
+			w.(http.Flusher).Flush() //nolint:errcheck // of net/http
+			time.Sleep(10 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, path := range []string{"/first", "/later"} {
+		got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}`+path+`'},
+			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{firstTimeout: 0.1, idleTimeout: 0.1, drain: 60, seconds: 0.2}`)
+		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseIdle: got.Started()}, got.States)
+	}
+}
+
 func TestFiniteRefusesWrongOptions(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var noop = service({name: 'x', connect: {url: '{base}'}, message: 'unchecked'})`)

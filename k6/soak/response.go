@@ -23,6 +23,8 @@ type response struct {
 	reason       string    // why it did not complete; ""
 	abandonAfter uint32    // chunks after which the client leaves; 0: it does not
 	terminal     time.Time // when the terminal event or an error arrived
+	heard        time.Time // when the header or the last block that is not a heartbeat arrived
+	silent       bool      // the client closed it
 }
 
 // begin opens the stream.
@@ -44,7 +46,8 @@ func (r *response) begin() {
 	r.stream.Start()
 }
 
-func (r *response) opened(_ time.Time, answer *sseclient.Response) {
+func (r *response) opened(at time.Time, answer *sseclient.Response) {
+	r.heard = at
 	r.account.Headers = r.of.m.recorder.instant(answer.At)
 	r.of.results.opened(answer.Header.Get("Server"))
 	r.request = sseclient.Request{} // it may be large
@@ -58,12 +61,14 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	if r.left() {
 		return // it came with the chunk after which the client left
 	}
-	if !r.terminal.IsZero() && at.Sub(r.terminal) >= seconds(f.Linger) {
-		r.stream.Stop(sseclient.ReasonClient) // heartbeats keep it from being idle
+	if (c.Heartbeat || !r.terminal.IsZero()) && r.isSilent(at) {
+		r.silent = true
+		r.stream.Stop(sseclient.ReasonClient)
 	}
 	if c.Heartbeat {
 		return
 	}
+	r.heard = at
 	first := r.account.Chunks == 0
 	r.account.Block(&ledger.Chunk{
 		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
@@ -96,6 +101,18 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 	if r.left() {
 		r.stream.Stop(sseclient.ReasonClient)
+	}
+}
+
+// isSilent reports whether the response has sent nothing but heartbeats for too long, or has not ended after its terminal event.
+func (r *response) isSilent(at time.Time) bool {
+	switch f := r.of; {
+	case !r.terminal.IsZero():
+		return at.Sub(r.terminal) >= seconds(f.Linger)
+	case r.account.Chunks > 0:
+		return at.Sub(r.heard) >= seconds(f.IdleTimeout)
+	default:
+		return at.Sub(r.heard) >= seconds(f.FirstTimeout)
 	}
 }
 
@@ -171,6 +188,8 @@ func (r *response) closing(c *sseclient.Close) ledger.Closing {
 	switch {
 	case r.left():
 		return ledger.ClosedOnPurpose
+	case r.silent:
+		return ledger.ClosedSilent
 	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.of.isOver():
 		return ledger.ClosedAtEnd
 	case !c.Opened:

@@ -368,7 +368,7 @@ declare module 'k6/x/soak' {
     seed?: number;
     /** Requests of the open model above so many responses in flight are skipped and counted. */
     maxInFlight: number;
-    /** Seconds without a byte after which a response is over: before its first content, after it, and after its terminal event. */
+    /** Seconds without anything but heartbeats after which a response is over: before its first content, after it, and after its terminal event. */
     firstTimeout: number;
     idleTimeout: number;
     linger: number;
