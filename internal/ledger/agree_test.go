@@ -126,7 +126,7 @@ func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) 
 	return what, len(simplest) > 1
 }
 
-// covered says that an explanation has no more lost noops than the ledger says there may be.
+// covered reports whether an explanation has at most as many lost noops as the ledger allows.
 func covered(simplest map[count]bool, is count, hidden uint64) bool {
 	for c := range simplest {
 		if c.doubled == is.doubled && is.lost <= c.lost && c.lost <= is.lost+int(hidden) {
@@ -136,8 +136,8 @@ func covered(simplest map[count]bool, is count, hidden uint64) bool {
 	return false
 }
 
-// somebodyElseAgrees says that the ledger is right where the bounds of the assumptions are a little
-// elsewhere: what lies on an edge may be seen either way.
+// somebodyElseAgrees reports whether the ledger is right if the bounds of the assumptions are a little different: a
+// value on an edge may be seen either way.
 func (s *reference) somebodyElseAgrees(r Record, tight bool) bool {
 	for _, edit := range []func(*reference){
 		func(o *reference) { o.jitter += 60 }, func(o *reference) { o.jitter -= 60 },

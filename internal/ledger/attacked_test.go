@@ -22,7 +22,7 @@ func playAt(every time.Duration, end float64, noops ...Noop) Record {
 	return l.Record()
 }
 
-// noopAt is a noop so many intervals after the headers of playAt's stream.
+// noopAt returns a noop t intervals after the headers of playAt's stream.
 func noopAt(every time.Duration, t float64, number uint64) Noop {
 	return Noop{At: sec + Instant(t*float64(every)), Number: number, Intact: true}
 }

@@ -201,7 +201,7 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 			l.CloseRequested(at - 5*tenth)
 			l.Closed(at, "server", true, false)
 			r := l.Record()
-			if numbered || !replayed { // by the clock nobody knows that it was replayed
+			if numbered || !replayed { // the clock cannot show that it was replayed
 				require.True(t, r.Faultless(), "%+v", r)
 			}
 		})

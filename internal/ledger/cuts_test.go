@@ -83,7 +83,7 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	}, l.Record().Cuts.List)
 }
 
-// The service was not silent while nobody read.
+// The service was not silent while the client did not read.
 func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)

@@ -54,7 +54,7 @@ func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 
 func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
-	l.Delivered(&Delivery{At: 9, Broken: "no JSON"}) // nothing says which one
+	l.Delivered(&Delivery{At: 9, Broken: "no JSON"}) // the number is unknown
 	delivered(l, 10, 5)
 	l.Delivered(&Delivery{At: 11, Broken: "no JSON"})
 	delivered(l, 12, 7)
@@ -134,8 +134,8 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	}
 }
 
-// Whether numbers between two streams were owed nobody can say who does not know what was published, unless the second
-// stream was to go on behind the first.
+// Whether numbers between two streams were expected is unknown without the publisher, unless the second stream was to
+// resume the first.
 func TestNumbersBetweenTwoStreams(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -170,7 +170,7 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 	}
 }
 
-// The first message after streams of which nobody knows the numbers between is anywhere.
+// The first message after streams with unknown numbers in between has any place.
 func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
 	delivered(l, 10, 1)
@@ -184,8 +184,8 @@ func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	}
 }
 
-// A service that ends each stream after its lifetime leaves some connections without one at the end of a run: those that
-// are about to come back were held to the end.
+// A service that ends each stream after its lifetime leaves some connections without one at the end of a run: those
+// that are about to reconnect were open to the end.
 func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -282,7 +282,7 @@ func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 	}
 }
 
-// A number that nobody can have published is that of no message, and makes no sum meaningless.
+// An impossible number belongs to no message, and does not distort a sum.
 func TestImpossibleNumberIsCorrupted(t *testing.T) {
 	for _, number := range []uint64{0, 11, 9e18} {
 		l := opened(&Config{Counting: Numbered, Published: true, Most: 10})
@@ -359,7 +359,8 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	}
 }
 
-// In any order a message may have been on its way when its stream ended, behind others that came: what was owed is decided later.
+// In any order a message may have been on its way when its stream ended, behind others that arrived: whether it was
+// expected is decided later.
 func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		l := opened(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})

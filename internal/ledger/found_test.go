@@ -159,8 +159,8 @@ func TestFoundByFuzzing(t *testing.T) {
 	}
 }
 
-// What nobody can tell from the wire, so that nobody takes it for a promise: without numbers,
-// a noop that comes twice right after a lost one is a late noop. It is counted as late.
+// An undetectable case, documented so that it is not taken for a promise: without numbers, a noop that arrives twice
+// right after a lost one is a late noop. It is counted as late.
 func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)

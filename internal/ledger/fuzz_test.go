@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playCode reads a sequence of calls from bytes, three each: what happens, after how many
-// sixteenths of an interval, and a number. owed is for how long streams were held before the
-// end was asked for.
+// playCode reads a sequence of calls from bytes, three each: the call, its time in sixteenths of an interval, and a
+// number. The third result is the time for which streams were open before the end was requested.
 func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time.Duration) {
 	const tick = interval / 16
 	l := New("a-1", &Config{Interval: interval, Late: sec})

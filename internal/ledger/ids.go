@@ -6,7 +6,7 @@ package ledger
 type ids struct {
 	next  uint32 // noops whose number is one more than the highest before
 	gap   bool   // numbers were skipped while the clock saw slots pass for them
-	known bool   // there are so many of next that repeated numbers cannot change the decision
+	known bool   // there are enough of next that repeated numbers cannot change the decision
 
 	// Evidence against a sequence:
 	leaps    uint32 // numbers skipped, though the clock saw no slot pass for them

@@ -25,14 +25,14 @@ type story struct {
 	events   []wireEvent // in the order of the wire
 	end      Instant     // the close is requested
 
-	lost       int // noops owed before the end and never delivered: dropped or never sent
+	lost       int // noops expected before the end and never delivered: dropped or never sent
 	skipped    int // of these: slots for which the server made no number
 	duplicates int
 	corrupted  int
 	swaps      int
 	held       int // hold-ups longer than half an interval
-	// determined says that the clock alone can tell the faults: they stand apart, the noises
-	// are small, and the phase is one at which a lost first noop can be told.
+	// determined reports whether the clock alone can show the faults: they are apart, the noise is small, and the
+	// phase allows to detect a lost first noop.
 	determined bool
 	text       strings.Builder
 }

@@ -13,8 +13,8 @@ const maxRanges = 64
 type hole struct {
 	from, to uint64
 	at       Instant
-	// apart: the numbers before it and behind it came on two streams, of which the second did not go on behind the first.
-	// Only deliveries know.
+	// apart: the numbers before it and behind it arrived on two streams, of which the second did not resume the
+	// first. Only deliveries have this.
 	separate bool
 }
 

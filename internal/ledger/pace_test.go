@@ -65,8 +65,8 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 	}
 }
 
-// At a whole multiple of the planned interval nobody can tell a slower service from one that loses noops,
-// unless they are numbered: then none is lost, and the interval is another one.
+// At a whole multiple of the planned interval a slower service looks like one that loses noops, unless they are
+// numbered: then none is lost, and the interval is another one.
 func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []int{2, 4} {

@@ -45,8 +45,8 @@ type bound struct{ least, most int }
 
 func (b *bound) include(n int) { b.least, b.most = min(b.least, n), max(b.most, n) }
 
-// emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots that were due until
-// then, and to which no noop came. An arrival that may have been kept for the client is none of a slot.
+// emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots until then
+// without a noop. An arrival that may have been kept for the client belongs to no slot.
 func (l *refLife) emptySlots(s *refStream, kept, until int) (b bound) {
 	b.least = refMost
 	regular := s.arrivals[kept:]
@@ -74,7 +74,7 @@ func (l *refLife) emptySlots(s *refStream, kept, until int) (b bound) {
 	return b
 }
 
-// A refSum says how many noops are surely lost at least, and how many more may be lost without a trace.
+// A refSum has the number of noops that are surely lost at least, and the number of further undetectable losses.
 type refSum struct{ lost, hidden int }
 
 // explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots that had
@@ -130,7 +130,8 @@ func (l *refLife) explain() (sum refSum) {
 	return sum
 }
 
-// atEnd adds what is known of the time after the last noop that came on its slot, of which so many numbers show a part.
+// atEnd adds the time after the last noop that arrived on its slot; shown is the number of noops that numbers show in
+// it.
 func (l *refLife) atEnd(sum *refSum, shown, slotted int) {
 	s := &l.streams[len(l.streams)-1]
 	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
@@ -206,7 +207,7 @@ func (l *refLife) disagreement(r Record) string {
 	return ""
 }
 
-// agreesNearby says that the ledger is right where the bounds are a little elsewhere.
+// agreesNearby reports whether the ledger is right if the bounds are a little different.
 func (l *refLife) agreesNearby(r Record) bool {
 	for _, edit := range []func(*refLife){
 		func(o *refLife) { o.latest += 60 }, func(o *refLife) { o.latest -= 60 }, func(o *refLife) { o.latest += 300 },

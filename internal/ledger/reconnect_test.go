@@ -131,8 +131,8 @@ func TestLifetimesWithReconnects(t *testing.T) {
 	}
 }
 
-// Numbers that go on after a reconnect cover the outage, not the silence of an open stream
-// before it: a server that stops to send, and then cuts, made no numbers to miss.
+// Numbers that continue after a reconnect cover the outage, not the silence of an open stream before it: a server
+// that stops to send, and then closes, made no numbers to miss.
 func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	t.Parallel()
 	drop := func(p *tape, silence, outage time.Duration) {

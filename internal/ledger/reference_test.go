@@ -132,8 +132,8 @@ func (s *reference) mayBeCopy(i int) bool {
 	return i > 0 && s.arrivals[i].at-s.arrivals[i-1].at <= refDouble && s.arrivals[i].number == s.arrivals[i-1].number
 }
 
-// mayBe says whether the number of an arrival allows its slot: those between took one each at most,
-// and the first slot takes the first.
+// mayBe reports whether the number of an arrival allows its slot: those between used one each at most, and the first
+// slot has the first.
 func (s *reference) mayBe(i, last, slot int) bool {
 	number := s.arrivals[i].number
 	switch {
@@ -146,8 +146,8 @@ func (s *reference) mayBe(i, last, slot int) bool {
 	return number > before && slot-last >= number-before
 }
 
-// heldUp says whether a noop that was due then may have been held up until at: nothing else came
-// from its due time on until then.
+// heldUp reports whether a noop that was due then may have been delayed until at: nothing else arrived from its due
+// time until then.
 func (s *reference) heldUp(at, due int) bool {
 	for _, other := range s.arrivals {
 		if other.at >= due-refInStep && other.at < at-refBurst {

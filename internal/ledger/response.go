@@ -119,8 +119,8 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// Numbered adds a chunk number that was found in the text, of so many. A number that is not valid is of a chunk that was changed, or of
-// another response.
+// Numbered adds a chunk number that was found in the text, out of a total. A number that is not valid belongs to a
+// changed chunk, or to another response.
 func (r *Response) Numbered(k, of uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A service says by a header that it could not go on behind the id that a client asked for.
+// A service announces by a header that it could not resume from the requested id.
 func TestGapInAHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// check says what is wrong with a description; nil if nothing is.
+// check returns the mistakes of a description; nil without any.
 func check(description []byte) Mistakes {
 	_, err := Parse(description)
 	if mistakes := (Mistakes)(nil); errors.As(err, &mistakes) {
@@ -65,8 +65,8 @@ func TestDefaultsOfADescription(t *testing.T) {
 	require.True(t, s.HasURL && s.Connect.URL.Empty())
 }
 
-// Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file beside
-// it has what is said of each.
+// Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file of the same
+// name has the messages about each.
 func TestMistakes(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "mistakes.txt"))
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestMistakes(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// Any field of a right description that is misspelt or of another kind is told by its name, and alone.
+// Any misspelt field of a right description, or one of another kind, is reported by its name, and alone.
 func TestEachFieldIsChecked(t *testing.T) {
 	var paths []string
 	var walk func(path string, v any)

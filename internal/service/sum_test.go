@@ -138,7 +138,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-// Where a stream asks for one topic, a message of the run that is of another is none of somebody else's.
+// If a stream subscribes to one topic, a message of the run to another topic is not foreign.
 func TestAMessageOfAnotherTopicIsAStray(t *testing.T) {
 	const message = `"message":{"seq":"json:$.seq","run":"json:$.run"}`
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 const (
 	mostUnpacked = 1 << 30   // bytes of JSON
 	packedBase   = 64 << 20  // and no more than this
-	packedTimes  = 400       // and so many times the file: those of runners pack to a tenth, of the most monotonous to a 75th
+	packedTimes  = 400       // and times the size of the file: those of runners pack to a tenth, of the most monotonous to a 75th
 	mostValue    = 8 << 20   // bytes of JSON of one value
 	mostRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
 	mostRecords  = 256 << 20 // bytes of all connections, packed

@@ -127,8 +127,8 @@ type Moment struct {
 	Held    *Late         // of the streams that the script leaves alone; nil: all
 }
 
-// OfHeld returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read slowly says nothing
-// about the others.
+// OfHeld returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
+// slowly is no evidence for the others.
 func (c *Controlled) OfHeld() *Controlled {
 	if c == nil {
 		return nil

@@ -58,7 +58,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Nil(t, m.Runners[2].Controlled.OfHeld())
 }
 
-// A group of which few streams are open tells nothing, as a delay would fall between their events.
+// A group with few open streams is inconclusive, because a delay would fall between their events.
 func TestFewControlStreamsAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Owed: 300, Received: 300}}

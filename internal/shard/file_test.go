@@ -175,7 +175,7 @@ func TestReadRefusesAFlippedBit(t *testing.T) {
 	want := bytes.Clone(b)
 	for n := 10; n < len(b); n++ { // behind gzip's header, whose time and system mean nothing
 		b[n] ^= 16
-		if got, err := Read(bytes.NewReader(b)); err == nil { // a bit that says nothing
+		if got, err := Read(bytes.NewReader(b)); err == nil { // a bit without meaning
 			require.Equal(t, want, encoded(t, got), "byte %d of %d", n, len(b))
 		}
 		b[n] ^= 16

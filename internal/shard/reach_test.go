@@ -13,7 +13,7 @@ func TestReachKeepsTheLongestOfEachMessage(t *testing.T) {
 	a.Note(0, 1, 2*time.Millisecond)
 	b.Note(0, 1, 9*time.Millisecond)
 	b.Note(1, 3, time.Second)
-	b.Note(1, 4, time.Hour) // nobody sends that many
+	b.Note(1, 4, time.Hour) // no service sends that many
 	b.Note(7, 1, time.Hour)
 	a.Merge(b)
 	text, err := json.Marshal(a)

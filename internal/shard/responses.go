@@ -16,7 +16,7 @@ const MostResponseFindings = 200
 // Responses sums up the responses that ended by themselves, of one runner or of several.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
-	Incomplete int64                          `json:"incomplete"` // beside their states
+	Incomplete int64                          `json:"incomplete"` // in addition to their states
 	Skipped    int64                          `json:"skipped"`    // requests that were not made: too many were in flight
 	Good       int64                          `json:"good"`       // complete, and within the limits
 	// Uncovered responses are complete, and no loss in them could have been noticed; OpenTails could have lost their last chunks.

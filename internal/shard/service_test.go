@@ -28,7 +28,8 @@ func describedShard() *Shard {
 	return s
 }
 
-// What is owed is found out from numbers, spans and the publisher's account: those that contradict each other are refused.
+// The expected messages follow from numbers, spans and the publisher's record: those that contradict each other are
+// refused.
 func TestReadRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

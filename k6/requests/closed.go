@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// closed shares requests out among so many lanes: a new one as soon as one has its answer.
+// closed shares requests out among the lanes: a new one as soon as one has its answer.
 func (s *stage) closed() {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {

@@ -262,7 +262,7 @@ func TestASlowAnswerIsATimeout(t *testing.T) {
 	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "something came")
 }
 
-// A connection that the server closed, or on which it said what nobody asked for, is not used again.
+// A connection that the server closed, or with unrequested bytes, is not used again.
 func TestConnectionsAreOpenedAnew(t *testing.T) {
 	t.Parallel()
 	const answer = "Content-Length: 2\r\n\r\nok"

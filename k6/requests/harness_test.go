@@ -143,7 +143,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// raw is a server that does as it is told with each connection; request reads the next request whole.
+// raw is a server that calls with on each connection; request reads the next whole request.
 func raw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

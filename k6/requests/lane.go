@@ -150,7 +150,7 @@ func (l *lane) do(op *operation, from, deadline time.Time) exchange {
 	return x
 }
 
-// finish says how an exchange ended.
+// finish records the end of an exchange.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
 	l.used, l.last = x.end, x.op
@@ -252,7 +252,7 @@ func (l *lane) said(op *operation) []byte {
 	return bytes.ReplaceAll(l.body.Bytes(), l.text, []byte(placeholder))
 }
 
-// answer reads the body, and says what the answer is worth.
+// answer reads the body, and checks the answer.
 func (l *lane) answer(x *exchange, resp *http.Response) error {
 	x.server, x.inFlight = resp.Header.Get("X-Server"), resp.Header.Get("X-In-Flight")
 	w := &x.op.want
@@ -271,7 +271,7 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	case err != nil:
 		return err
 	}
-	beyond := len(l.conn.Buffered()) > 0 // the server's answer is longer than it says, or is one that nobody asked for
+	beyond := len(l.conn.Buffered()) > 0 // the server's answer is longer than its length, or was not requested
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)

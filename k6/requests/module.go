@@ -130,8 +130,8 @@ func (s *stage) end() (end time.Time, ok bool) {
 	return s.began.Add(s.length), s.length > 0 && s.requests == 0
 }
 
-// share is the part of this runner's segment of so many at a time: that number, and the tuple that shares out the rest
-// among the runners that have any. No request is lost or doubled in rounding.
+// share returns the part of this runner's segment of a concurrency: that number, and the tuple that shares out the
+// rest among the runners that have any. No request is lost or doubled in rounding.
 func (s *stage) share(atATime int64) (int, *lib.ExecutionTuple) {
 	tuple, err := s.tuple.GetNewExecutionTupleFromValue(atATime)
 	if err != nil { // so few that none is ours

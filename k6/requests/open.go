@@ -84,8 +84,8 @@ func (a *arrivals) pace() {
 	}
 }
 
-// deal deals what is due, and says how long until there is more to do: under 0 for never again. full says that no lane is
-// free.
+// deal starts what is due, and returns how long until there is more to do: under 0 for never again. full reports that
+// no lane is free.
 func (a *arrivals) deal() (wait time.Duration, full bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

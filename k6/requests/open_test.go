@@ -177,7 +177,7 @@ func TestABurstOpensWhatWasClosedBeforeItBegan(t *testing.T) {
 	require.Equal(t, counts{Made: 5}, v.await(`burst({requests: 5, operations: [{url: %q}]})`, s.URL))
 }
 
-// When requests went out is told with the time of that, so that bursts of several runners can be held against each other.
+// Requests have the time of sending, so that bursts of several runners can be compared.
 func TestSentAfterHasTheTimeOfSending(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) })
@@ -194,7 +194,7 @@ func TestSentAfterHasTheTimeOfSending(t *testing.T) {
 	}
 }
 
-// The wait for a connection is told apart from the time that the service took.
+// The wait for a connection is separate from the time of the service.
 func TestTheWaitForAConnectionIsTold(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })

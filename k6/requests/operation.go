@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// An operation is one thing to ask, compiled once for the stage: the bytes that are sent, and what has to come back.
+// An operation is one kind of request, compiled once for the stage: the bytes that are sent, and the expected answer.
 type operation struct {
 	name   string
 	target *target
@@ -102,8 +102,8 @@ func (m *module) listed(v sobek.Value) (out []sobek.Value) {
 	return out
 }
 
-// misspelt names a property that is none of these. An answer of which nothing is wanted, because "want" is not written so,
-// would be right whatever it says.
+// misspelt names an unknown property. An answer without an expectation, because "want" is misspelt, would always be
+// right.
 func misspelt(v sobek.Value, names ...string) error {
 	object, ok := v.(*sobek.Object)
 	if !ok {
@@ -258,10 +258,10 @@ func jsonOf(v sobek.Value) ([]byte, error) {
 // most is how long a body may be to be looked at; a longer one is wrong.
 func (w *want) most() int64 { return max(maxKept, int64(len(w.body))) }
 
-// looks says whether the body of an answer matters.
+// looks reports whether the body of an answer matters.
 func (w *want) looks() bool { return w.body != nil || w.isJSON }
 
-// met says whether a body is right.
+// met reports whether a body is right.
 func (w *want) met(body []byte) bool {
 	if !w.isJSON {
 		return w.body == nil || bytes.Equal(body, w.body)

@@ -30,7 +30,7 @@ type record struct {
 	made, failed, dropped int64
 }
 
-// series is what the samples of requests are told apart by.
+// A series has the tags of the samples of requests.
 type series struct {
 	op           *operation
 	server, code string
@@ -93,7 +93,7 @@ func (r *record) tagsOf(x *exchange) *metrics.TagSet {
 	return tags
 }
 
-// codeOnly is for what is told by stage and outcome: each further tag multiplies the series that a run has.
+// codeOnly returns the tags for metrics by stage and outcome: each further tag multiplies the series of a run.
 func (r *record) codeOnly(code string) *metrics.TagSet {
 	tags := r.coded[code]
 	if tags == nil {
@@ -153,7 +153,8 @@ func (r *record) inHand(x *exchange) (metrics.Sample, bool) {
 	return r.sample(r.stage.m.metrics.inFlight, x.end, float64(n)), err == nil && n > 0
 }
 
-// push gives the batch to k6. While a stage goes on its VU does, and k6 takes the samples of any VU that has not returned.
+// push gives the batch to k6. The VU lives as long as a stage, and k6 accepts the samples of any VU that has not
+// returned.
 func (r *record) push() {
 	if len(r.batch) == 0 {
 		return
