@@ -8,10 +8,10 @@ import (
 
 // Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
 func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
+	r = repair(f.logs[log], r, f.Repeats)
 	if f.same[log] && r.Deviations == nil {
 		return r
 	}
-	r = repair(f.logs[log], r, f.Repeats)
 	c := correction{Feed: f, log: log, from: r, out: *r}
 	c.out.Findings = slices.Clone(r.Findings)
 	c.again()

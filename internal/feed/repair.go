@@ -12,7 +12,11 @@ const lookback = 4
 // repair returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
 // had not yet received what followed, and a message could be taken for another one with the same content.
 func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
-	if r.Deviations == nil || len(r.Holes) == 0 {
+	if len(r.Holes) == 0 {
+		return r
+	}
+	r = begin(l, r)
+	if r.Deviations == nil {
 		return r
 	}
 	out := *r
@@ -39,6 +43,45 @@ func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 		uncount(&out, a, repeats)
 	}
 	return &out
+}
+
+// begin returns the record of a connection whose streams began with the last of neighbours with the same content, where they received
+// only some of these: the others were sent before.
+func begin(l *Log, r *ledger.Record) *ledger.Record {
+	out, changed := *r, false
+	for i := range r.Spans {
+		first := r.Spans[i].First
+		last := first
+		for last > 0 && last < r.Last && l.follows(first, last+1) && !received(&out, last+1) {
+			last++
+		}
+		if last == first {
+			continue
+		}
+		if !changed {
+			changed, out.Holes, out.Spans = true, slices.Clone(r.Holes), slices.Clone(r.Spans)
+		}
+		out.Spans[i].First, out.Spans[i].Last = last, max(last, out.Spans[i].Last)
+		out.Holes = without(out.Holes, last)
+		if first == out.First {
+			out.First = last
+			for n := first + 1; n < last; n++ {
+				out.Holes = without(out.Holes, n)
+			}
+			continue
+		}
+		out.Holes = append(out.Holes, ledger.Range{first, first})
+	}
+	if !changed {
+		return r
+	}
+	return &out
+}
+
+// follows reports whether a message has the content of an earlier one, and is no copy that few streams received.
+func (l *Log) follows(first, next uint64) bool {
+	a, b := &l.Entries[first-1], &l.Entries[next-1]
+	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
 // missingCopy returns the number of a message with the same content that the connection lacks, among the next few; 0: there is none.
