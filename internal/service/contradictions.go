@@ -102,6 +102,9 @@ func (p *parser) notFinite(root *fields) {
 	if m.Marked || m.Timed || m.Summed || m.Interval > 0 || m.data != nil {
 		p.found.add(root.at("message"), "message.run, sentAt, sum, data and every are for endless streams, and end.by is 'event'; remove them")
 	}
+	if m.AnyOrder || m.AtLeastOnce {
+		p.found.add(root.at("message"), "message.order and delivery are for endless streams, and end.by is 'event'; remove them: each chunk must arrive once and in order")
+	}
 	if s.Then != nil {
 		p.found.add(root.at("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
 	}

@@ -181,7 +181,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 		out = append(out, p.condition(item, path))
 	}
 	if len(out) == 0 {
-		p.found.add(n.at, "%s is an empty list: leave it out", path)
+		p.found.add(n.at, "%s is an empty list: name a block or a value in its JSON, or leave it out", path)
 	}
 	return out
 }

@@ -66,6 +66,14 @@ func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
 	require.Equal(t, Chunk{}, s.ReadChunk(block("status", "", `ready`)))
 }
 
+// They would have no effect.
+func TestParseRefusesOrderAndDeliveryOfFiniteMessages(t *testing.T) {
+	for _, field := range []string{`"order":"any"`, `"delivery":"at-least-once"`} {
+		_, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request",` + field + `},"end":{"by":"event","done":{"event":"finished"}}}`))
+		require.ErrorContains(t, err, "each chunk must arrive once and in order")
+	}
+}
+
 func TestReadChunkOfPlainText(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
