@@ -86,6 +86,7 @@ type elsewhere struct {
 	dir     results.Dir // "": the files are fetched to scratch
 	scratch string
 	stamp   string // of the files that are shown
+	warned  bool   // that there are none
 }
 
 func (e *elsewhere) open(ctx context.Context) (err error) {
@@ -172,8 +173,16 @@ func (e *elsewhere) look(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
 		names, err := e.from.Names(ctx)
-		if err != nil || len(names) == 0 {
+		switch {
+		case err != nil:
 			return err
+		case len(names) == 0:
+			empty := fmt.Errorf("nothing is at %s yet: check its prefix, --shards of the run with the test id behind it", e.Location)
+			if !e.warned {
+				fmt.Fprintln(e.Stdout, empty)
+			}
+			e.warned = true
+			return empty
 		}
 		var problems []string
 		if dir, problems, err = results.Fetch(ctx, e.from, e.scratch, func(int, int) {}); err != nil {

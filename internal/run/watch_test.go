@@ -103,6 +103,7 @@ func TestARunInABucketIsWatched(t *testing.T) {
 	write(t, location, watchedPlan(), 2, shard.Finished)
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "soak merge")
+	require.Contains(t, out.String(), "nothing is at "+location+" yet: check its prefix", "a wrong prefix would be waited for without a word")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
