@@ -33,7 +33,8 @@ const (
 	stillRuns = 90 * time.Second
 )
 
-// keepEvidence makes an archive of each run in the bucket that has none, whoever started it, and returns the archives there.
+// keepEvidence makes an archive of each run in the bucket that has none, also of runs of other users, and returns the
+// archives there.
 func (d *deployment) keepEvidence(ctx context.Context, c *cloud, k keep) (bucket string, archives []string, err error) {
 	out, err := d.outputs(ctx)
 	if err != nil || out.Bucket == "" || k.all {

@@ -119,7 +119,7 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 }
 
-// A run of a colleague has no results here: it is judged from its shards first. One that goes on is left alone.
+// A run of a colleague has no results here: it is judged from its shards first. A run in progress is left alone.
 func TestDownArchivesRunsOfOthers(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)

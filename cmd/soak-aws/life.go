@@ -70,8 +70,8 @@ func outlives(end, now time.Time, length time.Duration) error {
 		clock(end), left.Round(time.Second), length, aroundASoak, int(missing.Minutes()))
 }
 
-// credentialsFor checks that the credentials are valid until a soak is judged. Those of a profile are renewed by the AWS tools as
-// long as its session lives, which nobody can look up; those in the environment are not.
+// credentialsFor checks that the credentials are valid until a soak is judged. Those of a profile are renewed by the
+// AWS tools during its session, whose end is unknown; those in the environment are not.
 func (c *cloud) credentialsFor(ctx context.Context, now time.Time, length time.Duration) finding {
 	const what = "credentials' end"
 	var exported struct{ Expiration time.Time }

@@ -198,7 +198,7 @@ func withTopic(text, topic string) string {
 	return text
 }
 
-// alone says that text[from:to] is not part of a longer word, nor a placeholder.
+// alone reports whether text[from:to] is neither part of a longer word nor a placeholder.
 func alone(text string, from, to int) bool {
 	isWord := func(i int) bool {
 		if i < 0 || i >= len(text) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// compression says what a stream with each Accept-Encoding did, beside one without.
+// compression compares streams with each Accept-Encoding with one without.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.of(plain) {

@@ -157,7 +157,7 @@ func (f *findings) thenNotes() []string {
 // leastLifetime is how long a stream lives that is one.
 const leastLifetime = 100 * time.Millisecond
 
-// addEnd says who ends a stream.
+// addEnd adds which side ends a stream.
 func (f *findings) addEnd(o *object) {
 	var ended []time.Duration
 	longest, how := time.Duration(0), ""

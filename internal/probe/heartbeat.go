@@ -103,7 +103,7 @@ func (f *findings) groups() []*beats {
 	return out
 }
 
-// isBeat says that a group is of heartbeats: by what it is, or since it alone never changes beside messages that do.
+// isBeat reports whether a group is of heartbeats: by its kind, or because it alone never changes while messages do.
 func (b *beats) isBeat(others bool) bool {
 	switch {
 	case b.n == 0:

@@ -43,7 +43,7 @@ func (f *findings) of(roles ...role) (out []*track) {
 	return out
 }
 
-// ours says that a unit is a message that the probe has published.
+// ours reports whether a unit is a message that the probe has published.
 func (f *findings) ours(u *unit) bool {
 	if len(f.s.published) == 0 || !u.HasData {
 		return false
@@ -60,12 +60,12 @@ func (f *findings) ours(u *unit) bool {
 	})
 }
 
-// sends says that the probe's messages have that placeholder.
+// sends reports whether the probe's messages have that placeholder.
 func (s *session) sends(placeholder string) bool {
 	return s.asked.publish != nil && strings.Contains(string(asJSON(s.asked.publish)), placeholder)
 }
 
-// early says that a unit came when the stream was opened, as a greeting does.
+// early reports whether a unit arrived when the stream was opened, like a greeting.
 func (f *findings) early(t *track, u *unit) bool { return u.at.Sub(t.head) < f.s.Pace }
 
 // key tells messages apart: the same one on two streams has one key. Ids may be the stream's.

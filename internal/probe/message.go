@@ -80,7 +80,7 @@ func (f *findings) findMessage() (m message) {
 	return m
 }
 
-// noMessage says that there is nothing to count.
+// noMessage records that there is nothing to count.
 func (f *findings) noMessage(m *message) {
 	if n := f.s.confirmed(); n > 0 {
 		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), list(f.s.statuses), f.s.Topic))
@@ -200,7 +200,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 	f.missing = append(f.missing, "message.sum: the checksum that was published was not found in the events. Remove {sum} from --publish-body, or put it into a field that the service passes on.")
 }
 
-// numbersOf says that the numbers are those that were published: each after it was, and at least two.
+// numbersOf reports whether the numbers are the published ones: each after its publication, and at least two.
 func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) bool {
 	seen := map[int64]bool{}
 	for _, u := range came {
@@ -285,7 +285,7 @@ func (f *findings) describeIDs(came []*unit) string {
 	return fmt.Sprintf("Their ids were such as %s and %s.", show([]byte(ids[0])), show([]byte(ids[len(ids)-1])))
 }
 
-// onePerStream says that all messages of each stream had one id.
+// onePerStream reports whether all messages of each stream had one id.
 func (f *findings) onePerStream() bool {
 	for _, one := range f.messages(plain) {
 		for _, u := range one.units {

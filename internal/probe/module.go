@@ -93,7 +93,7 @@ func members(out *strings.Builder, o object, indent string) {
 	}
 }
 
-// annotated says that there are notes in an object.
+// annotated reports whether an object has notes.
 func annotated(o object) bool {
 	for _, f := range o {
 		inner, _ := f.value.(object)

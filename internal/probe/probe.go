@@ -1,5 +1,5 @@
-// Package probe looks at an SSE service for a minute, with a few streams, and writes a description of it: a module
-// as in load-tests/services/, in which a comment says what was seen of each part, and what could not be found out.
+// Package probe examines an SSE service for a minute, with a few streams, and writes a description of it: a module as
+// in load-tests/services/, with the evidence for each part as comments, and the parts that could not be found.
 package probe
 
 import (

@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
-// sending is a message that was published, as far as is known.
+// A sending is a published message with its known times.
 type sending struct {
 	seq, sentAt int64
 	at          time.Time
 	confirmed   bool
 }
 
-// publish publishes n messages, one for each Pace. The error says why the first one was refused.
+// publish publishes n messages, one for each Pace. The error has the reason of the first refusal.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {
@@ -62,7 +62,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	return nil
 }
 
-// refusedBy says how a message was refused.
+// refusedBy describes the refusal of a message.
 func refusedBy(r stream.Request, answer stream.Answer) error {
 	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// resume is how a stream goes on after a cut.
+// A resume has the way in which a stream resumes after a disconnect.
 type resume struct {
 	is    object
 	notes []string
@@ -77,7 +77,7 @@ func (f *findings) one(of role) *track {
 	return nil
 }
 
-// refusal says why the stream of a role was not open.
+// refusal explains why the stream of a role was not open.
 func (f *findings) refusal(of role) string {
 	for _, t := range f.s.tracks {
 		switch {
@@ -133,8 +133,8 @@ func (f *findings) before(again *track) (n int) {
 	return f.among(again, old)
 }
 
-// gap looks for how the service says that it could not go on: a block or a header that streams with an event ID have
-// that was not there, and a new stream has not. lost says that messages were missed without that.
+// gap finds how the service announces that it could not resume: a block or a header that streams with an unknown
+// event ID have, and new streams do not. lost reports messages that were missed without an announcement.
 func (f *findings) gap(lost bool) (is object, note string) {
 	control, odd := f.one(fresh), f.one(unknown)
 	asked := map[*track]string{}
@@ -186,7 +186,7 @@ func (f *findings) gap(lost bool) (is object, note string) {
 	return nil, note
 }
 
-// isID says that a text is the id of an event.
+// isID reports whether a text is the id of an event.
 func (f *findings) isID(text string) bool {
 	for _, all := range f.units {
 		for i := range all {
@@ -198,7 +198,7 @@ func (f *findings) isID(text string) bool {
 	return uuid.MatchString(text)
 }
 
-// isPublished says that a block is a message: ours, or of a name that messages have.
+// isPublished reports whether a block is a message: ours, or one with an event name of messages.
 func (f *findings) isPublished(u *unit) bool {
 	if len(f.s.published) > 0 {
 		return f.ours(u)

@@ -31,7 +31,7 @@ func (f *findings) findOwn(m *message, all []series, came []*unit) {
 	f.findEvery(m, all)
 }
 
-// counter finds a source whose values grow by one on each stream; note says what was seen, or why there is none.
+// counter finds a source whose values grow by one on each stream; note has the evidence, or why there is none.
 func (f *findings) counter(all []series) (source, note string) {
 	longest := series{}
 	for _, one := range all {
@@ -84,7 +84,7 @@ func (f *findings) counter(all []series) (source, note string) {
 	return "", holes + "Nothing in the messages grew by one with each."
 }
 
-// isTime says that a growing number is one because it is a time.
+// isTime reports whether a number grows because it is a time.
 func (f *findings) isTime(source string, one series) bool {
 	read := reading(source, readTime)
 	v, ok := read(&one.units[0].Block)
@@ -132,7 +132,7 @@ func (f *findings) findPer(m *message, all []series) {
 // leastEvery is the shortest interval that can be told from chance.
 const leastEvery = 50 * time.Millisecond
 
-// findEvery sees whether messages come every so many seconds.
+// findEvery finds the interval of messages, if they have one.
 func (f *findings) findEvery(m *message, all []series) {
 	if slices.ContainsFunc(m.is, func(is field) bool { return is.name == "per" && is.value == "topic" }) {
 		return // the numbers decide

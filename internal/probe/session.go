@@ -63,7 +63,7 @@ func (s *session) values(n int) service.Values {
 	}
 }
 
-// observe runs the probe. The error says why there is nothing to describe.
+// observe runs the probe. It returns an error if there is nothing to describe.
 func (s *session) observe(ctx context.Context) error {
 	s.began = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of the streams: what they saw is kept when ctx ends
@@ -71,7 +71,7 @@ func (s *session) observe(ctx context.Context) error {
 	defer s.closeAll()
 	limit, stop := context.WithDeadline(ctx, s.began.Add(s.Length))
 	defer stop()
-	if err := s.publish(limit, 1); err != nil { // to nobody: its status may be another one
+	if err := s.publish(limit, 1); err != nil { // without a subscriber: its status may differ
 		return err
 	}
 	if err := s.start(limit, life); err != nil {
@@ -86,7 +86,7 @@ func (s *session) observe(ctx context.Context) error {
 		return err
 	}
 	if s.service.Publish == nil {
-		s.await(limit, s.Length/4, 3) // of an event the stream has an id to go on by
+		s.await(limit, s.Length/4, 3) // of an event the stream has an id to resume from
 	}
 	s.Progress("disconnecting one stream, to test resuming")
 	s.cutOne(limit, life)
@@ -116,7 +116,7 @@ func (s *session) start(ctx, life context.Context) error {
 				return err
 			}
 		}
-		s.sleep(ctx, s.Pace/4) // numbers of each stream are told from those of a topic by when it began
+		s.sleep(ctx, s.Pace/4) // the start shows numbers of each stream or of a topic
 	}
 	return s.second(ctx)
 }
@@ -170,7 +170,7 @@ func (s *session) answer(life context.Context, t *track) {
 	go t.read([]string{s.asked.subscribe, s.asked.publishing}, s.secondOf(life, t))
 }
 
-// refused says why the first stream is none.
+// refused explains why the first stream is not an event stream.
 func (s *session) refused(t *track) error {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)

@@ -18,7 +18,7 @@ type role int
 const (
 	plain      role = iota // looked at from its start to its end
 	compressed             // asks for a compression
-	resumed                // goes on behind a stream that was cut
+	resumed                // resumes a disconnected stream
 	fresh                  // opened at the same time as that, without a last event ID
 	unknown                // opened with an event ID that never was
 )
@@ -83,8 +83,8 @@ func (t *track) forget(n int) {
 
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
-// read reads a stream to its end. first is told of each block, for the second request. Of a secret that the service
-// says back nothing is kept.
+// read reads a stream to its end. It calls first for each block, for the second request. Secrets that the service
+// repeats are not kept.
 func (t *track) read(secrets []string, first func(stream.Part)) {
 	defer close(t.done)
 	for {
@@ -124,7 +124,7 @@ func (t *track) close() {
 	<-t.done
 }
 
-// over says that the service has ended the stream.
+// over reports whether the service has ended the stream.
 func (t *track) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +155,7 @@ type unit struct {
 	at time.Time
 }
 
-// alone says that there is nothing but a comment.
+// alone reports whether there is only a comment.
 func (u *unit) alone() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
 // sameBlock is how long after a comment line the block that it is in ends at most. A heartbeat without a blank line
