@@ -21,7 +21,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-var feeds = flag.Int("feeds", 2, "runs of TestFeedsWithAndWithoutFaults with a fault, and as many without")
+var (
+	feeds         = flag.Int("feeds", 2, "runs of TestFeedsWithAndWithoutFaults with a fault, and as many without")
+	parallelFeeds = flag.Int("feeds.parallel", 2, "of these at a time")
+)
 
 // A feedSpec is a service that sends the same messages to all clients, without numbers, and what it does wrong.
 type feedSpec struct {
@@ -107,10 +110,11 @@ func (f *feedServer) messages(client, n int) (out []string) {
 		if f.feedSpec.cut == "resumed" {
 			id = fmt.Sprintf("id: %d\n", n)
 		}
-		if !f.personal {
-			client = 0
+		named := 0
+		if f.personal {
+			named = client
 		}
-		return fmt.Sprintf("event: price\n%sdata: {\"price\":%s,\"client\":%d}\n\n", id, content, client)
+		return fmt.Sprintf("event: price\n%sdata: {\"price\":%s,\"client\":%d}\n\n", id, content, named)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +173,7 @@ func (f *feedServer) run(done <-chan struct{}, random *rand.Rand) {
 // Each run has one fault or none, and any of the other properties.
 func TestFeedsWithAndWithoutFaults(t *testing.T) {
 	t.Parallel()
-	slots := make(chan struct{}, 4)
+	slots := make(chan struct{}, *parallelFeeds)
 	for i := range 2 * *feeds {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
