@@ -59,3 +59,25 @@ func BenchmarkSteady(b *testing.B) {
 		}
 	}
 }
+
+// What a message without a number costs instead: the first stream appends it to the log, the others follow.
+func BenchmarkPrinted(b *testing.B) {
+	for name, streams := range map[string]int{"first": 1, "follower": 40} {
+		b.Run(name, func(b *testing.B) {
+			cfg := &Config{Interval: time.Second, Counting: Numbered, Published: true, AnyOrder: true}
+			log := NewLog()
+			ledgers := make([]*Ledger, streams)
+			for i := range ledgers {
+				ledgers[i] = New("bench-0", cfg)
+				ledgers[i].Follow(log)
+				ledgers[i].Connecting(1)
+				ledgers[i].Opened(2)
+			}
+			b.ReportAllocs()
+			for n := range b.N {
+				at := Instant(n/streams+2) * time.Second
+				ledgers[n%streams].Printed(Print{At: at, Sum: uint64(n / streams)}) //nolint:gosec // G115: positive
+			}
+		})
+	}
+}
