@@ -164,7 +164,7 @@ func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, behind []uint
 func (f *Feed) places(order []uint32) []uint32 {
 	place := make([]uint32, len(f.nodes))
 	for i, id := range order {
-		place[id] = uint32(i) //nolint:gosec // G115: bounded by the logs
+		place[id] = uint32(i)
 	}
 	return place
 }
@@ -299,7 +299,7 @@ func (f *Feed) compare() {
 		}
 		for n := 1; n < len(has); n++ {
 			if !has[n] {
-				f.absent[log] = addNumber(f.absent[log], uint64(n)) //nolint:gosec // G115: positive
+				f.absent[log] = addNumber(f.absent[log], uint64(n))
 			}
 		}
 		f.same[log] = same
@@ -336,7 +336,7 @@ func (f *Feed) Unshared(records Records) bool {
 				of++
 			}
 		}
-		if uint64(of)*2 > r.Received { //nolint:gosec // G115: positive
+		if uint64(of)*2 > r.Received {
 			clients++
 		}
 	}

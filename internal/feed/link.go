@@ -47,7 +47,7 @@ func sorted(log int, l *Log, records Records) []uint32 {
 	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), in: map[uint32]int{}}
 	order := make([]uint32, len(l.Entries))
 	for i := range order {
-		order[i] = uint32(i) + 1 //nolint:gosec // G115: bounded by the log
+		order[i] = uint32(i) + 1
 	}
 	f.ids, f.orders = [][]uint32{order}, [][]uint32{nil}
 	of := func(yield func(int, *ledger.Record) bool) {

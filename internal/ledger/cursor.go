@@ -186,7 +186,7 @@ func (c *deliveries) claim(before uint64) {
 	}
 	known := 0
 	for known < len(f.waiting) {
-		n := before - 1 - uint64(known) //nolint:gosec // G115: bounded by the next condition
+		n := before - 1 - uint64(known)
 		if uint64(known)+1 >= before || f.log.at(n).Print != f.waiting[len(f.waiting)-1-known].print || c.has(n) {
 			break
 		}

@@ -111,7 +111,7 @@ func (r *Response) content(at Instant) {
 		r.First, r.Alone = at, 1
 	} else {
 		gap := at - r.Last
-		r.Gaps = append(r.Gaps, uint32(min(max(gap.Microseconds(), 0), 1<<32-1))) //nolint:gosec // G115: bounded
+		r.Gaps = append(r.Gaps, uint32(min(max(gap.Microseconds(), 0), 1<<32-1)))
 		if gap >= Together {
 			r.Alone++
 		}

@@ -39,7 +39,7 @@ const (
 	CheckGauge      verdict.CheckID = "vanish.gauge"
 	CheckNoticed    verdict.CheckID = "vanish.noticed"
 
-	CheckResponsesStarted    verdict.CheckID = "responses.started"
+	CheckResponsesComplete   verdict.CheckID = "responses.complete"
 	CheckResponsesTruncated  verdict.CheckID = "responses.truncated"
 	CheckResponsesError      verdict.CheckID = "responses.error-event"
 	CheckResponsesEmpty      verdict.CheckID = "responses.empty"
@@ -97,7 +97,7 @@ var whys = map[verdict.CheckID]string{
 	CheckGauge:      "a gauge of something else does not show streams",
 	CheckNoticed:    "leaked streams exhaust the service",
 
-	CheckResponsesStarted:    "a run without a request proves nothing",
+	CheckResponsesComplete:   "a run without a complete response proves nothing",
 	CheckResponsesTruncated:  "users read half an answer, and their client takes it for a whole one",
 	CheckResponsesError:      "users get an error in place of an answer",
 	CheckResponsesEmpty:      "users get no answer",

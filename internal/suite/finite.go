@@ -159,6 +159,9 @@ func (f *finiteRun) server() (name string) {
 	return name
 }
 
+// faulty returns the number of responses that fail the run by their state.
+func (f *finiteRun) faulty() int64 { return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned }
+
 // judged returns the number of responses that were to complete.
 func (f *finiteRun) judged() int64 { return f.v.Started - f.v.Abandoned }
 
@@ -174,12 +177,13 @@ func (f *finiteRun) checks() []verdict.Check {
 	refused := check(CheckResponsesRefused, "responses refused", sentence("at most %v %%", raw(f.number("MAX_REFUSED"))), ratio(v.Refused, v.Started),
 		100*share(v.Refused, v.Started) <= f.number("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
 	refused.Limit = fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED"))
-	started := check(CheckResponsesStarted, "requests were made", "at least 1", v.Started, v.Started > 0, "no request was made")
+	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0,
+		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*mostSkipped), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= mostSkipped,
 		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was not the planned one", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
-		inconclusive(started),
+		inconclusive(complete),
 		none(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
 		none(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
 		none(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
