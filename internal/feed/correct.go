@@ -2,6 +2,7 @@ package feed
 
 import (
 	"slices"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
@@ -109,7 +110,7 @@ func (c *correction) reorder() {
 			if number == 0 {
 				continue
 			}
-			if number < highest {
+			if number < highest && !c.uncertain(n) {
 				c.out.Reordered++
 				c.find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
@@ -117,6 +118,18 @@ func (c *correction) reorder() {
 		}
 	}
 }
+
+// uncertain reports whether the place of a message is uncertain: content repeats, and it arrived right after the start of a stream that
+// did not resume.
+func (c *correction) uncertain(n uint64) bool {
+	at := c.arrival(n)
+	return c.Repeated() && slices.ContainsFunc(c.from.Spans, func(s ledger.Span) bool {
+		return !s.Resumed && at >= s.From && at < s.From+time.Second
+	})
+}
+
+// Repeated reports whether messages have the content of earlier ones.
+func (f *Feed) Repeated() bool { return f.repeated }
 
 // arrival returns about when a message arrived.
 func (c *correction) arrival(n uint64) ledger.Instant {

@@ -41,8 +41,10 @@ type Feed struct {
 	absent  [][]ledger.Range
 	doubles [][]uint64 // of each log: its numbers of copies and changed messages
 	changed map[uint32]uint32
-	offsets [][]offset // between the instants of two logs
-	same    []bool     // of each log: the numbers of its entries are those of the feed
+	// repeated: a message has the content of an earlier one.
+	repeated bool
+	offsets  [][]offset // between the instants of two logs
+	same     []bool     // of each log: the numbers of its entries are those of the feed
 }
 
 // A Message is one message of the topic.
@@ -179,6 +181,7 @@ func (f *Feed) number(order []uint32, records Records) {
 		if _, is := f.changed[id]; is || copies[id] {
 			continue
 		}
+		f.repeated = f.repeated || n.repeat
 		n.number = uint32(len(f.Messages)) + 1 //nolint:gosec // G115: bounded by the logs
 		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live, Log: -1, id: id})
 	}

@@ -236,6 +236,10 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}
+	if span := c.openSpan(); f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joining {
+		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
+		return
+	}
 	index, d := f.log.extra(f.last, p.Sum, p.At), f.deviate()
 	if len(d.Again) < maxDeviations {
 		d.Again = append(d.Again, Again{Extra: index, Number: uint64(first), At: p.At})
