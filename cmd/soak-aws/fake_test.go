@@ -222,6 +222,7 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
+		update["Name"] = name // it is in the path
 		f.schedules[name] = update
 		fmt.Fprint(w, `{"ScheduleArn":"arn"}`)
 	default:
