@@ -106,9 +106,6 @@ func (p Panel) stacked() Panel            { p.Stacked = true; return p }
 // ofWhole is for a share of a count: one stream of 100,000 shows, which Grafana would round to 100.0 %.
 func (p Panel) ofWhole() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
-// notWhole is for a count that has fractions.
-func (p Panel) notWhole() Panel { p.Decimals = nil; return p }
-
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
 		return p.stat(id, at)
