@@ -55,7 +55,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
 		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
-		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, mercure,`},
+		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has a2a, ag-ui, anthropic-messages, centrifugo,`},
 		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
 		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
 		"no publish":  {described("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
