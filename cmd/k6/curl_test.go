@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,14 +27,14 @@ func TestStarterNeedsNoCurl(t *testing.T) {
 		require.NoError(t, os.Symlink(busybox, filepath.Join(bin, name)))
 	}
 	const body = `{"data":{"attributes":{"paused": false},"id": "default","type":"status"}}`
-	status := http.StatusOK
-	requests := 0
+	var status, requests atomic.Int32
+	status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		requests.Add(1)
 		text, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
 		assert.Equal(t, []string{http.MethodPatch, "/v1/status", "application/json", body}, []string{r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(text)})
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 		_, _ = io.WriteString(w, `{"data":{"attributes":{"running":true}}}`)
 	}))
 	defer server.Close()
@@ -47,11 +48,11 @@ func TestStarterNeedsNoCurl(t *testing.T) {
 	said, err := start()
 	require.NoError(t, err, said)
 	assert.Contains(t, said, `"running":true`)
-	assert.Equal(t, 1, requests)
+	assert.EqualValues(t, 1, requests.Load())
 
-	status = http.StatusInternalServerError
+	status.Store(http.StatusInternalServerError)
 	said, err = start()
 	require.Error(t, err)
 	assert.Contains(t, said, "500 Internal Server Error")
-	assert.Equal(t, 1+4, requests, "a request that fails is sent again")
+	assert.EqualValues(t, 1+4, requests.Load(), "a request that fails is sent again")
 }
