@@ -99,8 +99,9 @@ node_modules: package.json package-lock.json
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch node_modules
 
-# These start no goroutine, and their tests take minutes with the race detector.
-SEQUENTIAL = internal/results/archive internal/ledger internal/shard test/docs
+# These start no goroutine, or act by programs whose order the race detector does not see (soak-aws), and their tests take
+# minutes with it.
+SEQUENTIAL = cmd/soak-aws internal/results/archive internal/ledger internal/shard test/docs
 
 # Four packages at once, as most of their tests wait, and linking one with k6 takes 1.3 GB. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
