@@ -140,7 +140,8 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 		r.Class = foundExactly
 	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || explained(j)), max(late, sc.stall(j)) > sc.patience():
+	case (r.Verdict == verdict.Invalid || sc.Hub != nil) && j.Generator.Saturated, r.Verdict == verdict.Invalid && explained(j),
+		max(late, sc.stall(j)) > sc.patience():
 		r.Class = saturated
 	case sc.clean():
 		r.Class = falseAlarm
