@@ -46,7 +46,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	return fs
 }
 
-// addFaults adds the faults of one flag to those of the flags before it.
+// addFaults adds the faults of one flag to the faults of earlier flags.
 func (c *modelConfig) addFaults(text string) error {
 	shares, err := model.AddShares(c.Shares, text)
 	if err == nil {

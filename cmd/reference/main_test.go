@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Its health is that of a stream: without a listener, with another one, with the reference, after its end.
+// Its health check opens a stream: without a listener, with another one, with the reference, after its end.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

@@ -84,7 +84,7 @@ func TestWhatAnAccountLacks(t *testing.T) {
 	} {
 		assert.Regexp(t, "(?m)^"+row, said)
 	}
-	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC is made beside an existing subnet")
+	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC is made for an existing subnet")
 }
 
 // What cannot be asked is no reason to stop: it may work all the same.

@@ -25,7 +25,7 @@ func (c *cloud) left(ctx context.Context, of tag) (costs, listed []string, err e
 	}
 	err = c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+of.Key+",Values="+of.Value, "--query", "ResourceTagMappingList[].ResourceARN")
 	if err != nil {
-		return nil, nil, fmt.Errorf("list what is tagged: %w", err)
+		return nil, nil, fmt.Errorf("list the tagged resources: %w", err)
 	}
 	costs = append(costs, disks...)
 	for _, arn := range tagged {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"hash/crc64"
 	"slices"
 	"time"
 )
@@ -132,16 +133,19 @@ func (r *Response) Numbered(k, of uint64, valid bool) {
 // IsNumbered reports whether a valid chunk number was found in the text.
 func (r *Response) IsNumbered() bool { return r.text.begun }
 
-// Text adds a part of the text that the service is going to state. The checksum is FNV-1a.
+// table is that of the checksum of texts.
+var table = crc64.MakeTable(crc64.ECMA)
+
+// Text adds a part of the text that the service is going to state.
 func (r *Response) Text(part []byte) {
 	r.counted++
 	r.length += uint64(len(part))
-	r.sum = fnv(r.sum, part)
+	r.sum = crc64.Update(r.sum, table, part)
 }
 
 // StateText compares what arrived since the last statement with the text that the service states.
 func (r *Response) StateText(text []byte) {
-	if r.length != uint64(len(text)) || r.sum != fnv(0, text) {
+	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, table) {
 		r.unstated++
 	}
 	r.reset()
@@ -157,19 +161,6 @@ func (r *Response) StateChunks(n uint64) {
 }
 
 func (r *Response) reset() { r.sum, r.length, r.counted, r.stated = 0, 0, 0, true }
-
-func fnv(sum uint64, text []byte) uint64 {
-	if sum == 0 {
-		sum = 14695981039346656037
-	}
-	for _, b := range text {
-		sum = (sum ^ uint64(b)) * 1099511628211
-	}
-	return sum
-}
-
-// IsDone reports whether the terminal event arrived.
-func (r *Response) IsDone() bool { return r.done > 0 }
 
 // Close ends the response.
 func (r *Response) Close(at Instant, by Closing) {

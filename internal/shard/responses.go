@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// MostResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
-const MostResponseFindings = 200
+// mostResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
+const mostResponseFindings = 200
 
 // Responses sums up the responses that ended by themselves, of one runner or of several.
 type Responses struct {
@@ -27,7 +27,6 @@ type Responses struct {
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
-	Faulty   int64         `json:"faulty"` // responses with missing, duplicated, reordered or corrupted chunks
 
 	// Of complete responses: chunks with content, those that arrived together with the one before, and the responses whose first
 	// chunk arrived together with the last.
@@ -92,8 +91,8 @@ func (r *Responses) Started() (n int64) {
 // ResponseLimits are what a complete response has to keep to count as good; 0: any.
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
-// Add adds a response that has ended, with the wall time of its end. It reports whether the response is good.
-func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) (good bool) {
+// Add adds a response that has ended, with the wall time of its end.
+func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
 	r.States[one.State]++
 	if one.Incomplete {
 		r.Incomplete++
@@ -119,12 +118,9 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		}
 	}
 	faulty := counts.Missed+counts.Duplicated+counts.Reordered+counts.Corrupted > 0
-	if faulty {
-		r.Faulty++
-	}
 	switch one.State {
 	case ledger.ResponseComplete:
-		good = r.addComplete(one, limits)
+		r.addComplete(one, limits)
 	case ledger.ResponseAbandoned:
 		r.AbandonedChunks += int64(one.Chunks)
 	}
@@ -135,7 +131,6 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		}
 		r.addFinding(f)
 	}
-	return good
 }
 
 // AddServer counts responses with a name in the header Server. Names beyond mostServerNames are Other.
@@ -160,7 +155,7 @@ func (r *Responses) addFinding(f ResponseFinding) {
 			listed++
 		}
 	}
-	if listed < MostResponseFindings {
+	if listed < mostResponseFindings {
 		r.Findings = append(r.Findings, f)
 	}
 }
@@ -174,8 +169,8 @@ func (r *Responses) addChunks(c *ledger.Totals) {
 	r.Chunks.Corrupted += c.Corrupted
 }
 
-// addComplete adds the figures of a complete response, and reports whether it is within the limits.
-func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) bool {
+// addComplete adds the figures of a complete response.
+func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) {
 	switch one.Coverage() {
 	case ledger.CoversNone:
 		r.Uncovered++
@@ -205,11 +200,9 @@ func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) boo
 		r.AtOnce++
 	}
 	within := func(d, limit time.Duration) bool { return limit == 0 || d <= limit }
-	if !within(first, limits.First) || !within(longest, limits.Gap) || !within(total, limits.Total) {
-		return false
+	if within(first, limits.First) && within(longest, limits.Gap) && within(total, limits.Total) {
+		r.Good++
 	}
-	r.Good++
-	return true
 }
 
 // Merge adds the responses of another runner.
@@ -222,7 +215,7 @@ func (r *Responses) Merge(o *Responses) error {
 	}
 	for _, add := range [][2]*int64{
 		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
-		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne}, {&r.Faulty, &o.Faulty}, {&r.Content, &o.Content},
+		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne}, {&r.Content, &o.Content},
 		{&r.Together, &o.Together}, {&r.AtOnce, &o.AtOnce}, {&r.AbandonedChunks, &o.AbandonedChunks},
 	} {
 		*add[0] += *add[1]
@@ -319,7 +312,7 @@ func (s *Shard) checkResponses() error {
 		c.Expected > mostCount || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return wrong
 	}
-	if len(r.Findings) > MostResponseFindings*len(ledger.ResponseStates) {
+	if len(r.Findings) > mostResponseFindings*len(ledger.ResponseStates) {
 		return wrong
 	}
 	for _, f := range r.Findings {

@@ -113,7 +113,7 @@ func (v *Verdict) addResponses(r *shard.Responses) {
 // ResponseSentence describes a response that did not complete, or whose chunks are not those that were sent.
 func ResponseSentence(f *shard.ResponseFinding) string {
 	text := fmt.Sprintf("request %s at %s UTC: ", f.ID, time.UnixMicro(f.AtUS).UTC().Format("15:04:05.000"))
-	text += responseStates[f.State]
+	text += ResponseStates[f.State]
 	after := fmt.Sprintf(" after %s", format.Count(f.Chunks, "chunk"))
 	if f.Of > 0 {
 		after = fmt.Sprintf(" after %d of %s", f.Counts.Received+f.Counts.Corrupted, format.Count(f.Of, "chunk"))
@@ -138,15 +138,15 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 	return text
 }
 
-// responseStates describes how a response ended.
-var responseStates = map[ledger.ResponseState]string{
+// ResponseStates describes how responses ended.
+var ResponseStates = map[ledger.ResponseState]string{
 	ledger.ResponseComplete:   "complete",
 	ledger.ResponseTruncated:  "truncated",
-	ledger.ResponseError:      "an error event",
+	ledger.ResponseError:      "with an error event",
 	ledger.ResponseRefused:    "refused",
 	ledger.ResponseEmpty:      "empty",
-	ledger.ResponseIdle:       "idle: silent for too long",
-	ledger.ResponseLingering:  "lingering: the stream stayed open after the terminal event",
-	ledger.ResponseAfterDone:  "an event followed the terminal event",
+	ledger.ResponseIdle:       "silent for too long",
+	ledger.ResponseLingering:  "open after the terminal event",
+	ledger.ResponseAfterDone:  "with an event after the terminal event",
 	ledger.ResponseUnfinished: "unfinished at the end of the run",
 }

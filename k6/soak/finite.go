@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -305,10 +305,7 @@ func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request
 
 // drawn returns a number from 0 to 1 for each request, the same for each runner.
 func drawn(seed uint64, n int64) float64 {
-	x := seed*0x9e3779b97f4a7c15 + uint64(n) + 1 //nolint:gosec // G115: a number of a request
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return float64((x^x>>31)>>11) / math.Exp2(53)
+	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() //nolint:gosec // G404: a sample; G115: a number of a request
 }
 
 // ended counts a response that has ended for good.

@@ -67,7 +67,7 @@ func machines() Board {
 				},
 				{
 					graph("Bytes sent", units.BytesPerSecondSI,
-						"By interface. EC2 shapes what is over the instance's baseline, and drops without a word.",
+						"By interface. EC2 shapes traffic above the baseline of the instance, and drops packets without a notice.",
 						`rate(node_network_transmit_bytes_total`+wires+`[$__rate_interval])`, "{{device}} {{instance}}"),
 					graph("Packets dropped", packetsPerSecond,
 						"Packets that the kernel or the interface dropped, both ways.",
