@@ -25,14 +25,6 @@ type Band struct {
 	Name string  `json:"name"`
 	From float64 `json:"from"` // Unix, seconds
 	To   float64 `json:"to"`
-	// Cause is what it may do to others, in the words of the table of spikes; "" for none.
-	Cause string `json:"-"`
-}
-
-// An Event is marked in a chart by its number.
-type Event struct {
-	Number int     `json:"number"`
-	At     float64 `json:"at"` // Unix, seconds
 }
 
 // A Kind is how a chart is drawn; the script has a module for each.
@@ -55,7 +47,6 @@ type Chart struct {
 	Wide   bool     `json:"-"`
 	Log    bool     `json:"log,omitempty"`
 	Series []Series `json:"series,omitempty"`
-	Marks  []Event  `json:"marks,omitempty"`
 	Heat   *Heat    `json:"heat,omitempty"`
 }
 

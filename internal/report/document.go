@@ -71,7 +71,6 @@ type subject struct {
 	series *series
 	phases phases
 	bands  []Band
-	spikes []spike
 }
 
 func newSubject(r *Run) *subject {
@@ -81,7 +80,6 @@ func newSubject(r *Run) *subject {
 		s.bands = stages(s.v)
 	}
 	s.series = newSeries(r.Merged, r.Samples, r.Machine.Cores)
-	s.spikes = s.findSpikes()
 	return s
 }
 
@@ -89,7 +87,7 @@ func newSubject(r *Run) *subject {
 var sections = map[string]func(*subject) Section{
 	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
 	"machines": func(s *subject) Section { return machines(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
-	"spikes": (*subject).spikeTable, "data": (*subject).data,
+	"data": (*subject).data,
 	// what was planned, and what was counted
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,

@@ -35,7 +35,7 @@ var (
 // MadeUpStart is when the made-up run starts.
 const MadeUpStart = madeUpStart
 
-// madeUp is a run of two runners with a spike of lateness that coincides with retransmits, a
+// madeUp is a run of two runners with late messages and TCP retransmits at one time, a
 // backend that leaks, one lost noop, one refused connection and one outage. It is the same each time.
 func madeUp(connections, seconds int) *Run {
 	p := plan.Default()

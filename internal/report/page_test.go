@@ -93,21 +93,6 @@ func TestGrowingMemoryIsReported(t *testing.T) {
 }
 
 // The two that the original explained by hand, and one more.
-func TestSpikesAreFoundWithWhatCoincided(t *testing.T) {
-	t.Parallel()
-	_, doc := render(t, report.MadeUp(100, 3600))
-	found := doc.Find("#spikes tbody tr").Map(func(_ int, tr *goquery.Selection) string {
-		cells := tr.Find("td").Map(func(_ int, c *goquery.Selection) string { return c.Text() })
-		return strings.Join(cells[1:3], "|") + "|" + cells[5]
-	})
-	require.Len(t, found, 5, "%q", found)
-	all := strings.Join(found, "\n")
-	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the backend|clients connecting")
-	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of nginx|clients connecting")
-	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the runners|clients connecting")
-	require.Regexp(t, `22:23:20\|lateness, max\|TCP retransmits \(in 0.1 % of the run\); a garbage collection in the backend`, all)
-	require.Regexp(t, `22:23:20\|TCP retransmits\|a garbage collection`, all, "a signal does not explain itself")
-}
 
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
@@ -244,7 +229,6 @@ func TestActionsHaveASectionAndALineOnEachChart(t *testing.T) {
 	require.Equal(t, []string{evil}, row(t, doc, "actions", "command"))
 	require.Zero(t, doc.Find("img").Length())
 	require.Contains(t, page, `"lines":[{"name":"deploy","at":1700000060}]`)
-	require.Contains(t, doc.Find("#spikes").Text(), "clients connecting")
 	require.True(t, strings.Contains(doc.Find("nav").Text(), "Actions"))
 }
 
@@ -300,7 +284,6 @@ func TestPageOfASuite(t *testing.T) {
 	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
 	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
 	require.Equal(t, 1, doc.Find("#curves figure").Length())
-	require.Contains(t, doc.Find("#spikes").Text(), "the stage 20/s")
 	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
 		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
 	}

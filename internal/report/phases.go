@@ -29,9 +29,9 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 
 func (p phases) bands() []Band {
 	return []Band{
-		{Name: "connect", Cause: "clients connecting", From: p.start, To: p.held},
+		{Name: "connect", From: p.start, To: p.held},
 		{Name: "hold", From: p.held, To: p.ending},
-		{Name: "disconnect", Cause: "clients being disconnected", From: p.ending, To: p.end},
+		{Name: "disconnect", From: p.ending, To: p.end},
 	}
 }
 

@@ -25,7 +25,7 @@ type series struct {
 	runnerCPU, runnerFiles, runnerGo                []float64 // percent of a core
 	runnerGC, runDelay, stall                       []float64 // ms
 	backendRSS, backendCPU, backendFiles, backendGo []float64
-	backendGC, backendGCs                           []float64 // ms and number of pauses in a step
+	backendGC                                       []float64 // ms of pauses in a step
 	streams                                         []float64
 	nginxRSS, nginxCPU, nginxFiles                  []float64
 	hostCPU, available                              []float64 // percent of all cores, MiB
@@ -183,7 +183,6 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 		put(&s.nginxCPU, before.NginxCPU > 0, before.NginxCPU, now.NginxCPU, 100/wall)
 		put(&s.hostCPU, before.BusySeconds > 0, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
 		put(&s.backendGC, before.BackendGCSeconds > 0, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
-		put(&s.backendGCs, before.BackendGCs > 0, float64(before.BackendGCs), float64(now.BackendGCs), 1)
 		put(&s.received, before.Received > 0, mib(before.Received), mib(now.Received), 1/wall)
 		put(&s.transmitted, before.Transmitted > 0, mib(before.Transmitted), mib(now.Transmitted), 1/wall)
 		network := before.NetworkKnown && now.NetworkKnown

@@ -46,8 +46,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// story returns the section for a run that did not pass: what failed, on which clients, when, and what else happened
-// at that time.
+// story returns the section for a run that did not pass: what failed, on which clients, when, and after which actions.
 func (s *subject) story() Section {
 	out := Section{ID: "story", Title: "What happened"}
 	all := incidents(s.v)
@@ -55,20 +54,19 @@ func (s *subject) story() Section {
 		return out
 	}
 	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.what(all[0]))}
-	t := Table{Columns: Columns("when (UTC)", "what", "who", "what else happened then")}
-	causes := s.causes()
+	t := Table{Columns: Columns("when (UTC)", "what", "who", "actions")}
 	for _, one := range all[:min(len(all), mostIncidents)] {
 		when := format.Clock(one.FirstUnix)
 		if end := format.Clock(one.LastUnix); end != when {
 			when += " to " + end
 		}
-		t.Rows = append(t.Rows, Row{{Text: when, At: one.FirstUnix}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.meanwhile(one, causes)}})
+		t.Rows = append(t.Rows, Row{{Text: when, At: one.FirstUnix}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.actionsBefore(one)}})
 	}
 	if more := len(all) - mostIncidents; more > 0 {
 		t.Note = fmt.Sprintf("the first %d of %d", mostIncidents, len(all))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. Events at the same time are not necessarily its cause.", verdict.SameIncident)}
+	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.SameIncident)}
 	if n := unlisted(s.v); n > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
 	}
@@ -93,16 +91,13 @@ func (one *incident) who() string {
 	return text
 }
 
-// meanwhile is what else is known of that time: commands that had begun, and what was measured.
-func (s *subject) meanwhile(one *incident, causes []cause) string {
+// actionsBefore names the actions that started shortly before an incident or during it.
+func (s *subject) actionsBefore(one *incident) string {
 	var out []string
 	for i := range s.v.Actions {
 		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-longBefore {
-			out = append(out, "the action "+a.Name+" began "+apart(one.FirstUnix-a.StartedUnix))
+			out = append(out, a.Name+" started "+apart(one.FirstUnix-a.StartedUnix))
 		}
-	}
-	if s.series.n > 0 {
-		out = append(out, s.coincided(s.series.index(one.FirstUnix), s.series.index(one.LastUnix), causes, ""))
 	}
 	return strings.Join(out, "; ")
 }

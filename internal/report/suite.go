@@ -15,7 +15,7 @@ import (
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		from := v.StartedUnix + stage.Start
-		out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix), Cause: "the stage " + stage.Title})
+		out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix)})
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func (s *subject) timelines() Section {
 	} else if s.sinceSent() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
 	}
-	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
+	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
 		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
 	s.processes(&out)
 	return out
@@ -47,11 +47,11 @@ func (s *subject) timelines() Section {
 // processes adds the charts of what target, runners and host used.
 func (s *subject) processes(out *Section) {
 	t := s.series
-	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%", Marks: s.marks("target-cpu")},
+	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%"},
 		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
 		over("backend", "", t.backendRSS, sampleGap), over("nginx", "", t.nginxRSS, sampleGap))
-	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%", Marks: s.marks("runner-cpu")},
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%"},
 		over("runners", "", t.runnerCPU, sampleGap))
 	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
 		over("resident", "", t.runnerRSS, sampleGap), over("heap in use", "", t.runnerLive, sampleGap))
@@ -65,7 +65,7 @@ func (s *subject) processes(out *Section) {
 		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
 	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
 		over("run-queue latency", "", t.runDelay, sampleGap), over("stall", "", t.stall, sampleGap))
-	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s", Marks: s.marks("network")},
+	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s"},
 		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
 	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all its interfaces, loopback among them", Unit: "MiB/s"},
 		over("received", "", t.received, sampleGap), over("sent", "", t.transmitted, sampleGap))

@@ -42,7 +42,7 @@ var finite = Suite{
 	},
 	Target: Target{Kind: Model},
 	Page: Page{Doc: "docs/finite.md", Sections: []string{
-		"checks", "actions", "responses", "found", "settings", "processes", "machines", "spikes", "comparison", "data",
+		"checks", "actions", "responses", "found", "settings", "processes", "machines", "comparison", "data",
 	}},
 	Assess: assessFinite,
 }

@@ -89,7 +89,7 @@ const httpDoc = "docs/http.md"
 
 // declaredSections are the sections of report.html for a script that declares its stages.
 var declaredSections = []string{
-	"checks", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data",
+	"checks", "actions", "found", "curves", "settings", "processes", "machines", "comparison", "data",
 }
 
 // A Setting is an environment variable that the script reads; its profile holds the default.

@@ -58,19 +58,6 @@ type Action struct {
 	Effect *Effect `json:"effect,omitempty"` // nil: it did not begin, or the run held no streams
 }
 
-// Over is when the command had ended and all streams were back that came back, in Unix seconds.
-func (a *Action) Over() float64 {
-	over := max(a.StartedUnix, a.EndedUnix)
-	if a.Effect != nil {
-		for _, back := range []*float64{a.Effect.Back50, a.Effect.Back99, a.Effect.Back100} {
-			if back != nil {
-				over = max(over, a.StartedUnix+*back)
-			}
-		}
-	}
-	return over
-}
-
 // acted asks that each action succeeded: a run whose deploy failed did not test a deploy. It takes a pass back, and
 // excuses no fault of the service.
 func (e *Evidence) acted() []Check {

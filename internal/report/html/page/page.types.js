@@ -29,7 +29,6 @@
  * @property {string} unit
  * @property {boolean} [log]
  * @property {Series[]} [series]
- * @property {{ number: number, at: number }[]} [marks]
  * @property {Heat} [heat]
  *
  * @typedef {object} Data

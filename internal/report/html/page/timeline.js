@@ -29,7 +29,7 @@ export function drawTimeline(chart, time, container) {
       series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
       axes: [timeAxis(container), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : withUnit(v, chart.unit))) }],
       scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
-      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => lines(u, time), (u) => marks(u, chart)] },
+      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => lines(u, time)] },
     },
     table(series, time, chart.log ? LOG_FLOOR : -Infinity),
     container,
@@ -207,35 +207,6 @@ export function lines(u, time) {
     const fits = x + ctx.measureText(action.name).width + 4 * ratio < left + width;
     ctx.textAlign = fits ? 'left' : 'right';
     ctx.fillText(action.name, x + (fits ? 3 : -3) * ratio, top + 2 * ratio);
-  }
-  ctx.restore();
-}
-
-/**
- * Numbers the spikes, as in their table.
- *
- * @param {import('uplot')} u
- * @param {Chart} chart
- */
-function marks(u, chart) {
-  const { ctx } = u;
-  const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
-  ctx.textAlign = 'center';
-  ctx.textBaseline = 'middle';
-  for (const mark of chart.marks ?? []) {
-    const x = u.valToPos(mark.at, 'x', true);
-    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) {
-      continue;
-    }
-    const y = u.bbox.top - 7 * ratio;
-    ctx.fillStyle = colour('doubt');
-    ctx.beginPath();
-    ctx.arc(x, y, 7 * ratio, 0, 2 * Math.PI);
-    ctx.fill();
-    ctx.fillStyle = colour('paper');
-    ctx.fillText(String(mark.number), x, y + ratio / 2);
   }
   ctx.restore();
 }
