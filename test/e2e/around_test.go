@@ -154,7 +154,8 @@ func TestAStalledMachineDropsNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 }
 
-func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any other test
+// Other processes fill every core. It runs alone: it leaves no core to any other test.
+func TestBusyCores(t *testing.T) {
 	for range 8 * runtime.NumCPU() { // enough that runners wait for over 5 % of the time, whatever else runs here
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -164,10 +165,30 @@ func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any
 			_ = burner.Wait()
 		})
 	}
-	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
-	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Zero(t, v.Messages.Missed)
-	require.True(t, v.Generator.Saturated, "%+v", v.Generator)
+	t.Run("lose nothing", func(t *testing.T) {
+		t.Parallel()
+		v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
+		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+		require.Zero(t, v.Messages.Missed)
+		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
+	})
+	// The backend waits for requests, and computes nothing.
+	t.Run("are not the service's", func(t *testing.T) {
+		t.Parallel()
+		url := backend(t, "NOOP_INTERVAL=1s")
+		// No answer takes less than a nanosecond, so the second stage is bad whatever the machine does.
+		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
+		v := r.judged()
+		rows := section(v, "What was full").Rows
+		require.NotEmpty(t, rows, r.out.String())
+		for _, row := range rows {
+			if row[0] == "CPU of the service" {
+				require.Equal(t, "–", row[3], "it is not full: %v", rows)
+				require.NotEqual(t, "not known", row[2], "the process that listens is found: %v", rows)
+			}
+		}
+		require.NotContains(t, factOf(v, "what broke"), "CPU of the service: full")
+	})
 }
 
 func TestResultsThatCannotBeWritten(t *testing.T) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,60 +19,113 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Each known fault goes in alone, on one connection of many; the verdict has to be fail, the
-// count exact, and the reasons have to name fault, device and time. One noop out of a whole
-// run is enough.
+// faultCounts are the counts of a verdict that a fault changes.
+type faultCounts struct {
+	missed, duplicated, reordered, corrupted, late uint64
+	dropped, refused                               int
+}
+
+func faultCountsOf(v *verdict.Verdict) faultCounts {
+	n := v.Messages
+	return faultCounts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}
+}
+
+// A knownFault is a fault of the backend on one connection, and the finding: its reason has the time, and the id at ID.
+type knownFault struct {
+	name, fault string
+	want        faultCounts
+	reason      string
+	args        []string
+}
+
+var (
+	knownFaults = []knownFault{
+		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`, nil},
+		{"drop first", "drop:id=ID,noop=1", faultCounts{missed: 1}, `ID missed noop 1: the number was skipped`, nil},
+		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, again at \d\d:\d\d:\d\d`, nil},
+		{"reorder", "reorder:id=ID,noop=3", faultCounts{reordered: 1}, `ID received noop 3 out of order, at \d\d:\d\d:\d\d`, nil},
+		{"corrupt", "corrupt:id=ID,noop=3", faultCounts{corrupted: 1}, `ID received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`, nil},
+		{"truncate", "truncate:id=ID,noop=3", faultCounts{missed: 1, dropped: 1}, `ID was closed by the server in the middle of a response after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, nil},
+		{"stall", "stall:id=ID,noop=3", faultCounts{missed: 2, dropped: 1}, `ID went silent after 2 noops; closed by soak after \S+ s without data, at \d\d:\d\d:\d\d\S* UTC`, nil},
+		{"reset", "reset:id=ID,noop=3", faultCounts{dropped: 1}, `ID was disconnected \(reset\) after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, []string{"--no-nginx"}},
+		{"refuse", "refuse:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`, nil},
+		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`, nil},
+		{"slow headers", "slow-headers=14s:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
+	}
+	// delayFault needs a longer interval than the others: a stream that is silent for 2.5 intervals is closed.
+	delayFault = knownFault{"delay", "delay=1500ms:id=ID,noop=3", faultCounts{late: 1}, `ID received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`,
+		[]string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}}
+)
+
+// allFindings returns the text of each finding: reasons group equal ones.
+func allFindings(v *verdict.Verdict) string {
+	var all strings.Builder
+	for _, f := range v.Findings {
+		fmt.Fprintln(&all, f.Text)
+	}
+	return all.String()
+}
+
+// findsFault starts a run with faults, and requires that it fails with these counts and that a text has the reasons.
+func findsFault(t *testing.T, want faultCounts, found []string, in func(*verdict.Verdict) string, env, args []string) *verdict.Verdict {
+	t.Helper()
+	r := begin(t, env, append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, args...)...)
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Equal(t, want, faultCountsOf(v), allFindings(v)+r.out.String())
+	for _, reason := range found {
+		require.Regexp(t, reason, in(v))
+	}
+	require.Equal(t, v.Messages.Expected, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted)
+	return v
+}
+
+// Each known fault alone, on one connection of many, fails the run: the count is exact, and the reasons name fault, client and
+// time.
 func TestFaultsAreFoundExactly(t *testing.T) {
 	t.Parallel()
-	type counts struct {
-		missed, duplicated, reordered, corrupted, late uint64
-		dropped, refused                               int
-	}
-	cases := map[string]struct {
-		fault  string
-		want   counts
-		reason string // with the device and the time
-		args   []string
-	}{
-		"drop":         {"drop:id=soak-7,noop=3", counts{missed: 1}, `soak-7 missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`, nil},
-		"drop first":   {"drop:id=soak-7,noop=1", counts{missed: 1}, `soak-7 missed noop 1: the number was skipped`, nil},
-		"duplicate":    {"duplicate:id=soak-7,noop=3", counts{duplicated: 1}, `soak-7 received noop 3 twice, again at \d\d:\d\d:\d\d`, nil},
-		"reorder":      {"reorder:id=soak-7,noop=3", counts{reordered: 1}, `soak-7 received noop 3 out of order, at \d\d:\d\d:\d\d`, nil},
-		"corrupt":      {"corrupt:id=soak-7,noop=3", counts{corrupted: 1}, `soak-7 received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`, nil},
-		"delay":        {"delay=1500ms:id=soak-7,noop=3", counts{late: 1}, `soak-7 received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`, []string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}},
-		"truncate":     {"truncate:id=soak-7,noop=3", counts{missed: 1, dropped: 1}, `soak-7 was closed by the server in the middle of a response after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, nil},
-		"stall":        {"stall:id=soak-7,noop=3", counts{missed: 2, dropped: 1}, `soak-7 went silent after 2 noops; closed by soak after \S+ s without data, at \d\d:\d\d:\d\d\S* UTC`, nil},
-		"reset":        {"reset:id=soak-7,noop=3", counts{dropped: 1}, `soak-7 was disconnected \(reset\) after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, []string{"--no-nginx"}},
-		"refuse":       {"refuse:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`, nil},
-		"wrong type":   {"wrong-type:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`, nil},
-		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
-	}
-	for name, c := range cases {
-		judge := func(t *testing.T, reason string, env []string, more ...string) *verdict.Verdict {
+	for _, c := range append([]knownFault{delayFault}, knownFaults...) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			args := append(append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, c.args...), more...)
-			r := begin(t, env, args...)
-			v := r.judged()
-			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			n := v.Messages
-			require.Equal(t, c.want, counts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}, r.out.String())
-			require.Regexp(t, regexp.MustCompile(reason), reasons(v))
-			require.Equal(t, n.Expected, n.Received+n.Missed+n.Corrupted)
-			return v
-		}
-		interval := "1"
-		if i := slices.Index(c.args, "--noop-interval"); i >= 0 {
-			interval = c.args[i+1]
-		}
-		t.Run(name, func(t *testing.T) { judge(t, c.reason, []string{"BACKEND_FAULT=" + c.fault}) })
-		t.Run(name+" over TLS", func(t *testing.T) {
-			url, trust := secureBackend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL="+interval, "BACKEND_TOKEN=secret")
-			judge(t, c.reason, []string{trust, "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
+			const id = "soak-7"
+			findsFault(t, c.want, []string{strings.ReplaceAll(c.reason, "ID", id)}, reasons, []string{"BACKEND_FAULT=" + strings.ReplaceAll(c.fault, "ID", id)}, c.args)
 		})
-		t.Run(name+" over HTTP/2", func(t *testing.T) {
-			reason := strings.Replace(c.reason, "closed by the server in the middle of a response", `disconnected \(reset\)`, 1) // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
-			url := http2Front(t, backend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL="+interval, "BACKEND_TOKEN=secret"))
-			v := judge(t, reason, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
+	}
+}
+
+// Over TLS and over HTTP/2 all of them are found in one run, each on a connection of its own.
+func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, interval string
+		faults         []knownFault
+		args           []string
+	}{
+		{"all but delay", "1", knownFaults, []string{"--seconds", "20"}},
+		{"delay", "2", []knownFault{delayFault}, delayFault.args},
+	} {
+		var faults, found []string
+		var want faultCounts
+		for i, f := range c.faults {
+			id := fmt.Sprintf("soak-%d", 2*i) // neighbours share a connection of HTTP/2
+			faults, found = append(faults, strings.ReplaceAll(f.fault, "ID", id)), append(found, strings.ReplaceAll(f.reason, "ID", id))
+			want = faultCounts{
+				want.missed + f.want.missed, want.duplicated + f.want.duplicated, want.reordered + f.want.reordered, want.corrupted + f.want.corrupted,
+				want.late + f.want.late, want.dropped + f.want.dropped, want.refused + f.want.refused,
+			}
+		}
+		args := append(slices.Clone(c.args), "--prefix", "soak-", "--runners", "1", "--connections", "24", "--backend-url")
+		env := []string{"BACKEND_FAULT=" + strings.Join(faults, ";"), "NOOP_INTERVAL=" + c.interval, "BACKEND_TOKEN=secret"}
+		t.Run(c.name+" over TLS", func(t *testing.T) {
+			t.Parallel()
+			url, trust := secureBackend(t, env...)
+			findsFault(t, want, found, allFindings, []string{trust, "BACKEND_TOKEN=secret"}, append(slices.Clone(args), url))
+		})
+		t.Run(c.name+" over HTTP/2", func(t *testing.T) {
+			t.Parallel()
+			text := strings.Join(found, "\n") // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
+			found := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
+			v := findsFault(t, want, found, allFindings, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append(slices.Clone(args), http2Front(t, backend(t, env...))))
 			require.Positive(t, v.Shared.Connections)
 		})
 	}

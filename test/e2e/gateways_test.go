@@ -37,6 +37,7 @@ func startModel(t *testing.T) (m *model.Server, url string) {
 
 // LiteLLM makes a whole answer of a truncated one: it adds a finish_reason and [DONE]. The numbers in the text show it.
 func TestFiniteThroughLiteLLM(t *testing.T) {
+	t.Parallel()
 	m, url := startModel(t)
 	gateway := startService(t, "litellm", services.Options{Upstream: url})
 	prompts := filepath.Join(t.TempDir(), "prompts")

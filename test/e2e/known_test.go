@@ -8,12 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -171,37 +168,4 @@ func TestUnrequestedAnswersFail(t *testing.T) {
 			require.Greater(t, sent.Load(), int64(20))
 		})
 	}
-}
-
-// CPU that other programs take is not the service's: it waits for a lock, and computes nothing.
-func TestTheCPUOfOthersIsNotTheServices(t *testing.T) {
-	backend, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := backend.Addr().String()
-	require.NoError(t, backend.Close())
-	idle := exec.Command("../../bin/backend")
-	idle.Env = append(os.Environ(), "LISTEN="+address, "NOOP_INTERVAL=1s")
-	idle.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, idle.Start())
-	busy := exec.Command("nice", "-n", "5", "sh", "-c", "for i in $(seq $(nproc)); do (while :; do :; done) & done; wait")
-	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, busy.Start())
-	t.Cleanup(func() {
-		_ = syscall.Kill(-busy.Process.Pid, syscall.SIGKILL)
-		_ = busy.Wait()
-		_ = idle.Process.Kill()
-		_ = idle.Wait()
-	})
-	// No answer takes less than a nanosecond, so the second stage is bad whatever the machine does.
-	r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", "http://"+address)
-	v := r.judged()
-	rows := section(v, "What was full").Rows
-	require.NotEmpty(t, rows, r.out.String())
-	for _, row := range rows {
-		if row[0] == "CPU of the service" {
-			require.Equal(t, "–", row[3], "it is not full: %v", rows)
-			require.NotEqual(t, "not known", row[2], "the process that listens is found: %v", rows)
-		}
-	}
-	require.NotContains(t, factOf(v, "what broke"), "CPU of the service: full")
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -115,12 +114,6 @@ func TestManyConnectionsPerVU(t *testing.T) {
 	v := begin(t, nil, "--connections", "95", "--connections-per-vu", "10", "--seconds", "10", "--noop-interval", "1", "--runners", "3").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 95, v.Connections.Completed)
-}
-
-func TestWithoutNginx(t *testing.T) {
-	t.Parallel()
-	v := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--no-nginx", "--runners", "1").judged()
-	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 }
 
 func TestAKilledRunnerIsInvalid(t *testing.T) {
@@ -225,11 +218,4 @@ func TestPortableScriptFindsALoss(t *testing.T) {
 		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=12", "--env", "CONNECTIONS=30").CombinedOutput()
 	require.Error(t, err, string(out))
 	require.Contains(t, string(out), "✗ Received all messages")
-}
-
-// The segments that soak gives its runners have to be ones that merge accepts.
-func TestSegmentsTile(t *testing.T) {
-	require.Equal(t, "0:1", runners.Segment(1, 1))
-	require.Equal(t, "1/3:2/3", runners.Segment(2, 3))
-	require.Equal(t, "0,1/3,2/3,1", runners.Sequence(3))
 }

@@ -115,7 +115,7 @@ type Missing struct{ Service, What string }
 func (m *Missing) Error() string { return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What) }
 
 // patience is how long a service may take to start: LiteLLM on a busy machine.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
 // After an error nothing is left.
