@@ -10,7 +10,7 @@
 // --env BACKEND_URL=http://HOST goes to another service, --env SECONDS=60 holds the stream longer.
 
 import { check } from 'k6';
-import { EventSource } from 'k6/x/sse';
+import { EventSource } from 'k6/x/soak';
 
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const SECONDS = Number(__ENV.SECONDS || 4);

@@ -7,7 +7,7 @@
 
 import { check } from 'k6';
 import http from 'k6/http';
-import { EventSource } from 'k6/x/sse';
+import { EventSource } from 'k6/x/soak';
 
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 
@@ -17,12 +17,12 @@ const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
  * @param {EventSource} source
  * @param {string} name
  * @param {number} ms
- * @returns {Promise<import('k6/x/sse').MessageEvent>}
+ * @returns {Promise<import('k6/x/soak').MessageEvent>}
  */
 function next(source, name, ms) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no event ${name} within ${ms} ms`)), ms);
-    const arrived = (/** @type {import('k6/x/sse').MessageEvent} */ event) => {
+    const arrived = (/** @type {import('k6/x/soak').MessageEvent} */ event) => {
       clearTimeout(timer);
       resolve(event);
     };

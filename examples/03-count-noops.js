@@ -8,8 +8,7 @@
 // To see it find a loss: bin/backend --noop-interval 1s --backend-fault drop:noop=2
 
 import { check } from 'k6';
-import { Ledger, plan } from 'k6/x/soak';
-import { EventSource } from 'k6/x/sse';
+import { EventSource, Ledger, plan } from 'k6/x/soak';
 
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const NOOP_INTERVAL = Number(__ENV.NOOP_INTERVAL || 1);

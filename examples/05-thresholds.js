@@ -8,7 +8,7 @@
 
 import { check } from 'k6';
 import exec from 'k6/execution';
-import { EventSource } from 'k6/x/sse';
+import { EventSource } from 'k6/x/soak';
 
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const SECONDS = Number(__ENV.SECONDS || 4);

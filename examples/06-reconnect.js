@@ -6,7 +6,7 @@
 //   bin/k6 run examples/06-reconnect.js
 
 import { check } from 'k6';
-import { EventSource } from 'k6/x/sse';
+import { EventSource } from 'k6/x/soak';
 
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const SECONDS = Number(__ENV.SECONDS || 6);

@@ -3,6 +3,7 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,22 +22,7 @@ type rootModule struct{ recorder *recorder }
 // NewModuleInstance makes the module for one virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.recorder.telemetry.register(vu.InitEnv().Registry)
-	mi := &module{vu: vu, recorder: m.recorder}
-	rt := vu.Runtime()
-	mi.exports = modules.Exports{Named: map[string]any{
-		"plan":     rt.ToValue(mi.plan),
-		"settings": rt.ToValue(mi.settings),
-		"profile":  rt.ToValue(mi.profile),
-		"setting":  rt.ToValue(mi.setting),
-		"url":      rt.ToValue(mi.url),
-		"service":  rt.ToValue(mi.service),
-		"suite":    rt.ToValue(mi.suite),
-		"Ledger":   rt.ToValue(mi.newLedger),
-		"hold":     rt.ToValue(mi.hold),
-		"finite":   rt.ToValue(mi.finite),
-	}}
-	mi.opener, mi.compiled = sse.NewOpener(vu), map[sobek.Value]*jsService{}
-	return mi
+	return &module{vu: vu, recorder: m.recorder, opener: sse.NewOpener(vu), compiled: map[sobek.Value]*jsService{}}
 }
 
 type module struct {
@@ -47,12 +33,30 @@ type module struct {
 	compiled    map[sobek.Value]*jsService // what service returned
 	secrets     []string                   // see tokens
 	credentials *credentials               // see known
-	exports     modules.Exports            // made once: k6 asks for them whenever a script uses an imported name
+	exports     modules.Exports            // see Exports
 }
 
-// Exports are the names that a script imports from k6/x/soak; load-tests/types/soak.d.ts
-// documents them.
-func (m *module) Exports() modules.Exports { return m.exports }
+// Exports returns the names that a script imports from k6/x/soak, which index.d.ts documents. k6 calls it at each use of an imported
+// name.
+func (m *module) Exports() modules.Exports {
+	if m.exports.Named == nil {
+		rt := m.vu.Runtime()
+		m.exports.Named = map[string]any{
+			"plan":     rt.ToValue(m.plan),
+			"settings": rt.ToValue(m.settings),
+			"profile":  rt.ToValue(m.profile),
+			"setting":  rt.ToValue(m.setting),
+			"url":      rt.ToValue(m.url),
+			"service":  rt.ToValue(m.service),
+			"suite":    rt.ToValue(m.suite),
+			"Ledger":   rt.ToValue(m.newLedger),
+			"hold":     rt.ToValue(m.hold),
+			"finite":   rt.ToValue(m.finite),
+		}
+		maps.Copy(m.exports.Named, m.opener.Exports())
+	}
+	return m.exports
+}
 
 func isStated(object *sobek.Object, property string) bool {
 	v := object.Get(property)

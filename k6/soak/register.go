@@ -1,5 +1,5 @@
-// Package soak is the part of a soak inside k6: the module k6/x/soak, whose Ledger counts what an
-// EventSource of k6/x/sse receives, in Go, and the output `soak`, which writes the shard.
+// Package soak is the part of a soak inside k6: the module k6/x/soak, with EventSource and a Ledger that counts in Go what the source
+// receives, and the output `soak`, which writes the shard.
 package soak
 
 import (

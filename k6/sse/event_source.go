@@ -45,7 +45,7 @@ type eventSource struct {
 
 // newEventSource is the constructor, section 9.2.2. The dial starts at once; its result arrives in later turns of the event loop.
 func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
-	rt, state := m.vu.Runtime(), network.State(m.vu, ImportPath)
+	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	if len(call.Arguments) == 0 {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}

@@ -1,4 +1,4 @@
-// Package sse is the k6 module k6/x/sse: Server-Sent Events for load tests.
+// Package sse has the JavaScript bindings of the SSE client, for k6/x/soak and for a binary's own module of the shape of xk6-sse.
 //
 // It offers the EventSource of the HTML standard (section 9.2) on k6's event loop, many per VU, and the blocking open() of xk6-sse.
 // internal/sseclient is the client; here are its JavaScript bindings and the metrics of k6. load-tests/types/sse.d.ts documents the
@@ -26,7 +26,7 @@ import (
 type (
 	rootModule struct{}
 
-	// module is what one VU has of k6/x/sse.
+	// module is the instance of one VU.
 	module struct {
 		vu         modules.VU
 		metrics    *sseMetrics
@@ -47,14 +47,11 @@ var (
 	_ modules.Instance = (*module)(nil)
 )
 
-// ImportPath is what a script imports.
-const ImportPath = "k6/x/sse"
+// importPath is the module that errors name.
+const importPath = "k6/x/soak"
 
-func init() {
-	modules.Register(ImportPath, New())
-}
-
-// New returns the root module.
+// New returns a root module with EventSource and open alone, as scripts for xk6-sse expect it. This package does not register it:
+// k6/x/sse is the name of another extension.
 func New() modules.Module { return new(rootModule) }
 
 // NewModuleInstance is called by k6 once per VU.

@@ -21,7 +21,7 @@ type OpenResponse struct {
 // open is sse.open(url, [params], fn) of xk6-sse: it blocks the VU until the stream
 // has ended. fn runs first, before the dial, so that its handlers see every error.
 func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error) {
-	rt, state := m.vu.Runtime(), network.State(m.vu, ImportPath)
+	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	p, err := parseOpen(rt, state, rawURL, args)
 	if err != nil {
 		return nil, err

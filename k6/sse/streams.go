@@ -19,6 +19,9 @@ func NewOpener(vu modules.VU) *Opener {
 	return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}}
 }
 
+// Exports returns EventSource and open for the script of the virtual user.
+func (o *Opener) Exports() map[string]any { return o.m.Exports().Named }
+
 // Streams are event streams of one iteration with the same options. The iteration lasts until Over.
 type Streams struct {
 	session *session
@@ -28,7 +31,7 @@ type Streams struct {
 
 // Streams returns a set of streams: name and method are their tags. On the event loop.
 func (o *Opener) Streams(name, method string, options sseclient.Options) *Streams {
-	state := network.State(o.m.vu, ImportPath)
+	state := network.State(o.m.vu, importPath)
 	g := &Streams{session: o.m.currentSession(), opts: options, tags: state.Tags.GetCurrentValues()}
 	g.session.hold()
 	g.opts.MaxRedirects, g.opts.Jar, g.opts.Debug = redirectLimit(state), jarOf(state), debugOf(state, &g.tags)

@@ -1,10 +1,9 @@
 /**
- * The counting of a soak, in Go. Give a {@link Ledger} to an `EventSource` of `k6/x/sse`,
- * which counts every noop in it while it reads; no JavaScript runs per noop.
+ * Accounting in Go. An {@link EventSource} with a {@link Ledger} counts every message in it while it reads; no JavaScript runs per
+ * message.
  *
  * @example
- * import { Ledger, plan } from 'k6/x/soak';
- * import { EventSource } from 'k6/x/sse';
+ * import { EventSource, Ledger, plan } from 'k6/x/soak';
  *
  * plan({ connections: 100, seconds: 60, noopInterval: 1, prefix: 'a-' });
  *
@@ -14,42 +13,41 @@
  *   setTimeout(() => source.close(), 10_000);
  * }
  *
- * Every 5 s, and when the last stream has ended, the runner tells k6's outputs what its ledgers
- * say. These metrics carry the tags of the run (`--tag`) and are for looking at; the verdict rests
- * on the shards.
+ * Every 5 s, and when the last stream has ended, the runner pushes the sums of its ledgers as metrics. They carry the tags of the run
+ * (`--tag`) and are for dashboards; the verdict depends on the shards alone. Each metric covers one runner.
  *
- * | metric | kind | of this runner |
+ * | metric | kind | meaning |
  * |---|---|---|
  * | `soak_noops` | counter | noops received |
- * | `soak_noops_late` | counter | that came more than `lateMs` late |
- * | `soak_noops_expected` | gauge | received, missed and corrupted |
- * | `soak_noops_missed` | gauge | owed and not come, so far |
- * | `soak_noops_duplicated` | gauge | come again |
- * | `soak_noops_reordered` | gauge | overtaken by a later one |
- * | `soak_noops_corrupted` | gauge | come as something else |
- * | `soak_messages` | counter | of a described service, in place of those of noops: messages received |
- * | `soak_messages_late` | counter | that came more than `lateMs` late |
- * | `soak_messages_expected` | gauge | received, missed and corrupted |
- * | `soak_messages_missed` | gauge | skipped so far; what was published and never followed by another only the verdict knows |
- * | `soak_messages_duplicated` | gauge | come again |
- * | `soak_messages_reordered` | gauge | overtaken by a later one |
- * | `soak_messages_corrupted` | gauge | come as something else |
- * | `soak_published` | counter | messages that its publisher sent; 0 from the runners that do not publish |
- * | `soak_confirmed` | counter | of these, what the service confirmed |
- * | `soak_heartbeats` | counter | what came as its description says of heartbeats |
- * | `soak_lateness_bucket` | counter | messages of at most `le` seconds of lateness, a tag from 0.001 to 5 and `+Inf`; the buckets of all runners add up |
- * | `soak_lateness_p50_seconds` | gauge | lateness of the noops since the last time, or from the sending of messages to their receipt; p99 and max likewise |
+ * | `soak_noops_late` | counter | noops more than `lateMs` late |
+ * | `soak_noops_expected` | gauge | received, missed and corrupted noops |
+ * | `soak_noops_missed` | gauge | expected noops that have not arrived |
+ * | `soak_noops_duplicated` | gauge | noops received again |
+ * | `soak_noops_reordered` | gauge | noops received after a later one |
+ * | `soak_noops_corrupted` | gauge | noops received with other content |
+ * | `soak_messages` | counter | messages received, for a service other than noop |
+ * | `soak_messages_late` | counter | messages more than `lateMs` late |
+ * | `soak_messages_expected` | gauge | received, missed and corrupted messages |
+ * | `soak_messages_missed` | gauge | skipped messages; the verdict adds published messages after which none arrived |
+ * | `soak_messages_duplicated` | gauge | messages received again |
+ * | `soak_messages_reordered` | gauge | messages received after a later one |
+ * | `soak_messages_corrupted` | gauge | messages received with other content |
+ * | `soak_published` | counter | messages that the publisher sent; 0 from runners without a publisher |
+ * | `soak_confirmed` | counter | published messages that the service acknowledged |
+ * | `soak_heartbeats` | counter | heartbeats by the description of the service |
+ * | `soak_lateness_bucket` | counter | messages at most `le` seconds late, a tag from 0.001 to 5 and `+Inf`; buckets of all runners add up |
+ * | `soak_lateness_p50_seconds` | gauge | lateness of noops since the last push, or time from publishing to receipt; p99 and max likewise |
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |
- * | `soak_streams_planned` | gauge | of the whole run, the same from each runner |
- * | `soak_streams_completed` | gauge | ended by the server when asked to |
- * | `soak_streams_dropped` | gauge | ended before anyone asked |
- * | `soak_streams_refused` | gauge | never opened |
- * | `soak_streams_reconnected` | gauge | opened to go on where another was lost |
- * | `soak_streams_open` | gauge | streams, and attempts at one, that are not over; 0 once the last has ended |
- * | `soak_reports` | counter | how often it told; one that stops while streams are open is of a runner that is gone |
+ * | `soak_streams_planned` | gauge | streams of the whole run, the same from each runner |
+ * | `soak_streams_completed` | gauge | streams that the server ended on request |
+ * | `soak_streams_dropped` | gauge | streams that ended before that request |
+ * | `soak_streams_refused` | gauge | streams that never opened |
+ * | `soak_streams_reconnected` | gauge | streams opened after the loss of another one of the same client |
+ * | `soak_streams_open` | gauge | open streams and pending attempts; 0 once the last has ended |
+ * | `soak_reports` | counter | pushes of these metrics; if it stops while streams are open, the runner is gone |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
- * | `soak_cpu_percent` | gauge | CPU since the last time, of at least 5 s; 100 is one core |
+ * | `soak_cpu_percent` | gauge | CPU of the process since the last push; 100 is one core |
  */
 declare module 'k6/x/soak' {
   /**

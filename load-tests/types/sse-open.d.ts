@@ -1,6 +1,6 @@
-// open of k6/x/sse, which blocks.
+// open of k6/x/soak, which blocks.
 
-declare module "k6/x/sse" {
+declare module "k6/x/soak" {
   /** Parameters of {@link open}. Unknown names are ignored. */
   export interface OpenParams {
     /** Default `GET`, which `""` is, too. */
@@ -110,7 +110,7 @@ declare module "k6/x/sse" {
    * @throws in the init context; for wrong arguments and parameters
    *
    * @example
-   * import sse from "k6/x/sse";
+   * import sse from "k6/x/soak";
    * import { check } from "k6";
    *
    * export default function () {

@@ -1,6 +1,6 @@
-// What an EventSource of k6/x/sse can be told, its second request among it.
+// What an EventSource of k6/x/soak can be told, its second request among it.
 
-declare module "k6/x/sse" {
+declare module "k6/x/soak" {
   /** The event that a second request is made from. */
   export interface FirstEvent {
     /**

@@ -1,6 +1,6 @@
-// EventSource of k6/x/sse, and its events.
+// EventSource of k6/x/soak, and its events.
 
-declare module "k6/x/sse" {
+declare module "k6/x/soak" {
   /** What all events have. */
   export interface SSEEvent {
     readonly type: string;
@@ -67,7 +67,7 @@ declare module "k6/x/sse" {
    * extend it, but not override its attributes by accessors.
    *
    * @example
-   * import { EventSource } from "k6/x/sse";
+   * import { EventSource } from "k6/x/soak";
    *
    * export default function () {
    *   const source = new EventSource("http://localhost:8080/event/connect?id=a1", {

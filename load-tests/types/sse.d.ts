@@ -2,7 +2,7 @@
  * **Server-Sent Events for k6.**
  *
  * - {@link EventSource}: the browser's, on k6's event loop. One VU holds thousands.
- *   `setTimeout`, `fetch`-like calls and other sources go on beside it.
+ *   Timers and other sources continue meanwhile.
  * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse, but **xk6-sse counts comments
  *   as events** (heartbeats, most often) and takes any content type: {@link OpenParams.everyBlock} and
  *   {@link OpenParams.anyContentType} do the same here.
@@ -36,7 +36,7 @@
  * stream, as xk6-sse does (its `http_req_sending` is `sse_connecting` here).
  * k6 metrics are for looking at; what must be exact is counted by a `ledger`.
  */
-declare module "k6/x/sse" {
+declare module "k6/x/soak" {
   /** A number of milliseconds, or a string such as `"10s"`, `"1m30s"`, `"500ms"`. */
   export type Duration = number | string;
 
@@ -64,7 +64,12 @@ declare module "k6/x/sse" {
     | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
     | "connect_timeout" | "refused" | "dns" | "tls" | "proxy" | "status" | "content_type" | "no_content"
     | "renew" | "reset" | "client" | "interrupted" | "timeout" | "error";
+}
 
-  const sse: { open: typeof open; EventSource: typeof EventSource };
+/** The name of xk6-sse, which `bin/k6` has for scripts that were written for it. `xk6 build --with` does not add it. */
+declare module "k6/x/sse" {
+  export { EventSource, open } from "k6/x/soak";
+
+  const sse: Pick<typeof import("k6/x/soak"), "EventSource" | "open">;
   export default sse;
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -15,11 +16,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// example runs one as its header has it typed, and returns k6's exit code and its checks.
+const finiteExample = "09-finite-stream.js"
+
+// example runs an example as its header has it typed, and returns k6's exit code, its checks and its output. The fault is one of the
+// backend or, for the finite stream, of the model.
 func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, said string) {
 	t.Helper()
-	url, summary := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), filepath.Join(t.TempDir(), "summary.json")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "k6"), "run", "--env", "BACKEND_URL="+url, "--summary-export", summary, script)
+	summary, url, prompt := filepath.Join(t.TempDir(), "summary.json"), "", ""
+	if filepath.Base(script) == finiteExample {
+		_, url = startModel(t)
+		prompt = "soak id=example fault=" + cmp.Or(fault, "none")
+	} else {
+		url = backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "k6"), "run", "--env", "BACKEND_URL="+url, "--env", "PROMPT="+prompt,
+		"--summary-export", summary, script)
 	out, _ := cmd.CombinedOutput()
 	text, err := os.ReadFile(summary)
 	require.NoError(t, err, "%s", out)
@@ -34,7 +45,7 @@ func TestEachExamplePasses(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "examples", "*.js"))
 	require.NoError(t, err)
-	require.Len(t, scripts, 7)
+	require.Len(t, scripts, 8)
 	faults := map[string]string{"06-reconnect.js": "reset:noop=2"}
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
@@ -58,6 +69,7 @@ func TestExamplesSeeAFault(t *testing.T) {
 		"03-count-noops.js":     {"drop:noop=2", 0},
 		"05-thresholds.js":      {"reset:noop=2", 99},
 		"06-reconnect.js":       {"drop:noop=2", 0},
+		finiteExample:           {"truncate@10", 99},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

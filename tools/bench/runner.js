@@ -2,8 +2,7 @@
 // What the extension alone costs: one virtual user holds all connections, each with a ledger,
 // and no JavaScript is kept per connection. load-tests/sse/connectionTest.js is the soak.
 
-import { Ledger } from 'k6/x/soak';
-import { EventSource } from 'k6/x/sse';
+import { EventSource, Ledger } from 'k6/x/soak';
 
 import { soakConfig } from '../../load-tests/lib/config.js';
 import { loadService } from '../../load-tests/lib/service.js';
