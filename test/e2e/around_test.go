@@ -253,6 +253,12 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.Truncate(d.Path(first), info.Size()/2))
 		}, "not a whole shard"},
+		"a flipped bit": {func(t *testing.T, d results.Dir) {
+			b, err := os.ReadFile(d.Path(first))
+			require.NoError(t, err)
+			b[len(b)/2] ^= 4
+			require.NoError(t, os.WriteFile(d.Path(first), b, 0o644))
+		}, "not a whole shard"},
 		"another run": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.TestID = "other" })
 		}, "is of the run \"other\""},

@@ -28,6 +28,7 @@ type flakyBucket struct {
 	place string
 	gone  atomic.Bool
 	cut   atomic.Bool // shards come in half
+	lost  atomic.Bool // shards are listed, and missing
 }
 
 func startFlakyBucket(t *testing.T) *flakyBucket {
@@ -42,7 +43,11 @@ func startFlakyBucket(t *testing.T) *flakyBucket {
 			}
 			return
 		}
-		if r.Method != http.MethodGet || !b.cut.Load() || !strings.HasSuffix(r.URL.Path, ".json.gz") {
+		switch shard := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".json.gz"); {
+		case shard && b.lost.Load():
+			http.Error(w, "<Error><Code>NoSuchKey</Code></Error>", http.StatusNotFound)
+			return
+		case !shard || !b.cut.Load():
 			faker.ServeHTTP(w, r)
 			return
 		}
@@ -115,6 +120,11 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	require.Contains(t, reasons(v), "not a whole shard")
 	b.cut.Store(false)
 
+	b.lost.Store(true)
+	code, text := merge(t, place, t.TempDir(), nil)
+	require.Equal(t, 2, code, text)
+	b.lost.Store(false)
+
 	bucket, err := store.Open(t.Context(), place)
 	require.NoError(t, err)
 	defer bucket.Close()
@@ -132,7 +142,7 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	v, text = again(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 
-	code, text := merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir(), nil)
+	code, text = merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir(), nil)
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")

@@ -60,6 +60,7 @@ func TestEachResetIsReported(t *testing.T) {
 	for name, args := range map[string][]string{
 		"rampup":     {"--stages", "50", "--stage-seconds", "4", "--warmup-seconds", "0"},
 		"throughput": {"--volumes", "300", "--levels", "5", "--level-seconds", "2", "--warmup-seconds", "0"},
+		"burst":      {"--bursts", "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,24 +79,32 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	statuses := []int{101, 201, 204, 310, 311, 404, 503}
 	all := int64(len(statuses))
-	var answers atomic.Int64
-	before, _ := everyNth(10, func(w http.ResponseWriter) {
-		status := statuses[(answers.Add(1)-1)%all] // each in turn
-		if status == http.StatusSwitchingProtocols {
-			w.Header().Set("Connection", "Upgrade")
-			w.Header().Set("Upgrade", "other")
-		}
-		w.WriteHeader(status)
-	})
-	r := smoke(t, "rampup", "--stages", "100", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
-	v := r.judged()
-	require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed, and it is the service that said so: %s", r.out.String())
-	require.Greater(t, answers.Load(), all)
-	want := map[string]string{}
-	for i, status := range statuses {
-		want[fmt.Sprintf("status-%d, status %d", status, status)] = fmt.Sprint((answers.Load() + all - 1 - int64(i)) / all)
+	for name, args := range map[string][]string{
+		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
+		"throughput": {"--volumes", "300", "--levels", "5", "--level-seconds", "2", "--warmup-seconds", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var answers atomic.Int64
+			before, _ := everyNth(10, func(w http.ResponseWriter) {
+				status := statuses[(answers.Add(1)-1)%all] // each in turn
+				if status == http.StatusSwitchingProtocols {
+					w.Header().Set("Connection", "Upgrade")
+					w.Header().Set("Upgrade", "other")
+				}
+				w.WriteHeader(status)
+			})
+			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed, and it is the service that said so: %s", r.out.String())
+			require.Greater(t, answers.Load(), all)
+			want := map[string]string{}
+			for i, status := range statuses {
+				want[fmt.Sprintf("status-%d, status %d", status, status)] = format.Thousands((answers.Load() + all - 1 - int64(i)) / all)
+			}
+			require.Equal(t, want, failures(v), r.out.String())
+		})
 	}
-	require.Equal(t, want, failures(v), r.out.String())
 }
 
 // A service that sometimes answers later than the client waits is at fault: unless the machine is saturated, no wait of

@@ -59,9 +59,15 @@ func TestRunnersShareAPublisher(t *testing.T) {
 		for _, p := range parts {
 			require.Equal(t, 0, p.end(), p.out.String())
 		}
-		code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+		dir := results.Dir(filepath.Join(shared, "t"))
+		code, text := merge(t, string(dir), "unused", nil)
 		require.Equal(t, 1, code, text)
-		oneLost(t, readVerdict(t, results.Dir(filepath.Join(shared, "t"))), "parts-", text)
+		oneLost(t, readVerdict(t, dir), "parts-", text)
+
+		require.NoError(t, os.Remove(dir.Path(shardOf(t, dir, 1)))) // of the publisher
+		code, text = merge(t, string(dir), "unused", nil)
+		require.Equal(t, 2, code, text)
+		require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // A measured figure is one row of the table.
@@ -34,8 +34,8 @@ type measured struct {
 
 // A report is what is kept of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
-	Ran     *whatran.Ran `json:"ran"` // of the last benchmarks
-	Figures []measured   `json:"figures"`
+	Ran     *page.Ran  `json:"ran"` // of the last benchmarks
+	Figures []measured `json:"figures"`
 }
 
 // writeTable reads the output of benchmarks, and writes PATH.json and PATH.md. It fails if a benchmark failed or a figure is over
@@ -56,16 +56,9 @@ func writeTable(output io.Reader, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the figures of an earlier run: %w", err)
 	}
-	ran := whatran.Here(".")
+	ran := page.Here(".")
 	r.merge(values, ran)
-	if text, err = json.MarshalIndent(r, "", "  "); err != nil {
-		return err
-	}
-	var table strings.Builder
-	r.write(&table)
-	fmt.Print(table.String())
-	err = errors.Join(os.WriteFile(path+".json", append(text, '\n'), 0o644), os.WriteFile(path+".md", []byte(table.String()), 0o644))
-	return errors.Join(err, failed, over(r.Figures))
+	return errors.Join(r.write(os.Stdout), page.Save(path, r, r.write), failed, over(r.Figures))
 }
 
 // parse returns the values of each metric by BENCHMARK METRIC, and an error for benchmarks that failed.
@@ -92,7 +85,7 @@ func parse(output io.Reader) (values map[string][]float64, failed, err error) {
 }
 
 // merge puts new values in place of earlier ones, in the order of figures.
-func (r *report) merge(values map[string][]float64, ran *whatran.Ran) {
+func (r *report) merge(values map[string][]float64, ran *page.Ran) {
 	var out []measured
 	for _, f := range figures {
 		if all := values[f.Benchmark+" "+f.Metric]; all != nil {
@@ -124,34 +117,37 @@ func over(rows []measured) (err error) {
 	return err
 }
 
-// write writes Markdown that can be read on a terminal, too.
-func (r *report) write(w io.Writer) {
+// write writes the page.
+func (r *report) write(w io.Writer) error {
 	machine := resources.ThisMachine()
 	fmt.Fprintf(w, "# What a soak costs\n\nWritten by `make bench`. %s, %d cores, Linux %s, %s.\n", machine.CPU, machine.Cores, machine.Kernel, runtime.Version())
-	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	for i, m := range r.Figures {
-		if i == 0 || m.Section != r.Figures[i-1].Section {
-			_ = table.Flush()
-			fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s.\n\n", strings.ToUpper(m.Section[:1]), m.Section[1:], m.Measured, m.Commit)
-			fmt.Fprint(table, "| figure\t| ours\t| limit\t|\t| peers |\n|---\t|---\t|---\t|---\t|---|\n")
+	for rest := r.Figures; len(rest) > 0; {
+		first, rows := rest[0], [][]string(nil)
+		for len(rest) > 0 && rest[0].Section == first.Section {
+			rows, rest = append(rows, rest[0].row()), rest[1:]
 		}
-		f, limit, verdict := m.definition(), "", ""
-		if f.Limit > 0 {
-			limit, verdict = short(f.Limit), "PASS"
-			if m.Value > f.Limit {
-				verdict = "OVER"
-			}
-		}
-		fmt.Fprintf(table, "| %s\t| %s\t| %s\t| %s\t| %s |\n", m.Name, m.text(), limit, verdict, f.Peers)
+		fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s.\n\n", strings.ToUpper(first.Section[:1]), first.Section[1:], first.Measured, first.Commit)
+		page.Table(w, []string{"figure", "ours", "limit", "", "peers"}, rows)
 	}
-	_ = table.Flush()
 	fmt.Fprint(w, "\n## What was measured\n\n")
 	for _, m := range r.Figures {
 		fmt.Fprintf(w, "- **%s, %s**: %s\n", m.Section, m.Name, m.definition().Definition)
 	}
 	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions. Each stream gets one message per second, and the contenders of a\n"+
 		"benchmark take turns. Peers' figures were measured before, on a machine of the same kind. KB is 1024 bytes.")
-	_ = whatran.Write(w, r.Ran)
+	return page.WriteRan(w, r.Ran)
+}
+
+// row returns the cells of a figure.
+func (m measured) row() []string {
+	f, limit, verdict := m.definition(), " ", " "
+	if f.Limit > 0 {
+		limit, verdict = short(f.Limit), "PASS"
+		if m.Value > f.Limit {
+			verdict = "OVER"
+		}
+	}
+	return []string{m.Name, m.text(), limit, verdict, cmp.Or(f.Peers, " ")}
 }
 
 // text returns the value with the spread of its repetitions.

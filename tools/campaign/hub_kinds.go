@@ -3,7 +3,6 @@ package main
 import (
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"syscall"
 	"time"
 
@@ -17,7 +16,6 @@ const publishedGroup = "published"
 // cleanPublished are runs of hubs in which nothing is wrong: what a hub is and does was drawn.
 var cleanPublished = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
-	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.tamper = func(_, _ string) error { return nil } }},
 	{"clean", "clean", byAnotherClock},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { comesBackToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
@@ -163,9 +161,6 @@ var publishedKinds = []kind{
 		publisherFault(syscall.SIGSTOP)(r, sc)
 		sc.want = invalid(verdict.CheckOnTime)
 	}},
-	{publishedGroup, "shard of a publisher missing", tampered(os.Remove, verdict.CheckComplete)},
-	{publishedGroup, "shard of a publisher with a flipped bit", tampered(changed(flip))},
-	{publishedGroup, "shard of a publisher, of another run", staleShard},
 }
 
 // resetsIDs makes heartbeats reset the ids of clients.

@@ -3,12 +3,9 @@ package main
 import (
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
-	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/results"
 	suites "github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
@@ -20,9 +17,6 @@ var cleanKinds = []kind{
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc) }},
 	{"clean", "clean", wired(fakeservice.WireDribble)},
 	{"clean", "clean", wired(fakeservice.WireMerge)},
-	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.tamper = func(_, _ string) error { return nil } }},
-	{"clean", "clean", laptops(asDrawn)},
-	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.bucket = goodBucket }},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { sc.Strike.Headers = time.Duration(r.IntN(300)) * time.Millisecond }},
 }
 
@@ -114,59 +108,11 @@ var soakKinds = []kind{
 	{"wire", "pause, then burst", wired(fakeservice.WirePause)},
 	{"wire", "reset, and back", then(lengthened(8, 6), wired(fakeservice.WireReset), comesBack)},
 	{"wire", "half-open, and back", then(lengthened(12, 8), wired(fakeservice.WireVanish), comesBack)},
-
-	{"own backend", "drop", backendFault("drop", counts{"missed": exactly(1)})},
-	{"own backend", "duplicate", backendFault("duplicate", counts{"duplicated": exactly(1)})},
-	{"own backend", "reorder", backendFault("reorder", counts{"reordered": exactly(1)})},
-	{"own backend", "corrupt", backendFault("corrupt", counts{"corrupted": exactly(1)})},
-	{"own backend", "truncate", backendFault("truncate", counts{"missed": exactly(1), "dropped": exactly(1)})},
-	{"own backend", "reset", then(backendFault("reset", counts{"dropped": exactly(1)}), func(_ *rand.Rand, sc *scenario) { sc.Args = noNginx })},
-	{"own backend", "refuse", backendFault("refuse", counts{"refused": exactly(1)})},
-	{"own backend", "wrong type", backendFault("wrong-type", counts{"refused": exactly(1)})},
-	{"own backend", "die", then(lengthened(6, 6), backendFault("die", nil), func(_ *rand.Rand, sc *scenario) {
-		sc.want = &expected{
-			Outcomes: fails, Broken: []verdict.CheckID{verdict.CheckUp},
-			Counts: counts{"dropped": exactly(sc.Plan.Connections), "missed": anything, "late": anything},
-		}
-	})},
-	{"own backend", "die, and back", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Reconnect = 20, 1, true
-		backendFault("die", nil)(r, sc)
-		sc.want = &expected{Outcomes: passes, Counts: counts{"late": anything, "reconnected": {sc.Plan.Connections, unbounded}}}
-	}},
-
-	{"runner", "killed", runnerFault(invalid(verdict.CheckComplete), func(_ *run, _, runner int) { _ = syscall.Kill(runner, syscall.SIGKILL) })},
-	{"runner", "stopped for a while", runnerFault(passing(), func(r *run, _, runner int) { // it reads everything afterwards: late, not lost
-		_ = syscall.Kill(runner, syscall.SIGSTOP)
-		time.Sleep(r.Strike.Wait)
-		_ = syscall.Kill(runner, syscall.SIGCONT)
-	})},
-	{"runner", "Ctrl-C", runnerFault(invalid(verdict.CheckComplete), func(_ *run, soak, _ int) { _ = syscall.Kill(soak, syscall.SIGINT) })},
-
-	{"merge", "shard missing", tampered(os.Remove, verdict.CheckComplete)},
-	{"merge", "shard twice", tampered(copied)},
-	{"merge", "shard cut short", tampered(changed(cut))},
-	{"merge", "shard with a flipped bit", tampered(changed(flip))},
-	{"merge", "shard of another run", staleShard},
-	{"merge", "run.json missing", tampered(without(results.RunFile), verdict.CheckComplete)},
-	{"merge", "ledger missing", then(numbered, tampered(without(results.LedgerFile), verdict.CheckComplete, verdict.CheckOwnCount), func(_ *rand.Rand, sc *scenario) { sc.Service.Ledger = true })},
-	{"merge", "two laptops, one prefix", laptops(func(_ *rand.Rand, sc *scenario) { sc.Alike, sc.want = true, invalid() })},
-	{"merge", "two laptops, one loses", laptops(struck(fakeservice.ActLose, 1))},
-	{"merge", "two laptops, one killed", laptops(func(_ *rand.Rand, sc *scenario) { sc.disturb, sc.want = killLaptop, invalid() })},
-
-	{"bucket", "refuses connections", inBucket(bucketGone)},
-	{"bucket", "missing", inBucket(bucketMissing)},
-	{"bucket", "denies the end", inBucket(bucketDenies)},
-	{"bucket", "object cut", inBucket(bucketSpoils(cut))},
-	{"bucket", "object flipped", inBucket(bucketSpoils(flip))},
-	{"bucket", "object missing", inBucket(bucketLoses)},
 }
 
-// cleanSuites are suites against a good service: our own, or one of streams that is here.
+// cleanSuites are suites of streams against a good service: our own, or one that is here.
 var cleanSuites = []kind{
-	{"clean", "clean", suite("rampup")}, {"clean", "clean", suite("burst")}, {"clean", "clean", suite("upload")},
-	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("cluster")}, {"clean", "clean", suite("fanout")},
-	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
+	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, exactly(0), exactly(0))},
 	{"clean", "clean", noticing(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", noticing(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
 	{"clean", "clean", slowly(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowly(fakeservice.SlowDrop, passes, nil)},
@@ -176,16 +122,6 @@ var cleanSuites = []kind{
 
 // suiteKinds are suites against a bad one.
 var suiteKinds = []kind{
-	{"suite", "capacity: noops lost", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 2, Count: 1}}, fails)},
-	{"suite", "capacity: silence", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}}, fails)},
-	{"suite", "capacity: noops doubled", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat}}, fails)},
-	{"suite", "capacity: noops corrupted", streams("capacity", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt}}, fails)},
-	{"suite", "churn: noops lost", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 2, Count: 1}}, fails)},
-	{"suite", "churn: noops doubled", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat}}, fails)},
-	{"suite", "churn: noops corrupted", streams("churn", fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt}}, fails)},
-	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
-		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
-	})},
 	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactly(0))},
 	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, span{1, unbounded}, exactly(0))},
 	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, exactly(0), span{1, unbounded})},
@@ -206,20 +142,7 @@ var suiteKinds = []kind{
 	{"suite", "slow: cut", slowly(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
 	{"suite", "slow: message lost by one that reads", slowly(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
 	{"suite", "slow: no broadcasts", slowly("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckFilled, suites.CheckDelivered})},
-	{"suite", "rampup: wrong answers", harmed("rampup", harmWrong, 15)},
-	{"suite", "rampup: 500", harmed("rampup", harmStatus(http.StatusInternalServerError), 10)},
-	{"suite", "rampup: 204", harmed("rampup", harmStatus(http.StatusNoContent), 20)},
-	{"suite", "rampup: stalls", harmed("rampup", harmStall, 50)},
-	{"suite", "rampup: resets", harmed("rampup", harmReset, 20)},
-	{"suite", "throughput: wrong answers", harmed("throughput", harmWrong, 15)},
-	{"suite", "throughput: 500", harmed("throughput", harmStatus(http.StatusInternalServerError), 10)},
-	{"suite", "throughput: resets", harmed("throughput", harmReset, 20)},
-	{"suite", "burst: 500", harmed("burst", harmStatus(http.StatusInternalServerError), 7)},
-	{"suite", "burst: resets", harmed("burst", harmReset, 10)},
-	{"suite", "upload: a byte changed", harmed("upload", harmByte, 3)},
 }
-
-var noNginx = []string{"--no-nginx"}
 
 // then prepares in several steps.
 func then(steps ...prepare) prepare {
@@ -357,22 +280,7 @@ func jittered(share float64) prepare {
 func ownBackend(r *rand.Rand, sc *scenario) {
 	sc.Service, sc.want = nil, passing()
 	if r.IntN(2) == 0 {
-		sc.Args = noNginx
-	}
-}
-
-func backendFault(fault string, c counts) prepare {
-	return func(r *rand.Rand, sc *scenario) {
-		id := sc.Plan.id(r.IntN(sc.Plan.Connections))
-		sc.Fault = fault + ":id=" + id
-		if fault != "refuse" && fault != "wrong-type" {
-			sc.Fault += ",noop=" + strconv.Itoa(sc.Plan.middle(r))
-		}
-		ownBackend(r, sc)
-		sc.want = &expected{Outcomes: fails, Counts: counts{"late": anything}, Devices: map[string]bool{id: true}}
-		for name, s := range c {
-			sc.want.Counts[name] = s
-		}
+		sc.Args = []string{"--no-nginx"}
 	}
 }
 
@@ -382,8 +290,6 @@ func suite(name string) prepare {
 		ownBackend(r, sc)
 		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, Any: true}
 		switch name {
-		case "cluster":
-			sc.Args = nil // nginx is what it is about
 		case "capacity":
 			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted
 		case "churn":

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 func main() {
@@ -45,7 +45,7 @@ func (c *campaign) start() (good bool, err error) {
 	if c.out, err = filepath.Abs(c.out); err != nil {
 		return false, err
 	}
-	if err := whatran.CheckBuilt(c.root); err != nil {
+	if err := page.CheckBuilt(c.root); err != nil {
 		return false, err
 	}
 	if err := os.MkdirAll(c.out, 0o755); err != nil {

@@ -33,7 +33,6 @@ type run struct {
 	found   *expected // of a finite run: by the ledger of its model
 	stops   []func()  // of all that was started, the last first
 	url     string    // of the service; "": soak starts it
-	shards  string    // URL of the bucket; "": a folder
 }
 
 // testid names each run: the folder makes it its own.
@@ -42,39 +41,14 @@ const testid = "t"
 // do runs the scenario, and returns its verdict.
 func (r *run) do(ctx context.Context) (*verdict.Verdict, error) {
 	defer r.stop()
-	address := "" // any
-	if r.Earlier {
-		if err := r.start(ctx, address); err != nil {
-			return nil, err
-		}
-		address = strings.TrimPrefix(r.url, "http://")
-		_, err := r.soak(ctx)
-		r.stop()
-		if err != nil {
-			return nil, err
-		}
-		if err := os.Rename(filepath.Join(r.dir, "out"), filepath.Join(r.dir, "earlier")); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.start(ctx, address); err != nil {
+	if err := r.start(ctx); err != nil {
 		return nil, err
-	}
-	if r.Laptops {
-		return r.laptops(ctx)
 	}
 	j, err := r.soak(ctx)
 	if err == nil && r.Finite != nil {
 		r.found, err = r.expectFinite()
 	}
-	if err != nil || r.tamper == nil {
-		return j, err
-	}
-	if j.Verdict != verdict.Pass {
-		r.want = passing()
-		return j, nil
-	}
-	return r.tampered(ctx, j)
+	return j, err
 }
 
 // expected is what was to be found, once all has ended.
@@ -97,34 +71,23 @@ func (r *run) lateness() time.Duration {
 	if r.hub != nil {
 		return time.Duration(r.hub.Late.Load())
 	}
-	if r.service == nil || r.tamper != nil {
+	if r.service == nil {
 		return 0
 	}
 	return time.Duration(r.service.Late.Load())
 }
 
 // start starts what is soaked.
-func (r *run) start(ctx context.Context, address string) error {
-	if r.bucket != nil {
-		url, stop, err := startBucket(r.bucket, r.Plan.hold())
-		if err != nil {
-			return err
-		}
-		r.shards, r.stops = url, append(r.stops, stop)
-	}
-	if r.harm == nil && r.Service == nil && r.Hub == nil && r.Finite == nil {
+func (r *run) start(ctx context.Context) error {
+	if r.Service == nil && r.Hub == nil && r.Finite == nil {
 		return nil
 	}
 	l, err := listen()
-	if address != "" && err == nil {
-		_ = l.Close()
-		l, err = net.Listen("tcp", address)
-	}
 	if err != nil {
 		return err
 	}
 	r.stops = append(r.stops, func() { _ = l.Close() })
-	address = l.Addr().String()
+	address := l.Addr().String()
 	if r.Finite != nil {
 		if err := r.startFinite(l); err != nil {
 			return err
@@ -132,8 +95,6 @@ func (r *run) start(ctx context.Context, address string) error {
 	} else if r.Hub != nil {
 		r.hub = startHub(r.scenario, l)
 		r.stops = append(r.stops, r.hub.Stop)
-	} else if r.harm != nil {
-		r.stops = append(r.stops, startHarmed(r.scenario, l))
 	} else if address, err = r.startStreams(ctx, l); err != nil {
 		return err
 	}
@@ -200,10 +161,7 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	if r.url != "" {
 		args = append(args, "--backend-url", r.url)
 	}
-	if r.shards != "" {
-		args = append(args, "--shards", r.shards)
-	}
-	text, err := r.exec(ctx, "soak", r.disturb, "soak", append(args, r.Args...)...)
+	text, err := r.exec(ctx, append(args, r.Args...)...)
 	return judgedBy(err, filepath.Join(r.dir, "out", testid), text)
 }
 
@@ -220,16 +178,13 @@ func (r *run) described() ([]string, error) {
 	return flags, r.Hub.describe(path)
 }
 
-// exec runs a program of this repository to its end while during runs, and keeps its output as NAME.txt. It ends with
-// ctx, in order at first.
-func (r *run) exec(ctx context.Context, name string, during func(context.Context, *run, int), program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", program), args...)
+// exec runs bin/soak to its end while disturb runs, and keeps its output as soak.txt. It ends with ctx, in order at first.
+func (r *run) exec(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	cmd.Dir = r.dir // a shard that was not delivered is kept there
-	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir, "BACKEND_FAULT=" + r.Fault,
-	}, bucketEnv...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C here is passed on by us
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
@@ -238,13 +193,13 @@ func (r *run) exec(ctx context.Context, name string, during func(context.Context
 	}
 	running, stop := context.WithCancel(ctx)
 	var both sync.WaitGroup
-	if during != nil {
-		both.Go(func() { during(running, r, cmd.Process.Pid) })
+	if r.disturb != nil {
+		both.Go(func() { r.disturb(running, r, cmd.Process.Pid) })
 	}
 	err := cmd.Wait()
 	stop()
 	both.Wait()
-	_ = os.WriteFile(filepath.Join(r.dir, name+".txt"), text.Bytes(), 0o644)
+	_ = os.WriteFile(filepath.Join(r.dir, "soak.txt"), text.Bytes(), 0o644)
 	return text.String(), err
 }
 
@@ -275,36 +230,4 @@ func judgedBy(err error, dir, text string) (*verdict.Verdict, error) {
 	j.Verdict, j.Reasons = verdict.Invalid, lines
 	j.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // what was not judged is not complete
 	return j, nil
-}
-
-// tampered merges a copy of the run again, of which files were changed. Where nothing was changed
-// the counts have to be the same.
-func (r *run) tampered(ctx context.Context, first *verdict.Verdict) (*verdict.Verdict, error) {
-	dir := filepath.Join(r.dir, "copy")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(r.dir, "out", testid))); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(filepath.Join(dir, results.VerdictFile)); err != nil {
-		return nil, err
-	}
-	if err := r.tamper(dir, filepath.Join(r.dir, "earlier", testid)); err != nil {
-		return nil, err
-	}
-	j, err := r.merge(ctx, dir)
-	if err != nil || !r.clean() {
-		return j, err
-	}
-	for name, n := range countsOf(first) {
-		if again := countsOf(j)[name]; again != n {
-			return nil, fmt.Errorf("merged again, %s is %d instead of %d", name, again, n)
-		}
-	}
-	return j, nil
-}
-
-func (r *run) merge(ctx context.Context, dir string) (*verdict.Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	text, err := r.exec(ctx, "merge", nil, "soak", "merge", dir, "--out", filepath.Join(r.dir, "merged"))
-	return judgedBy(err, dir, text)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"time"
 
@@ -25,20 +24,13 @@ type scenario struct {
 	Finite   *finiteSpec `json:",omitempty"` // responses that end by themselves, in its place
 	Strike   fakeservice.Strike
 	Wire     fakeservice.WireSpec
-	Fault    string            `json:",omitempty"` // BACKEND_FAULT
 	Suite    string            `json:",omitempty"` // instead of a soak
 	Args     []string          `json:",omitempty"` // further ones of soak
 	Fails    bool              `json:",omitempty"` // the run fails though no noop was lost
 	Broken   []verdict.CheckID `json:",omitempty"` // one of these checks is not met
-	Laptops  bool              `json:",omitempty"` // k6 alone on two machines, instead of soak
-	Alike    bool              `json:",omitempty"` // both laptops have one prefix
-	Earlier  bool              `json:",omitempty"` // the same run was made once before
 
 	// Each of these is nil where it is not meant.
 	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
-	tamper  func(dir, stale string) error                  // what happens to the files before they are merged again
-	bucket  bucketFault                                    // of a bucket that the runners leave their shards in
-	harm    func(http.ResponseWriter, *http.Request) bool  // to each Strike.Count-th answer of a suite's service; false: it is to be answered all the same
 	want    *expected                                      // nil: it follows from what the service did
 }
 

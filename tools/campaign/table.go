@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // A row is the counts of one kind.
@@ -29,7 +27,7 @@ type row struct {
 type summary struct {
 	Commit        string
 	Machine       resources.Machine
-	Ran           *whatran.Ran `json:",omitempty"`
+	Ran           *page.Ran `json:",omitempty"`
 	Seed          uint64
 	Runs          int
 	Clean, Faulty *row
@@ -41,7 +39,7 @@ type summary struct {
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: whatran.Here(c.root), WallSeconds: time.Since(c.began).Seconds()}
+	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.Here(c.root), WallSeconds: time.Since(c.began).Seconds()}
 	rows := map[[2]string]*row{}
 	of := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
@@ -115,27 +113,25 @@ func (r *result) sentence() string {
 	return fmt.Sprintf("%s: %s/%s (%s): %s; repeat: %s", r.Class, sc.Group, sc.Kind, service, strings.Join(r.Differences, "; "), repeat)
 }
 
-// write makes Markdown that can be read on a terminal, too.
-func (s *summary) write(w io.Writer) {
+// write writes the page.
+func (s *summary) write(w io.Writer) error {
 	m := s.Machine
 	fmt.Fprintf(w, "# A campaign of %d runs\n\nSeeds from %d on, commit %s, on %s, %d cores, %d GiB, %s, Linux %s.\n\n",
 		s.Runs, s.Seed, s.Commit, m.CPU, m.Cores, m.Memory>>30, m.System, m.Kernel)
-	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	columns := append([]string{"group", "kind", "put in"}, append(slices.Clone(classes), "repeated")...)
-	fmt.Fprintf(t, "| %s |\n|%s\n", strings.Join(columns, "\t| "), strings.Repeat("---\t|", len(columns)-1)+"---|")
+	var rows [][]string
 	for _, k := range append(slices.Clone(s.Kinds), s.Faulty, s.Clean) {
 		cells := []string{k.Group, k.Kind, strconv.Itoa(k.PutIn)}
 		for _, class := range classes {
 			cells = append(cells, dotted(k.Classes[class]))
 		}
-		fmt.Fprintf(t, "| %s |\n", strings.Join(append(cells, dotted(k.Repeated)), "\t| "))
+		rows = append(rows, append(cells, dotted(k.Repeated)))
 	}
-	_ = t.Flush()
+	page.Table(w, slices.Concat([]string{"group", "kind", "put in"}, classes, []string{"repeated"}), rows)
 	for _, b := range s.Bad {
 		fmt.Fprintf(w, "\n- %s", b.sentence())
 	}
 	fmt.Fprintln(w)
-	_ = whatran.Write(w, s.Ran)
+	return page.WriteRan(w, s.Ran)
 }
 
 // dotted is a count whose zero does not catch the eye.
@@ -146,16 +142,7 @@ func dotted(n int) string {
 	return strconv.Itoa(n)
 }
 
-// save prints the table, and writes campaign.json and campaign.md.
+// save prints the page, and writes campaign.json and campaign.md.
 func (s *summary) save(out string) error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	var table strings.Builder
-	s.write(&table)
-	fmt.Print(table.String())
-	return errors.Join(
-		os.WriteFile(filepath.Join(out, "campaign.json"), append(b, '\n'), 0o644),
-		os.WriteFile(filepath.Join(out, "campaign.md"), []byte(table.String()), 0o644))
+	return errors.Join(s.write(os.Stdout), page.Save(filepath.Join(out, "campaign"), s, s.write))
 }

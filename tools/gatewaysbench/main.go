@@ -12,22 +12,17 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/process"
-	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // direct is the model without a gateway.
@@ -35,7 +30,7 @@ const direct = "direct"
 
 type bench struct {
 	root, out string
-	only      []string
+	only      string // names with commas; "": all
 	requests  int
 	rate      float64
 	streams   int
@@ -46,34 +41,23 @@ type bench struct {
 
 func main() {
 	b := bench{runID: fmt.Sprintf("bench-%d", time.Now().Unix())}
-	var only string
 	flag.IntVar(&b.requests, "requests", 100, "requests per scenario")
 	flag.Float64Var(&b.rate, "rate", 5, "requests per second")
 	flag.IntVar(&b.streams, "streams", 100, "streams in flight whose memory is measured")
 	flag.StringVar(&b.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&b.out, "out", "results/gateways", "folder of the table and the figures")
-	flag.StringVar(&only, "only", "", "these gateways alone, with commas: "+strings.Join(names(), ","))
+	flag.StringVar(&b.only, "only", "", "these gateways alone, with commas: "+strings.Join(names(), ","))
 	flag.Parse()
-	if b.only = names(); only != "" {
-		b.only = strings.Split(only, ",")
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gatewaysbench:", err)
-		os.Exit(2)
-	}
+	page.Main("gatewaysbench", b.run)
 }
 
 func names() []string { return append([]string{direct}, services.Gateways()...) }
 
 // run measures each gateway in turn, and writes the table after each.
 func (b *bench) run(ctx context.Context) (err error) {
-	for _, name := range b.only {
-		if !slices.Contains(names(), name) {
-			return fmt.Errorf("-only %s: the gateways are %s", name, strings.Join(names(), ", "))
-		}
+	chosen, err := page.Choose(b.only, names())
+	if err != nil {
+		return err
 	}
 	if b.requests < 2 || b.rate <= 0 || b.streams < 1 {
 		return errors.New("-rate and -streams must be positive, and -requests at least 2")
@@ -89,22 +73,19 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer stop()
-	r := report{Ran: whatran.Here(b.root), Date: time.Now().UTC(), Requests: b.requests, Rate: b.rate, Streams: b.streams}
-	if r.Load, err = loadAverage(); err != nil {
-		return err
-	}
-	for _, name := range b.only {
-		b.say("%s …", name)
+	r := report{Ran: page.Here(b.root), Date: time.Now().UTC(), Requests: b.requests, Rate: b.rate, Streams: b.streams, Load: page.LoadAverage()}
+	for _, name := range chosen {
+		page.Progress("%s …", name)
 		g, err := b.measure(ctx, name)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			b.say("%s: %v", name, err)
+			page.Progress("%s: %v", name, err)
 			g.Problem = err.Error()
 		}
 		r.Gateways = append(r.Gateways, g)
-		if err := r.save(b.out); err != nil {
+		if err := page.Save(filepath.Join(b.out, "gateways"), r, r.write); err != nil {
 			return err
 		}
 	}
@@ -171,7 +152,7 @@ func (b *bench) measure(ctx context.Context, name string) (g *gateway, err error
 				}
 			}
 		}
-		b.say("%s, %s: %s", name, s.name, row.states())
+		page.Progress("%s, %s: %s", name, s.name, row.states())
 		g.Rows = append(g.Rows, row)
 	}
 	if name != direct {
@@ -232,35 +213,4 @@ func (b *bench) ledger(ctx context.Context, first int64) (out []model.Record, op
 		}
 		out = append(out, r)
 	}
-}
-
-// loadAverage is that of the machine over the last minute.
-func loadAverage() (float64, error) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0, err
-	}
-	load, err := fs.LoadAvg()
-	if err != nil {
-		return 0, err
-	}
-	return load.Load1, nil
-}
-
-// say reports progress on stderr.
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
-}
-
-// save writes the figures and the table.
-func (r *report) save(dir string) error {
-	figures := func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
-	return errors.Join(
-		safefile.Write(filepath.Join(dir, "gateways.json"), figures),
-		safefile.Write(filepath.Join(dir, "gateways.md"), r.write),
-	)
 }

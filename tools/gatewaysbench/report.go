@@ -9,20 +9,19 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/model"
-	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // A report is all that one run of the bench found.
 type report struct {
-	Ran      *whatran.Ran `json:"ran"`
-	Date     time.Time    `json:"date"`
-	Requests int          `json:"requests"`
-	Rate     float64      `json:"rate"`
-	Streams  int          `json:"streams"`
-	Load     float64      `json:"load"` // of the machine, before
-	Gateways []*gateway   `json:"gateways"`
+	Ran      *page.Ran  `json:"ran"`
+	Date     time.Time  `json:"date"`
+	Requests int        `json:"requests"`
+	Rate     float64    `json:"rate"`
+	Streams  int        `json:"streams"`
+	Load     float64    `json:"load"` // of the machine, before
+	Gateways []*gateway `json:"gateways"`
 }
 
 // A gateway is what was found out about one of them.
@@ -138,95 +137,94 @@ func counts[K ~string](of map[K]int) string {
 	return strings.Join(out, ", ")
 }
 
-// write writes the tables as Markdown.
+// write writes the page.
 func (r *report) write(w io.Writer) error {
-	var s strings.Builder
-	var m resources.Machine
-	if r.Ran != nil {
-		m = r.Ran.Machine
-	}
-	fmt.Fprintf(&s, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time. "+
-		"%s, %d cores, %s, load %.1f before, %s.\n",
-		r.Requests, r.Rate, m.CPU, m.Cores, m.System, r.Load, r.Date.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(w, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time, load %.1f before. %s.\n",
+		r.Requests, r.Rate, r.Load, page.Machine(r.Ran, r.Date))
 	for _, g := range r.Gateways {
 		if g.Problem != "" {
-			fmt.Fprintf(&s, "\n%s: %s\n", g.Name, g.Problem)
+			fmt.Fprintf(w, "\n%s: %s\n", g.Name, g.Problem)
 		}
 	}
-	r.states(&s)
-	r.times(&s)
-	r.leaving(&s)
-	s.WriteString("\n| gateway | version | settings |\n|---|---|---|\n")
-	for _, g := range r.Gateways {
-		if g.Version != "" {
-			fmt.Fprintf(&s, "| %s | %s | %s |\n", g.Name, g.Version, g.Settings)
-		}
+	for _, table := range []struct {
+		columns string
+		rows    [][]string
+	}{
+		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", r.states()},
+		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", r.times()},
+		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", r.leaving()},
+		{"gateway, version, settings", r.versions()},
+	} {
+		fmt.Fprintln(w)
+		page.Table(w, strings.Split(table.columns, ", "), table.rows)
 	}
-	_ = whatran.Write(&s, r.Ran)
-	_, err := io.WriteString(w, s.String())
-	return err
+	return page.WriteRan(w, r.Ran)
 }
 
-// states writes the table of states and chunks.
-func (r *report) states(s *strings.Builder) {
-	s.WriteString("\n| scenario | gateway | states | bodies ended | complete, chunks missing | lost | doubled | reordered |" +
-		" upstream requests |\n" +
-		"|---|---|---|---|--:|--:|--:|--:|--:|\n")
+// states returns the rows of states and chunks.
+func (r *report) states() (rows [][]string) {
 	for _, of := range scenarios() {
 		for _, g := range r.Gateways {
 			for _, row := range g.Rows {
-				if row.Scenario == of.name {
-					died := ""
-					if row.Died {
-						died = "; the gateway died"
-					}
-					fmt.Fprintf(s, "| %s | %s | %s%s | %s | %d | %d | %d | %d | %d |\n",
-						of.name, g.Name, row.states(), died, counts(row.Ended),
-						row.Silent, row.Lost, row.Doubled, row.Reordered, row.Upstream)
+				if row.Scenario != of.name {
+					continue
 				}
+				states := row.states()
+				if row.Died {
+					states += "; the gateway died"
+				}
+				rows = append(rows, []string{
+					of.name, g.Name, states, counts(row.Ended), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
+				})
 			}
 		}
 	}
+	return rows
 }
 
-// times writes the table of times of the clean scenario.
-func (r *report) times(s *strings.Builder) {
+// times returns the rows of times of the clean scenario.
+func (r *report) times() (rows [][]string) {
 	var base row
-	for _, g := range r.Gateways {
-		if g.Name == direct && len(g.Rows) > 0 {
-			base = g.Rows[0]
-		}
-	}
-	s.WriteString("\n| gateway | TTFT, ms (p50 / p99) | added TTFT, ms (p50) | inter-chunk latency, ms (p50 / p99 / max) |" +
-		" chunks that arrived together | KB per stream in flight |\n" +
-		"|---|--:|--:|--:|--:|--:|\n")
 	for _, g := range r.Gateways {
 		if len(g.Rows) == 0 {
 			continue
 		}
-		row, added, memory := g.Rows[0], "–", "–"
-		if g.Name != direct && base.Scenario != "" {
+		row, added, memory := g.Rows[0], "", ""
+		if g.Name == direct {
+			base = row
+		} else if base.Scenario != "" {
 			added = fmt.Sprintf("%.1f", row.TTFT.P50-base.TTFT.P50)
 		}
 		if g.StreamBytes > 0 {
 			memory = fmt.Sprintf("%.0f", g.StreamBytes/1024)
 		}
-		fmt.Fprintf(s, "| %s | %.1f / %.1f | %s | %.1f / %.1f / %.1f | %.0f %% | %s |\n", g.Name, row.TTFT.P50, row.TTFT.P99,
-			added, row.Gap.P50, row.Gap.P99, row.Gap.Max, 100*row.Together, memory)
+		rows = append(rows, []string{
+			g.Name, fmt.Sprintf("%.1f / %.1f", row.TTFT.P50, row.TTFT.P99), added,
+			fmt.Sprintf("%.1f / %.1f / %.1f", row.Gap.P50, row.Gap.P99, row.Gap.Max), fmt.Sprintf("%.0f %%", 100*row.Together), memory,
+		})
 	}
+	return rows
 }
 
-// leaving writes the table of clients that leave.
-func (r *report) leaving(s *strings.Builder) {
-	s.WriteString("\n| gateway | clients that left | upstream cancelled | time to cancel, ms (p50 / max) |" +
-		" chunks sent in vain |\n" +
-		"|---|--:|--:|--:|--:|\n")
+// leaving returns the rows of clients that leave.
+func (r *report) leaving() (rows [][]string) {
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
 			if row.States[left] > 0 {
-				fmt.Fprintf(s, "| %s | %d | %d | %.1f / %.1f | %d |\n",
-					g.Name, row.States[left], row.Cancelled, row.Cancel.P50, row.Cancel.Max, row.Nobody)
+				rows = append(rows, []string{
+					g.Name, fmt.Sprint(row.States[left]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Nobody),
+				})
 			}
 		}
 	}
+	return rows
+}
+
+func (r *report) versions() (rows [][]string) {
+	for _, g := range r.Gateways {
+		if g.Version != "" {
+			rows = append(rows, []string{g.Name, g.Version, g.Settings})
+		}
+	}
+	return rows
 }

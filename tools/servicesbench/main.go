@@ -9,14 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // load is what each service gets.
@@ -36,12 +33,12 @@ type bench struct {
 	root, out string
 	suite     string   // "": the soak
 	more      []string // arguments of `soak run` besides
-	only      []string
+	only      string   // names with commas; "": all
+	chosen    []string // by only
 }
 
 func main() {
 	var b bench
-	var only string
 	flag.IntVar(&b.Connections, "connections", 2000, "streams")
 	flag.IntVar(&b.Topics, "topics", 20, "topics that they are dealt to")
 	flag.Float64Var(&b.Rate, "publish-rate", 20, "messages per second, all topics together")
@@ -50,42 +47,27 @@ func main() {
 	flag.StringVar(&b.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&b.out, "out", "results/services", "folder for the table, the figures and each service's run")
 	flag.StringVar(&b.suite, "suite", "", "run this suite on each, such as resume; empty: the soak")
-	flag.StringVar(&only, "only", "", "these services alone, with commas: "+strings.Join(names(), ",")+"; NAME"+bare+" is one that keeps nothing for a stream that comes back")
-	render := flag.Bool("render", false, "measure nothing: write the table of -out again, from its figures and runs")
+	flag.StringVar(&b.only, "only", "", "these services alone, with commas: "+strings.Join(names(), ",")+"; NAME"+bare+" is one that keeps nothing for a stream that comes back")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "servicesbench [FLAGS] [-- FLAGS OF soak run]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	b.more = flag.Args()
-	if *render {
-		if err := again(b.out); err != nil {
-			fmt.Fprintln(os.Stderr, "servicesbench:", err)
-			os.Exit(2)
-		}
-		return
-	}
-	if only != "" {
-		b.only = strings.Split(only, ",")
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "servicesbench:", err)
-		os.Exit(2)
-	}
+	page.Main("servicesbench", b.run)
 }
 
 // check validates the settings before any service is started.
 func (b *bench) check() (err error) {
-	for _, name := range b.only {
-		if !slices.Contains(names(), strings.TrimSuffix(name, bare)) {
-			return fmt.Errorf("-only %s: the services are %s", name, strings.Join(names(), ", "))
-		}
+	known := names()
+	for _, name := range names() {
+		known = append(known, name+bare)
 	}
-	if len(b.only) == 0 {
-		b.only = names()
+	if b.chosen, err = page.Choose(b.only, known); err != nil {
+		return err
+	}
+	if b.only == "" {
+		b.chosen = names()
 	}
 	if b.Connections < 1 || b.Topics < 1 || b.Rate <= 0 || b.Runners < 1 || b.Seconds < 15 {
 		return errors.New("-connections, -topics, -publish-rate and -runners must be positive, and -seconds at least 15")
@@ -96,7 +78,7 @@ func (b *bench) check() (err error) {
 	if b.out, err = filepath.Abs(b.out); err != nil {
 		return err
 	}
-	if err := whatran.CheckBuilt(b.root); err != nil {
+	if err := page.CheckBuilt(b.root); err != nil {
 		return err
 	}
 	return os.MkdirAll(b.out, 0o755)
@@ -108,24 +90,18 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	ran := whatran.Here(b.root)
-	r := report{Schema: 1, Machine: thisMachine(ran.Commit), Ran: ran, Suite: b.suite, Load: b.load}
-	for _, name := range b.only {
-		b.say("%s …", name)
+	r := report{Schema: 2, Date: time.Now(), Ran: page.Here(b.root), Suite: b.suite, Load: b.load}
+	for _, name := range b.chosen {
+		page.Progress("%s …", name)
 		row := b.measure(ctx, name)
 		if ctx.Err() != nil {
 			return fmt.Errorf("soak %s: %w", name, context.Cause(ctx))
 		}
-		b.say("%s: %s", name, row.outcome())
+		page.Progress("%s: %s", name, row.outcome())
 		r.Rows = append(r.Rows, row)
-		if err := r.save(b.out); err != nil {
+		if err := page.Save(filepath.Join(b.out, "services"), r, r.write); err != nil {
 			return err
 		}
 	}
 	return r.write(os.Stdout)
-}
-
-// say tells on stderr what is going on: minutes go by without a row.
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }

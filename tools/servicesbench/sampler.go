@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // every is short against a run, and long against the milliseconds that reading the memory of a large process takes.
@@ -43,7 +42,7 @@ func (s *sampler) run() {
 		if u, err := s.usage(); err != nil {
 			s.failed = err
 		} else {
-			s.samples = append(s.samples, sample{time.Now(), u, loadAverage()})
+			s.samples = append(s.samples, sample{time.Now(), u, page.LoadAverage()})
 		}
 		select {
 		case <-s.quit:
@@ -91,16 +90,4 @@ func (s *sampler) between(from, to time.Time) (c Cost, err error) {
 	c.HeldBytes, c.MostBytes = memory[len(memory)/2], memory[len(memory)-1]
 	c.CPUSeconds, c.WindowS = last.CPU-first.CPU, last.at.Sub(first.at).Seconds()
 	return c, nil
-}
-
-func loadAverage() float64 {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0
-	}
-	load, err := fs.LoadAvg()
-	if err != nil {
-		return 0
-	}
-	return load.Load1
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 // What the description of a service says of its streams stands in the table in words.
@@ -82,25 +84,19 @@ func TestRow(t *testing.T) {
 	require.InDelta(t, 36, r.PerStreamHour, 1e-9)
 
 	var text strings.Builder
-	whole := report{Suite: "resume", Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
+	whole := report{Suite: "resume", Ran: &page.Ran{}, Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
 	require.NoError(t, whole.write(&text))
+	written := regexp.MustCompile(` +`).ReplaceAllString(text.String(), " ")
 	for _, line := range []string{
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
-		"\n\nResumes by kind of cut (away: in seconds):\n\n| service | cut | lost |\n|---|---|---|\n| mine | fin | 3 |\n| mine | rst | – |\n",
+		"\n\nResumes by kind of cut (away: in seconds):\n\n| service | cut | lost |\n|--- |--- |--- |\n| mine | fin | 3 |\n| mine | rst | – |\n",
 		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, saturated | 1.5 |",
 		"| mine | 1.0 | – | – | – | – |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {
-		require.Contains(t, text.String(), line+"\n")
+		require.Contains(t, written, line+"\n")
 	}
-
-	// From the figures and the run the same comes again.
-	require.NoError(t, whole.save(dir))
-	require.NoError(t, again(dir))
-	second, err := os.ReadFile(filepath.Join(dir, "services.md"))
-	require.NoError(t, err)
-	require.Equal(t, text.String(), string(second))
 }
 
 // A run without a verdict is a row with the last output of soak.
@@ -113,8 +109,8 @@ func TestARunWithoutAVerdict(t *testing.T) {
 func TestWhatIsAskedForIsCheckedFirst(t *testing.T) {
 	ask := func(b bench) error { b.root, b.out = "../..", t.TempDir(); return b.check() }
 	good := load{10, 2, 2, 30, 1}
-	require.ErrorContains(t, ask(bench{load: good, only: []string{bare}}), "-only -without-history: the services are nchan, mercure,")
-	require.ErrorContains(t, ask(bench{load: good, only: []string{"nchen"}}), "-only nchen: the services are nchan, mercure,")
+	require.ErrorContains(t, ask(bench{load: good, only: bare}), "-only -without-history: choose from nchan, mercure,")
+	require.ErrorContains(t, ask(bench{load: good, only: "nchan,nchen"}), "-only nchen: choose from nchan, mercure,")
 	for _, bad := range []load{{0, 2, 2, 30, 1}, {10, 0, 2, 30, 1}, {10, 2, 0, 30, 1}, {10, 2, 2, 30, 0}, {10, 2, 2, 14, 1}} {
 		require.ErrorContains(t, ask(bench{load: bad}), "must be positive")
 	}

@@ -7,43 +7,61 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/tools/whatran"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// write makes the tables, in Markdown.
-func (r *report) write(w io.Writer) error {
-	var s strings.Builder
-	m, l := r.Machine, r.Load
-	if r.Suite != "" {
-		fmt.Fprintf(&s, "`soak run %s`: ", r.Suite)
-	}
-	fmt.Fprintf(&s, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s, %d cores, %s, Linux %s, %s, commit %s, %s.\n\n",
-		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, m.CPU, m.Cores, m.System, m.Kernel, m.Go, m.Commit, m.Date)
-	s.WriteString("| service | verdict | received | lost | repeated | reordered | published → received, ms (p50 / p99 / max) | → last subscriber | publish answered, ms (p99) |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, row := range r.Rows {
-		line(&s, row.Service, row.named(), row.of(row.Received), row.of(row.Lost), row.of(row.Repeated), row.of(row.Reordered),
-			threeOf(row.LatencyMS), threeOf(row.LastMS), p99(row.AnswerMS))
-	}
-	r.found(&s)
-	s.WriteString("\n| service | KB per stream | idle, MB | % of a core | µs per message | CPU s per stream and hour | connect, ms (p99) | load generator, % of a core | load average |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, row := range r.Rows {
-		line(&s, row.costs()...)
-	}
-	s.WriteString("\n| service | version | set to | heartbeat | ends streams | resumes |\n|---|---|---|---|---|---|\n")
-	for _, row := range r.Rows {
-		line(&s, row.Service, row.Version, row.Settings, row.Traits.Heartbeat, row.Traits.Ends, row.Traits.Resumes)
-	}
-	r.findings(&s)
-	_ = whatran.Write(&s, r.Ran)
-	_, err := io.WriteString(w, s.String())
-	return err
+// A report is all that one run of servicesbench found.
+type report struct {
+	Schema int       `json:"schema"`
+	Suite  string    `json:"suite,omitempty"` // "": the soak
+	Date   time.Time `json:"date"`
+	Ran    *page.Ran `json:"ran"`
+	Load   load      `json:"load"`
+	Rows   []row     `json:"services"`
 }
 
-// found are the tables of the suite, each with the rows of all services.
-func (r *report) found(s *strings.Builder) {
+// write writes the page.
+func (r *report) write(w io.Writer) error {
+	l := r.Load
+	if r.Suite != "" {
+		fmt.Fprintf(w, "`soak run %s`: ", r.Suite)
+	}
+	fmt.Fprintf(w, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
+		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Machine(r.Ran, r.Date))
+	r.table(w, "verdict, received, lost, repeated, reordered, published → received (ms: p50 / p99 / max), → last subscriber, publish answered (ms: p99)", func(row *row) []string {
+		return []string{
+			row.named(), row.of(row.Received), row.of(row.Lost), row.of(row.Repeated), row.of(row.Reordered), threeOf(row.LatencyMS), threeOf(row.LastMS), p99(row.AnswerMS),
+		}
+	})
+	r.found(w)
+	r.table(w, "KB per stream, idle (MB), % of a core, µs per message, CPU s per stream and hour, connect (ms: p99), load generator (% of a core), load average", (*row).costs)
+	r.table(w, "version, set to, heartbeat, ends streams, resumes", func(row *row) []string {
+		return []string{row.Version, row.Settings, row.Traits.Heartbeat, row.Traits.Ends, row.Traits.Resumes}
+	})
+	for _, row := range r.Rows {
+		for _, f := range row.Findings {
+			fmt.Fprintf(w, "- %s: %s\n", row.Service, strings.ReplaceAll(strings.TrimSpace(f), "\n", " "))
+		}
+	}
+	return page.WriteRan(w, r.Ran)
+}
+
+// table writes a table with a row for each service.
+func (r *report) table(w io.Writer, columns string, cells func(*row) []string) {
+	var rows [][]string
+	for i := range r.Rows {
+		rows = append(rows, append([]string{r.Rows[i].Service}, cells(&r.Rows[i])...))
+	}
+	page.Table(w, append([]string{"service"}, strings.Split(columns, ", ")...), rows)
+	fmt.Fprintln(w)
+}
+
+// found writes the tables of the suite, each with the rows of all services.
+func (r *report) found(w io.Writer) {
 	var titles []string
 	for _, of := range r.Rows {
 		for _, t := range of.Tables {
@@ -51,42 +69,22 @@ func (r *report) found(s *strings.Builder) {
 				continue
 			}
 			titles = append(titles, t.Title)
-			fmt.Fprintf(s, "\n%s (%s):\n\n| service | %s |\n|---|%s\n", t.Title, t.Note, strings.Join(t.Columns, " | "), strings.Repeat("---|", len(t.Columns)))
+			var rows [][]string
 			for _, row := range r.Rows {
 				for _, same := range row.Tables {
 					if same.Title != t.Title {
 						continue
 					}
 					for _, cells := range same.Rows {
-						line(s, append([]string{row.Service}, cells...)...)
+						rows = append(rows, append([]string{row.Service}, cells...))
 					}
 				}
 			}
+			fmt.Fprintf(w, "%s (%s):\n\n", t.Title, t.Note)
+			page.Table(w, append([]string{"service"}, t.Columns...), rows)
+			fmt.Fprintln(w)
 		}
 	}
-}
-
-// findings are the sentences of those that did not pass.
-func (r *report) findings(s *strings.Builder) {
-	begun := false
-	for _, row := range r.Rows {
-		for _, f := range row.Findings {
-			if !begun {
-				s.WriteString("\nFindings:\n\n")
-				begun = true
-			}
-			fmt.Fprintf(s, "- %s: %s\n", row.Service, strings.ReplaceAll(strings.TrimSpace(f), "\n", " "))
-		}
-	}
-}
-
-func line(s *strings.Builder, cells ...string) {
-	for i, c := range cells {
-		if c == "" {
-			cells[i] = "–"
-		}
-	}
-	fmt.Fprintf(s, "| %s |\n", strings.Join(cells, " | "))
 }
 
 func (r *row) named() string {
@@ -105,16 +103,16 @@ func (r *row) of(n uint64) string {
 }
 
 func (r *row) costs() []string {
-	out := []string{r.Service, "", "", "", "", "", p99(r.ConnectMS), "", ""}
+	out := []string{"", "", "", "", "", p99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
-		out[7] = short(r.GeneratorPercent)
+		out[6] = short(r.GeneratorPercent)
 		if r.Saturated {
-			out[7] += ", saturated"
+			out[6] += ", saturated"
 		}
 	}
 	if c := r.Cost; c.WindowS > 0 {
-		out[1], out[2], out[3] = short(r.KBPerStream), short(float64(c.IdleBytes)/(1<<20)), short(r.CorePercent)
-		out[4], out[5], out[8] = short(r.MicrosPerMessage), short(r.PerStreamHour), short(c.Load)
+		out[0], out[1], out[2] = short(r.KBPerStream), short(float64(c.IdleBytes)/(1<<20)), short(r.CorePercent)
+		out[3], out[4], out[7] = short(r.MicrosPerMessage), short(r.PerStreamHour), short(c.Load)
 	}
 	return out
 }

@@ -1,0 +1,145 @@
+// Package page writes the pages of the tools: tables in Markdown, the figures as JSON, and the origin of both, as reports of runs do.
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Main runs a tool until it ends or is stopped by a signal. An error ends the program with exit code 2.
+func Main(name string, run func(context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(2)
+	}
+}
+
+// Progress reports on stderr what a tool does.
+func Progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// Choose returns the names of a list with commas, all names if it is empty, and an error for another name.
+func Choose(only string, names []string) (chosen []string, err error) {
+	if only == "" {
+		return names, nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("-only %s: choose from %s", name, strings.Join(names, ", "))
+		}
+		chosen = append(chosen, name)
+	}
+	return chosen, nil
+}
+
+// Table writes a table in Markdown that can be read on a terminal, too. An empty cell becomes a dash.
+func Table(w io.Writer, columns []string, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintf(t, "| %s\t|\n|%s\n", strings.Join(columns, "\t| "), strings.Repeat("---\t|", len(columns)))
+	for _, row := range rows {
+		cells := slices.Clone(row)
+		for i, cell := range cells {
+			if cell == "" {
+				cells[i] = "–"
+			}
+		}
+		fmt.Fprintf(t, "| %s\t|\n", strings.Join(cells, "\t| "))
+	}
+	_ = t.Flush()
+}
+
+// Save writes the figures to PATH.json and the page to PATH.md.
+func Save(path string, figures any, write func(io.Writer) error) error {
+	return errors.Join(
+		safefile.Write(path+".json", func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(figures)
+		}),
+		safefile.Write(path+".md", write))
+}
+
+// LoadAverage returns that of the machine over the last minute, 0 if it is not known.
+func LoadAverage() float64 {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
+	}
+	load, err := fs.LoadAvg()
+	if err != nil {
+		return 0
+	}
+	return load.Load1
+}
+
+// A Ran is what made the figures of a page.
+type Ran = verdict.Ran
+
+// WriteRan writes the section of a page about it.
+func WriteRan(w io.Writer, ran *Ran) error { return report.WriteRan(w, ran) }
+
+var release = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// Here returns this program with its arguments, on this machine, with the programs of the repository at root. What cannot
+// be found out stays empty.
+func Here(root string) *Ran {
+	machine := resources.ThisMachine()
+	machine.Name = "" // pages are published
+	commit := output(exec.Command("git", "-C", root, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+dirty"))
+	return &Ran{
+		Command: secret.Command(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)),
+		Commit:  commit, Soak: commit, Go: runtime.Version(), Machine: machine,
+		K6:    release.FindString(output(exec.Command(filepath.Join(root, "bin", "k6"), "version"))),
+		Nginx: release.FindString(output(exec.Command("nginx", "-v"))),
+	}
+}
+
+// Machine describes the machine of the figures and their time in one sentence.
+func Machine(ran *Ran, at time.Time) string {
+	m := ran.Machine
+	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, ran.Go, ran.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// CheckBuilt checks that the programs of the repository at root are built.
+func CheckBuilt(root string) error {
+	for _, program := range []string{"soak", "k6", "backend"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
+			return fmt.Errorf("bin/%s is missing; run `make build`", program)
+		}
+	}
+	return nil
+}
+
+func output(c *exec.Cmd) string {
+	out, err := c.CombinedOutput() // nginx writes its version to stderr
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
