@@ -156,6 +156,9 @@ func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 func (g *Group) Add(o *Options, on Callbacks) *Stream {
 	on.complete()
 	s := &Stream{group: g, opts: o, on: on}
+	if o.LastEventID != "" {
+		s.parser.SetLastEventID(o.LastEventID)
+	}
 	s.reconnect.Store(int32(o.Reconnect))
 	s.body.timeout.Store(int64(o.IdleTimeout))
 	s.canCut = on.Cuttable != nil && on.Cuttable(s)

@@ -15,6 +15,8 @@ type Options struct {
 	FollowUpTimeout time.Duration // until the event of a second request, and for the request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
+	ExactDelay      bool          // each reconnect waits for that delay: no backoff, jitter or Retry-After
+	LastEventID     string        // sent with the first attempt, as if a former stream had ended with it
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins
 	MaxEventSize    int    // in bytes; 0: eventstream.DefaultLimit

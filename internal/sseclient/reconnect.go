@@ -47,7 +47,7 @@ func (s *Stream) stopReason() Reason {
 // retryIn returns the time until the next attempt, negative if there is none.
 func (s *Stream) retryIn(f *failure) time.Duration {
 	mode := Reconnect(s.reconnect.Load())
-	if mode == ReconnectOff {
+	if mode == ReconnectOff || errors.Is(f.err, ErrScheme) {
 		return -1
 	}
 	switch f.reason {
@@ -69,6 +69,9 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 	base, asked := s.parser.ReconnectionTime()
 	if !asked {
 		base = s.opts.ReconnectDelay
+	}
+	if s.opts.ExactDelay {
+		return base
 	}
 	return delay(base, int(s.failures), f.retryAfter)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -131,6 +132,9 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	return c.call("event", c.m.vu.Runtime().ToValue(e))
 }
 
+// contentTypeWarning is logged once per test, for scripts for xk6-sse, which reads responses of any type.
+var contentTypeWarning sync.Once
+
 // finish reports how the stream ended, unless the script has closed it.
 func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
@@ -146,6 +150,11 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 		return errEnded
 	}
 	c.end = end
+	if end.Reason == sseclient.ReasonContentType {
+		contentTypeWarning.Do(func() {
+			c.state.Logger.Warnf("open: %s; a check of the status passes, but no event is read. Set anyContentType to read such a response. (logged once)", end.Message())
+		})
+	}
 	if end.Reason != sseclient.ReasonServer {
 		e := &OpenError{Message: end.Message(), Reason: string(end.Reason), Status: end.Status}
 		if err := c.call("error", c.m.vu.Runtime().ToValue(e)); err != nil {

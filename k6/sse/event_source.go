@@ -2,7 +2,9 @@ package sse
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +52,9 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
 	u, err := sseclient.ParseURL(call.Argument(0).String())
+	if errors.Is(err, sseclient.ErrScheme) { // the attempt fails
+		u, err = url.Parse(call.Argument(0).String())
+	}
 	if err != nil {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}

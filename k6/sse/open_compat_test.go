@@ -2,10 +2,26 @@ package sse
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 )
+
+// A script for xk6-sse that checks the status alone would pass without one event.
+func TestOpenWarnsOnceOfAnotherType(t *testing.T) {
+	contentTypeWarning = sync.Once{}
+	v := newVU(t)
+	logger, logged := test.NewNullLogger()
+	v.state.Logger = logger
+	v.set("url", serveText(t, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"))
+	for range 2 {
+		v.mustRun(`sse.open(url, {}, () => {})`)
+	}
+	require.Len(t, logged.AllEntries(), 1)
+	require.Contains(t, logged.LastEntry().Message, "Set anyContentType")
+}
 
 // Behaviour that scripts for xk6-sse rely on, and the options of open for it.
 func TestOpenAsUpstream(t *testing.T) {

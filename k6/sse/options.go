@@ -118,6 +118,10 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if o.body != "" && o.bodiless() {
 		return fmt.Errorf("option body: %w", errBodyOfGet)
 	}
+	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
+		o.LastEventID = id // not a header of every attempt: received ids follow it
+		o.header.Del(lastEventID)
+	}
 	if common.IsNullish(then) {
 		return nil
 	}
@@ -129,6 +133,8 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	return nil
 }
 
+const lastEventID = "Last-Event-Id" // as net/http writes it
+
 // resumeOption is the option that sets how a stream resumes.
 const resumeOption = "resume"
 
@@ -137,6 +143,8 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	switch name {
 	case "reconnectDelay":
 		o.ReconnectDelay, err = parseDuration(v)
+	case "exactDelay":
+		o.ExactDelay, err = parseBool(v)
 	case "reconnect":
 		o.Reconnect, err = parseReconnect(v)
 	case "maxRedirects":
@@ -156,7 +164,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	default:
 		if !known {
 			return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
-				"reconnect, reconnectDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
+				"reconnect, reconnectDelay, exactDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
 		}
 	}
 	if err != nil {

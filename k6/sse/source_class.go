@@ -9,8 +9,7 @@ import (
 // classInJS makes a class of a constructor in Go, to which a call without new would look like one with it.
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
-// eventSourceClass makes the constructor, once per VU. The methods are on its
-// prototype; the attributes are the source's own, see Get.
+// eventSourceClass returns the constructor, made once per VU.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	made, err := rt.RunProgram(classInJS)
@@ -27,6 +26,7 @@ func (m *module) eventSourceClass() *sobek.Object {
 	}
 	must(rt, class.DefineDataProperty("length", rt.ToValue(1), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 	nameClass(rt, proto, "EventSource")
+	m.defineAttributes(rt, proto)
 	m.defineMethods(rt, proto)
 	return class
 }
@@ -66,6 +66,15 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 			}
 		}
 		s.listeners.add(kind, l, once)
+	})
+	returning("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
+		ev, ok := c.Argument(0).(*sobek.Object)
+		if !ok || ev.Get("type") == nil {
+			panic(rt.NewTypeError("EventSource.dispatchEvent: %s is not an event: it must be an object with a type", c.Argument(0)))
+		}
+		must(rt, ev.Set("target", s.obj))
+		must(rt, s.dispatch(ev.Get("type").String(), ev))
+		return rt.ToValue(true) // no event can be cancelled
 	})
 	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		if kind, l := listenerArguments(rt, c); l != nil {

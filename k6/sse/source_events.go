@@ -25,8 +25,14 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill fun
 		fill(rt, ev)
 	}
 	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last: each property is looked for on it before it is set
+	return s.dispatch(kind, ev)
+}
+
+// dispatch calls the handler and the listeners of a type with an event, up to the first exception.
+func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
+	before := s.session.m.dispatched // a listener may dispatch another event
 	s.session.m.dispatched = ev
-	defer func() { s.session.m.dispatched = nil }()
+	defer func() { s.session.m.dispatched = before }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {
 			continue

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,21 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 			"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
 		require.NoError(t, rec.last.Err)
 	})
+}
+
+// A Last-Event-ID among the headers is the first one, which received ids replace. Reconnects used to send it again.
+func TestEventSourceContinuesFromAGivenID(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) {
+		p.say(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
+	}))
+	require.Equal(t, "from 5 5 from 5 5 from 6 6 from ", strings.TrimSuffix(v.log(`
+		const s = new EventSource(url, { headers: { "last-event-id": "5" }, reconnectDelay: 1, exactDelay: true });
+		let n = 0;
+		s.onmessage = (e) => { log.push(e.data, e.lastEventId); if (++n === 4) s.close(); };
+		s.onerror = (e) => { if (e.retryMs !== 1) log.push(e.retryMs); };
+	`), " "))
 }
 
 func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {

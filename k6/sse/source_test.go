@@ -179,7 +179,7 @@ func TestEventSourceListeners(t *testing.T) {
 	`))
 	for _, script := range []string{
 		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.close()`,
-		`"use strict"; s.readyState = 1`, `"use strict"; delete s.url`,
+		`"use strict"; s.readyState = 1`, `s.dispatchEvent("x")`, `s.dispatchEvent({})`,
 	} {
 		_, err := v.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, "TypeError", script)
@@ -211,7 +211,6 @@ func TestEventSourceArguments(t *testing.T) {
 		`new EventSource()`:                                            "TypeError: EventSource: a URL is required",
 		`new EventSource("")`:                                          "SyntaxError: EventSource: invalid URL",
 		`new EventSource("/relative")`:                                 "SyntaxError: EventSource: invalid URL \"/relative\": it must begin with",
-		`new EventSource("ws://h/")`:                                   "SyntaxError",
 		`new EventSource("http://")`:                                   "it has no host",
 		`new EventSource("http://[::1")`:                               "SyntaxError",
 		`new EventSource("http://h/%zz")`:                              "SyntaxError",

@@ -60,6 +60,19 @@ func TestStandardConstructor(t *testing.T) {
 	}
 }
 
+// Section 9.2.2 and the Fetch standard, scheme fetch: such a URL is valid, and its fetch a network error.
+func TestStandardSchemes(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"ws://h/", "ftp://h/", "data:text/event-stream,data", "mailto:a@b"} {
+		v := newVU(t)
+		v.set("url", url)
+		require.Equal(t, "0 2 error false null", v.log(`
+			const s = new EventSource(url, { reconnect: true });
+			log.push(s.readyState);
+			s.onerror = (e) => log.push(s.readyState, e.reason, e.willReconnect, e.retryMs === null ? "null" : e.retryMs);`), url)
+	}
+}
+
 // Section 9.2.2: attributes and constants, and what Web IDL gives every interface.
 func TestStandardInterface(t *testing.T) {
 	t.Parallel()
@@ -76,7 +89,11 @@ func TestStandardInterface(t *testing.T) {
 		`[s.onopen, s.onmessage, s.onerror].every((h) => h === null)`:                      "true",
 		`String((s.onopen = 5, s.onopen))`:                                                 "null",
 		`(EventSource.prototype.twice = function () { return 2 * this.OPEN; }, s.twice())`: "2",
-		`(class extends EventSource { x() { return 7; } }, new (class extends EventSource { x() { return 7; } })(url)).x()`: "7",
+		`Object.getOwnPropertyDescriptor(EventSource.prototype, "url").set === undefined`:  "true",
+		`["readyState" in EventSource.prototype, Object.keys(s).length]`:                   "true,0",
+		`(class extends EventSource { get url() { return "mine " + super.url.slice(0, 4); } }, new (class extends EventSource { get url() { return "mine " + super.url.slice(0, 4); } })(url)).url`: "mine http",
+		`(() => { "use strict"; try { s.url = ""; } catch (e) { return e.name; } })()`:                                                                                                              "TypeError",
+		`(class extends EventSource { x() { return 7; } }, new (class extends EventSource { x() { return 7; } })(url)).x()`:                                                                         "7",
 	} {
 		v := newVU(t)
 		v.set("url", serveText(t, "HTTP/1.1 204 No Content\r\n\r\n"))
@@ -110,8 +127,11 @@ func TestStandardEvents(t *testing.T) {
 		"what is added meanwhile waits": {`s.onmessage = () => { log.push("a"); s.addEventListener("message", () => log.push("b")); };`, "a"},
 		"the same listener is added once": {`
 			const a = () => log.push("a"); s.addEventListener("message", a); s.addEventListener("message", a); s.onmessage = a;`, "a a"},
-		"this":                {`s.onmessage = function (e) { log.push(this === e.currentTarget); };`, "true"},
-		"of an object":        {`const o = { handleEvent() { log.push(this === o); } }; s.addEventListener("message", o);`, "true"},
+		"this":         {`s.onmessage = function (e) { log.push(this === e.currentTarget); };`, "true"},
+		"of an object": {`const o = { handleEvent() { log.push(this === o); } }; s.addEventListener("message", o);`, "true"},
+		"one that a script dispatches": {`
+			s.addEventListener("ping", function (e) { log.push(e.type, e.target === s, this === s); });
+			log.push(s.dispatchEvent({ type: "ping" }), s.dispatchEvent({ type: "unknown" }));`, "ping true true true true"},
 		"null is no listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,8 +83,9 @@ declare module "k6/x/soak" {
   /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
   export interface EventSourceOptions {
     /**
-     * Request headers. They win over ours: `Accept: text/event-stream`,
-     * `Cache-Control: no-cache`, k6's `User-Agent`, `Last-Event-ID`.
+     * Request headers. They replace the client's own: `Accept: text/event-stream`, `Cache-Control: no-cache` and k6's `User-Agent`.
+     * `Last-Event-ID` is the initial last event ID: ids that the stream receives replace it in later attempts. With another
+     * {@link EventSourceOptions.resume} it is an ordinary header.
      * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
      */
     headers?: Record<string, string>;
@@ -198,6 +199,11 @@ declare module "k6/x/soak" {
      * a row on this time doubles up to 30 s.
      */
     reconnectDelay?: Duration;
+    /**
+     * Waits exactly the reconnection time before each attempt: without the random factor, without backoff, whatever `Retry-After` asks for.
+     * Default false. Not in the standard.
+     */
+    exactDelay?: boolean;
     /**
      * Redirects (301, 302, 303, 307, 308) followed per attempt. By the first three a POST becomes a GET, without its
      * body and its `Content-Type`. Default: k6's `maxRedirects`, 10.

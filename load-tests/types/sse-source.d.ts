@@ -136,6 +136,12 @@ declare module "k6/x/soak" {
     addEventListener(type: "then", listener: Listener<ThenEvent> | null, options?: { once?: boolean }): void;
     addEventListener(type: string, listener: Listener<MessageEvent> | null, options?: { once?: boolean }): void;
     removeEventListener(type: string, listener: Listener<any> | null): void;
+    /**
+     * Calls the listeners of `event.type` with an object of the script, whose `target` it sets (DOM standard, section 2.9). k6 has no
+     * constructor `Event`. Returns true.
+     * @throws TypeError without a type.
+     */
+    dispatchEvent(event: { type: string }): boolean;
 
     /** Closes the connection at once, without waiting; no event follows. */
     close(): void;

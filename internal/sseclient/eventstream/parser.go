@@ -58,6 +58,9 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 // the stream cut off does not.
 func (p *Parser) LastEventID() []byte { return p.id }
 
+// SetLastEventID sets the last event ID string of an event source that has received nothing yet.
+func (p *Parser) SetLastEventID(id string) { p.id = []byte(id) }
+
 // ReconnectionTime returns the latest valid retry field, 0 and false before one.
 func (p *Parser) ReconnectionTime() (time.Duration, bool) {
 	return p.reconnect - 1, p.reconnect > 0
