@@ -15,12 +15,12 @@
  * - An event of more than `maxEventSize` bytes (default 1 MiB) ends the stream for good with reason `too_long`.
  * - Options, attributes and methods marked "Not in the standard" are additions.
  *
- * `open` differs from xk6-sse 0.1.12 in this:
+ * `open` differs from xk6-sse in this:
  *
  * - Comments, and blocks without data, are not events; `everyBlock` makes them events.
- * - A response must have the type `text/event-stream`; `anyContentType` accepts any other. The first such refusal is logged.
- * - A stream that breaks or ends within an event is an `error` with a reason; xk6-sse reports neither.
- * - `http_req_sending` is `sse_connecting`; there are more metrics (`sse_first_event`, `sse_connection_opened`, `sse_connection_closed`).
- * - An HTTP error is an `error` event with the status; `headers` of the response are joined by ", ".
+ * - A response must have the type `text/event-stream`; `anyContentType` accepts any other. The first refusal is logged.
+ * - A stream that ends within an event, a line or a chunk is an `error` event with reason `truncated`, not a normal end.
+ * - Unknown fields are ignored, not errors; lines end with CR, LF or both; several `data` lines are joined by a line feed.
+ * - `http_req_sending` is `sse_connecting`. Further metrics: `sse_first_event`, `sse_connection_opened`, `sse_connection_closed`.
  */
 export {};

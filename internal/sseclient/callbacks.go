@@ -32,7 +32,7 @@ type Callbacks struct {
 	// Event reports a block with data. at is when the read that completed it returned.
 	Event func(at time.Time, e *eventstream.Event)
 	// Block reports each block, also one without data; Event follows if it has data. Comment reports each comment line, before the
-	// Block that contains it, which may be hours later: Mercure sends heartbeats without a blank line.
+	// Block that contains it, which may be hours later: Mercure sends heartbeats without a blank line. Comment requires Block.
 	Block   func(at time.Time, b *eventstream.Block)
 	Comment func(at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.

@@ -1,0 +1,158 @@
+// Command contract lets a harness for SSE clients drive internal/sseclient: it speaks the service protocol of LaunchDarkly's
+// sse-contract-tests (docs/service_spec.md there). CONTRIBUTING has the commands.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+)
+
+// capabilities are the optional features of the protocol that the client has.
+var capabilities = []string{
+	"bom", "comments", "headers", "last-event-id", "post", "read-timeout", "report", "restart", "server-directed-shutdown-request",
+}
+
+// creation is the body of a request for a new stream.
+type creation struct {
+	StreamURL, CallbackURL, LastEventID, Method, Body string
+	InitialDelayMS, ReadTimeoutMS                     int64
+	Headers                                           map[string]string
+}
+
+// report is the body of a callback.
+type report struct {
+	Kind    string `json:"kind"`
+	Event   *event `json:"event,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+type event struct {
+	Type string `json:"type"`
+	Data string `json:"data"`
+	ID   string `json:"id"`
+}
+
+type service struct {
+	group   *sseclient.Group
+	mu      sync.Mutex
+	streams map[string]*sseclient.Stream
+}
+
+var client = sseclient.Client{Dial: new(net.Dialer).DialContext, UserAgent: "sse-soak"}
+
+func main() {
+	address := "127.0.0.1:8000"
+	if len(os.Args) > 1 {
+		address = os.Args[1]
+	}
+	s := &service{group: client.Group(context.Background()), streams: map[string]*sseclient.Stream{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string][]string{"capabilities": capabilities})
+	})
+	mux.HandleFunc("DELETE /{$}", func(http.ResponseWriter, *http.Request) { os.Exit(0) })
+	mux.HandleFunc("POST /{$}", s.create)
+	mux.HandleFunc("POST /{id}", s.command)
+	mux.HandleFunc("DELETE /{id}", s.stop)
+	log.Fatal((&http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe())
+}
+
+func (s *service) create(w http.ResponseWriter, r *http.Request) {
+	var c creation
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	header := http.Header{}
+	for name, value := range c.Headers {
+		header.Set(name, value)
+	}
+	options := &sseclient.Options{
+		ConnectTimeout: sseclient.DefaultConnectTimeout, IdleTimeout: time.Duration(c.ReadTimeoutMS) * time.Millisecond,
+		Reconnect: sseclient.ReconnectAlways, LastEventID: c.LastEventID, MaxEventSize: 16 << 20, MaxRedirects: 10, FollowRedirects: true,
+		ReconnectDelay: cmp.Or(time.Duration(c.InitialDelayMS)*time.Millisecond, sseclient.DefaultReconnectDelay),
+	}
+	stream := s.group.Add(options, callbacks(c, header))
+	s.mu.Lock()
+	id := strconv.Itoa(len(s.streams) + 1)
+	s.streams[id] = stream
+	s.mu.Unlock()
+	stream.Start()
+	w.Header().Set("Location", "/"+id)
+	w.WriteHeader(http.StatusCreated)
+}
+
+// callbacks posts what the client reports, numbered, in order.
+func callbacks(c creation, header http.Header) sseclient.Callbacks {
+	count, reports := 0, make(chan report, 1000)
+	go func() {
+		for what := range reports {
+			count++
+			body, _ := json.Marshal(what)
+			response, err := http.Post(fmt.Sprintf("%s/%d", c.CallbackURL, count), "application/json", bytes.NewReader(body))
+			if err != nil {
+				log.Print(err)
+				continue
+			}
+			_ = response.Body.Close()
+		}
+	}()
+	return sseclient.Callbacks{
+		Request: func() sseclient.Request {
+			return sseclient.Request{URL: c.StreamURL, Method: c.Method, Header: header, Body: c.Body}
+		},
+		Event: func(_ time.Time, e *eventstream.Event) {
+			reports <- report{Kind: "event", Event: &event{cmp.Or(eventstream.Text(e.Name), "message"), eventstream.Text(e.Data), eventstream.Text(e.ID)}}
+		},
+		Block:   func(time.Time, *eventstream.Block) {},
+		Comment: func(_ time.Time, text []byte) { reports <- report{Kind: "comment", Comment: eventstream.Text(text)} },
+		Closed: func(_ time.Time, how sseclient.Close) {
+			if how.Reason != sseclient.ReasonClient && how.Reason != sseclient.ReasonCut {
+				reports <- report{Kind: "error", Error: how.Message()}
+			}
+		},
+		Ended: func() { close(reports) },
+	}
+}
+
+func (s *service) find(r *http.Request) *sseclient.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[r.PathValue("id")]
+}
+
+func (s *service) command(w http.ResponseWriter, r *http.Request) {
+	var asked struct{ Command string }
+	err, stream := json.NewDecoder(r.Body).Decode(&asked), s.find(r)
+	switch {
+	case stream == nil:
+		http.NotFound(w, r)
+	case err != nil || asked.Command != "restart":
+		http.Error(w, "the command must be restart", http.StatusBadRequest)
+	default:
+		stream.Drop(true)
+	}
+}
+
+func (s *service) stop(w http.ResponseWriter, r *http.Request) {
+	stream := s.find(r)
+	if stream == nil {
+		http.NotFound(w, r)
+		return
+	}
+	stream.Stop(sseclient.ReasonClient)
+}
