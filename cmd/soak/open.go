@@ -17,7 +17,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/results/archive"
-	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
 
@@ -26,10 +25,9 @@ func openCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "open ARCHIVE",
-		Short: "Show an archived run again: its report, and Prometheus and Grafana with its data",
-		Long: "open compares every file of an archive with its checksum, unpacks it, and starts Prometheus (the program, or in Docker) with\n" +
-			"the data of the run and, if there is Docker, Grafana with the dashboards. It ends all of it at Ctrl-C.\n" +
-			"ARCHIVE is a file, or s3://BUCKET/NAME.",
+		Short: "Show an archived run again: its report, and Prometheus with its data",
+		Long: "open compares every file of an archive with its checksum, unpacks it, and starts the program prometheus with the data of\n" +
+			"the run. It ends Prometheus at Ctrl-C. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -79,10 +77,10 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	return showData(ctx, contents, dir, tmp, out)
 }
 
-// shownAround is the time before and after the run that Prometheus and Grafana show.
+// shownAround is the time before and after the run that the graph shows.
 const shownAround = 30 * time.Second
 
-// showData starts Prometheus and Grafana with the data of an unpacked archive, prints their addresses, and ends them with ctx.
+// showData starts a Prometheus with the data of an unpacked archive, prints its address, and ends it with ctx.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")
@@ -102,25 +100,7 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	if err != nil {
 		return err
 	}
-	shown := archive.Span{From: c.Started.Add(-shownAround), To: c.Ended.Add(shownAround)}
-	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\n", time.Since(started).Round(100*time.Millisecond), graph(prometheus.URL, shown))
-
-	dashboards, err := run.Locate("grafana", "dashboards", "soak.json")
-	if err == nil {
-		var grafana *archive.Server
-		var boards []archive.Board
-		grafana, boards, err = archive.StartGrafana(ctx, tmp, filepath.Dir(dashboards), prometheus, shown, c.TestID)
-		if err == nil {
-			defer grafana.Stop()
-			for _, b := range boards {
-				fmt.Fprintf(out, "grafana     %s  (%s)\n", b.URL, b.Title)
-			}
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "Grafana was not started: %v\n", err)
-	}
-	fmt.Fprintln(out, "Ctrl-C ends all of it.")
+	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\nCtrl-C ends it.\n", time.Since(started).Round(100*time.Millisecond), graph(prometheus.URL, c))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -129,11 +109,12 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	}
 }
 
-// graph returns the address of a graph of the open streams in a Prometheus.
-func graph(prometheus string, shown archive.Span) string {
+// graph returns the address of a graph of the open streams of a run in a Prometheus.
+func graph(prometheus string, c archive.Contents) string {
+	length := c.Ended.Sub(c.Started) + 2*shownAround
 	query := url.Values{
-		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {shown.To.UTC().Format(time.DateTime)},
-		"g0.range_input": {fmt.Sprintf("%ds", int(shown.To.Sub(shown.From).Round(time.Second).Seconds()))},
+		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(shownAround).UTC().Format(time.DateTime)},
+		"g0.range_input": {fmt.Sprintf("%ds", int(length.Round(time.Second).Seconds()))},
 	}
 	return prometheus + "/graph?" + query.Encode()
 }

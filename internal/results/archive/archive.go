@@ -1,5 +1,5 @@
 // Package archive packs the folder of a run into one tar.gz, without secrets, together with the data that a Prometheus has of
-// the run's time. It unpacks such an archive without trust in its author, and starts Prometheus and Grafana on the data.
+// the run's time. It unpacks such an archive without trust in its author, and starts Prometheus with the data.
 // docs/report.md#archive-a-run describes the format.
 package archive
 

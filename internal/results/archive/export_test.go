@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"gopkg.in/yaml.v3"
 
 	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/test/watcher"
@@ -143,12 +142,18 @@ func TestAnInterruptedStartReturnsTheCauseOfTheInterruption(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled, "not: it did not become ready")
 }
 
-// needsPrometheus skips a test if there is neither the program nor a Docker that could run it.
+// needsPrometheus skips a test if the program is not installed.
 func needsPrometheus(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("prometheus"); err != nil && !docker(t.Context()) {
+	if _, err := exec.LookPath("prometheus"); err != nil {
 		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
 	}
+}
+
+func TestPrometheusMustBeInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := StartPrometheus(t.Context(), t.TempDir())
+	require.ErrorContains(t, err, "the program is not installed; install it")
 }
 
 func ask(t *testing.T, address string) prometheus.API {
@@ -172,17 +177,4 @@ func ranged(t *testing.T, address, query string, window prometheus.Range) string
 	got, _, err := ask(t, address).QueryRange(t.Context(), query, window)
 	require.NoError(t, err)
 	return got.String()
-}
-
-// An archive does not choose what Docker runs; compose.yaml does.
-func TestImagesAreThoseOfTheStack(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../../compose.yaml")
-	require.NoError(t, err)
-	var compose struct {
-		Services map[string]struct{ Image string }
-	}
-	require.NoError(t, yaml.Unmarshal(text, &compose))
-	require.Equal(t, compose.Services["prometheus"].Image, PrometheusImage)
-	require.Equal(t, compose.Services["grafana"].Image, GrafanaImage)
 }

@@ -19,8 +19,8 @@ import (
 // kinds are the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// inPage reports whether report.html contains an encoded copy of a file, in which no search finds a secret.
-func inPage(name string) bool { return name == "verdict.json" || filepath.Ext(name) == ".csv" }
+// inPage reports whether report.html has data of a file, some of it encoded so that no search finds a secret.
+func inPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
 
@@ -58,7 +58,7 @@ func (m *making) addFiles(folder string) error {
 		return fmt.Errorf("read the results in %s: %w", folder, err)
 	}
 	if hasPage && stale {
-		m.leaveOut("%s has copies of files in which secrets were replaced; run `soak report` to write it again", page)
+		m.leaveOut("%s has data of files in which secrets were replaced; run `soak report` to write it again", page)
 		return nil
 	}
 	if hasPage {
@@ -104,13 +104,15 @@ func (m *making) addFile(path, name string) (found bool, err error) {
 		if _, err := in.Seek(0, io.SeekStart); err != nil {
 			return false, err
 		}
+	}
+	if filepath.Ext(name) == ".gz" || name == page { // as it is: the policy of the page has the hash of its code
 		return false, m.copy(name, func(out io.Writer) error {
 			_, err := io.Copy(out, file)
 			return err
 		})
 	}
 	err = m.copy(name, func(out io.Writer) (err error) {
-		found, err = m.secrets.copy(out, file, filepath.Base(name) == page)
+		found, err = m.secrets.copy(out, file)
 		return err
 	})
 	if found {
@@ -137,7 +139,7 @@ func (m *making) packedSecret(packed io.Reader) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return m.secrets.copy(io.Discard, text, false)
+	return m.secrets.copy(io.Discard, text)
 }
 
 // unpacked returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.

@@ -24,7 +24,7 @@ import (
 const (
 	maxBytes  = 16 << 30
 	maxRatio  = 100
-	ratioFrom = 64 << 20 // bytes
+	ratioFrom = 16 << 20 // bytes
 	maxFiles  = 200_000
 	maxSums   = 32 << 20 // bytes of the checksums
 
