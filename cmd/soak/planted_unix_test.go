@@ -16,6 +16,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -30,7 +31,7 @@ func judgedRun(t *testing.T, out, testid string, startedUS int64) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.Runners, p.BackendURL = testid, "d-", 1, 20, 1, 1, "http://h"
 	require.NoError(t, d.WriteJSON(results.PlanFile, p))
-	require.NoError(t, d.WriteJSON(results.RunFile, results.Run{OneClock: true}))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.Run{Circumstances: report.Circumstances{OneClock: true}}))
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	s := &shard.Shard{

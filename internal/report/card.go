@@ -61,7 +61,7 @@ func (s *subject) host() Table {
 	m := s.Machine
 	t := Facts(
 		"script", s.script(),
-		"soak", s.Version, "commit", s.Commit, "k6", k6Versions(s.v), "Go", s.Go, "backend", s.Backend, "nginx", s.Nginx,
+		"soak", s.Version, "commit", s.Commit, "k6", K6Versions(s.v), "Go", s.Go, "backend", s.Backend, "nginx", s.Nginx,
 		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
 		"CPU", ifKnown(m.Cores, strings.TrimSpace(format.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, format.MiB(mib(m.Memory))),
 		"open files", ifKnown(s.Limits.Files, format.Thousands(s.Limits.Files)+" per process"),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -184,4 +185,105 @@ func stamp(known bool, t time.Time) string {
 		return ""
 	}
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
+}
+
+// CutsCSV writes a row for each cut that the run made of its own streams, by connection. A time is empty where nothing came.
+func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
+	out := csv.NewWriter(w)
+	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
+		"lost", "doubled", "repeated", "announced")
+	for r, c := range v.EachCut() {
+		runner := m.Runners[r.Runner]
+		away := ""
+		if d, ok := c.Away(); ok {
+			away = decimals(d, time.Second)
+		}
+		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.Behind), c.Lost, stamp(c.Back > 0, runner.At(c.Back)), c.Asked,
+			stamp(c.First > 0, runner.At(c.First)), number(c.Next), away, c.Missed, c.Doubled, c.Repeated, c.Announced)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// messageHead names the columns of connections.csv on the messages of a client and on other events.
+var messageHead = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
+
+// messageCells returns the values of these columns. The numbers of the first and the last message are empty if none arrived.
+func messageCells(m *shard.Merged, c *shard.Connection) []any {
+	topic, _, _ := m.Topic(c)
+	return []any{
+		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, silence(c), c.Strayed,
+	}
+}
+
+// silence returns the longest silence of a client in seconds; "" if it was not measured.
+func silence(c *shard.Connection) any {
+	if c.MaxSilence == 0 {
+		return ""
+	}
+	return decimals(c.MaxSilence, time.Second)
+}
+
+func number(n uint64) any {
+	if n == 0 {
+		return ""
+	}
+	return n
+}
+
+// publishedIn is how many messages were sent in a bucket of the series, and of how many of these the service confirmed.
+type publishedIn struct{ sent, confirmed int }
+
+// publishedByBucket returns what was published, by the start of a bucket; nil if nothing was.
+func publishedByBucket(m *shard.Merged) map[int64]publishedIn {
+	all := m.Publishers()
+	if len(all) == 0 {
+		return nil
+	}
+	const width = int64(shard.BucketWidth / time.Second)
+	out := map[int64]publishedIn{}
+	for _, p := range all {
+		for k := range p.Topics {
+			for _, message := range p.Topic(k) {
+				at := message.SentUS / 1e6 / width * width
+				sum := out[at]
+				sum.sent++
+				if message.State == shard.Confirmed {
+					sum.confirmed++
+				}
+				out[at] = sum
+			}
+		}
+	}
+	return out
+}
+
+// TableFile is the name of the file that has a table of a suite: "Latency of good answers, ms" is in
+// latency-of-good-answers-ms.csv.
+func TableFile(t *verdict.Table) string {
+	words := strings.FieldsFunc(strings.ToLower(t.Title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(words, "-") + ".csv"
+}
+
+// TableCSV writes a table of a suite for a spreadsheet: numbers without the commas that people read them by.
+func TableCSV(w io.Writer, t *verdict.Table) error {
+	out := csv.NewWriter(w)
+	head := make([]string, len(t.Columns))
+	for i, text := range t.Columns {
+		head[i] = cell(text)
+	}
+	_ = out.Write(head) // Error returns its error
+	for _, cells := range t.Rows {
+		written := make([]string, len(cells))
+		for i, text := range cells {
+			if t.Numeric(i) {
+				written[i] = strings.ReplaceAll(text, ",", "")
+			} else {
+				written[i] = cell(text)
+			}
+		}
+		_ = out.Write(written)
+	}
+	out.Flush()
+	return out.Error()
 }

@@ -20,20 +20,21 @@ type Run struct {
 	Files      []File
 }
 
-// Circumstances are what `soak run` recorded in addition to the plan. Each field may be empty.
+// Circumstances are what a run was made with, as `soak run` recorded it in run.json. Each field may be empty.
 type Circumstances struct {
-	Command       []string
-	Version       string // of soak
-	Commit        string // of that version
-	Go            string // version
-	Backend       string // version
-	Nginx         string
-	Cores         string            // reserved for the service and for the runners, or why none are
-	Proxies       []string          // that the runners used
-	Machine       resources.Machine // of `soak run`
-	Limits        preflight.Machine
-	ResourcesFrom string // the Prometheus that Samples come from; "": soak itself
-	OneClock      bool   // target and runners are on one host
+	Command  []string          `json:"command"`
+	Version  string            `json:"version"`           // of soak
+	Commit   string            `json:"commit,omitempty"`  // of that version
+	Go       string            `json:"go,omitempty"`      // version
+	OneClock bool              `json:"one_clock"`         // target and runners are on one host
+	Nginx    string            `json:"nginx,omitempty"`   // version
+	Cores    string            `json:"cores,omitempty"`   // reserved for the service and for the runners, or why none are
+	Proxies  []string          `json:"proxies,omitempty"` // that the runners used, without credentials
+	Backend  string            `json:"backend,omitempty"` // version, if it is one of ours
+	Machine  resources.Machine `json:"machine"`           // of `soak run`
+	Limits   preflight.Machine `json:"limits"`            // of `soak run`
+	// ResourcesFrom is the Prometheus that the samples come from; "": soak itself.
+	ResourcesFrom string `json:"resources_from,omitempty"`
 }
 
 // Brief returns the document of a verdict: report.txt and report.md.

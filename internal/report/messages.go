@@ -34,16 +34,6 @@ func (s *subject) latencyName() string {
 	return name
 }
 
-func (s *subject) latenessName() string {
-	switch {
-	case s.v.Service.Shared():
-		return "spread"
-	case s.sinceSent():
-		return "latency"
-	}
-	return "lateness"
-}
-
 func (s *subject) endedWell() string {
 	if s.v.Service.EndRequest == "" {
 		return "held to the end"

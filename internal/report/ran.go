@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func ran(v *verdict.Verdict) Section {
 	if r.Nginx == "" && len(r.Command) > 0 {
 		nginx = "none that soak started"
 	}
-	versions := []string{"soak " + cmp.Or(r.Soak, notRecorded), "k6 " + cmp.Or(k6Versions(v), r.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(r.Go, "go"), notRecorded)}
+	versions := []string{"soak " + cmp.Or(r.Soak, notRecorded), "k6 " + cmp.Or(K6Versions(v), r.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(r.Go, "go"), notRecorded)}
 	if r.Backend != "" {
 		versions = append(versions, "backend "+r.Backend)
 	}
@@ -48,8 +49,8 @@ func WriteRan(w io.Writer, r *verdict.Ran) error {
 	return err
 }
 
-// k6Versions returns the versions of the runners.
-func k6Versions(v *verdict.Verdict) string {
+// K6Versions returns the versions of the runners.
+func K6Versions(v *verdict.Verdict) string {
 	var all []string
 	for _, r := range v.Runners {
 		if r.K6Version != "" && !slices.Contains(all, r.K6Version) {
@@ -76,4 +77,19 @@ func system(m resources.Machine) string {
 		return notRecorded
 	}
 	return strings.TrimPrefix(m.System+", kernel "+m.Kernel, ", ")
+}
+
+var needsNoQuotes = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// Shell is a command line that can be pasted into a shell: what is empty, or has characters that the
+// shell would read as its own, is in quotes.
+func Shell(args ...string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if !needsNoQuotes.MatchString(arg) {
+			words[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -31,9 +31,6 @@ const (
 	Damaged    State = "damaged"    // there is one that cannot be read
 )
 
-// connectionsOnly is the outcome of a pass that checked no message.
-const connectionsOnly = "pass (connections only)"
-
 // An Entry is the folder of one run.
 type Entry struct {
 	compare.Run           // Verdict is nil where it was not judged
@@ -214,10 +211,7 @@ func (r *Entry) outcome() string {
 	if r.Verdict == nil {
 		return string(r.State)
 	}
-	if r.Verdict.ConnectionsOnly() {
-		return connectionsOnly
-	}
-	return string(r.Verdict.Verdict)
+	return r.Verdict.Word()
 }
 
 // worse are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where

@@ -124,7 +124,7 @@ var kinds = []struct {
 	tone                report.Tone
 }{
 	{string(verdict.Pass), "passed", "✓", report.Good},
-	{connectionsOnly, "passed (connections only)", "–", report.Doubt},
+	{string(verdict.Pass) + " (connections only)", "passed (connections only)", "–", report.Doubt},
 	{string(verdict.Fail), "failed", "✗", report.Bad},
 	{string(verdict.Invalid), "invalid", "?", report.Doubt},
 	{string(Unfinished), "unfinished", "…", report.Doubt},

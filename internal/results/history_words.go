@@ -104,7 +104,7 @@ func changes(was, is *Entry) (out []string) {
 		}
 	}
 	say("soak", was.Seen.Version, is.Seen.Version)
-	say("k6", was.k6(), is.k6())
+	say("k6", report.K6Versions(was.Verdict), report.K6Versions(is.Verdict))
 	say("backend", was.Seen.Backend, is.Seen.Backend)
 	say("nginx", was.Seen.Nginx, is.Seen.Nginx)
 	say("machine", was.Seen.Machine.Name, is.Seen.Machine.Name)
@@ -128,17 +128,6 @@ func short(value string) string {
 		return value[:enough]
 	}
 	return value
-}
-
-// k6 are the versions of the runners.
-func (r *Entry) k6() string {
-	var all []string
-	for _, runner := range r.Verdict.Runners {
-		if !slices.Contains(all, runner.K6Version) {
-			all = append(all, runner.K6Version)
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // mostChanges limits the changes that describe a run: with more of them the runs have little in common.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -20,9 +21,9 @@ func begun(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := thePlan()
 	p.RunID = "r"
-	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true, &Run{Version: "v1", Command: []string{"soak", "run"}})))
+	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true, &Run{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Failures: []verdict.Failure{{Text: "the backend died"}}}))
+	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}, Failures: []verdict.Failure{{Text: "the backend died"}}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
 	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
 	for i := 1; i <= 2; i++ {

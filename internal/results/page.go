@@ -21,11 +21,8 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 	if len(m.Runners) > 0 {
 		first = m.Runners[0].Index
 	}
-	run := d.Seen(first) // what cannot be read is already a problem of the verdict
-	out := &report.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: report.Circumstances{
-		Command: run.Command, Version: run.Version, Commit: run.Commit, Go: run.Go, Backend: run.Backend, Nginx: run.Nginx, Proxies: run.Proxies, Cores: run.Cores, Machine: run.Machine,
-		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
-	}}
+	// An unreadable run.json is already a problem of the verdict.
+	out := &report.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: d.Seen(first).Circumstances}
 	names := []string{VerdictFile, "series.csv"}
 	if hasConnections(v) {
 		names = append(names, ConnectionsFile)

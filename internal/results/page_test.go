@@ -11,6 +11,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -24,7 +25,7 @@ func reported(t *testing.T, out string, hours int, connect time.Duration, second
 	d, err := Create(out, p.TestID)
 	require.NoError(t, err)
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Command: []string{"bin/soak", "run"}}))
+	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true, Command: []string{"bin/soak", "run"}}}))
 	for i := 1; i <= 2; i++ {
 		s := theShard(p, i)
 		s.Runner.StartedUS += int64(hours) * 3600e6

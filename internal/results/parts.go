@@ -6,35 +6,21 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A Run is what `soak run` saw that the runners could not: run.json.
 type Run struct {
-	Command  []string `json:"command"`
-	Version  string   `json:"version"`
-	Commit   string   `json:"commit,omitempty"` // that this version was built of
-	Go       string   `json:"go,omitempty"`     // that it was built with
-	OneClock bool     `json:"one_clock"`        // target and runners are on this host
-	Nginx    string   `json:"nginx,omitempty"`
-	Cores    string   `json:"cores,omitempty"` // which the service and the runners had of their own, or why they had none
-	// ServiceCores and RunnerCores are the same as numbers.
-	ServiceCores []int             `json:"service_cores,omitempty"`
+	report.Circumstances
+	ServiceCores []int             `json:"service_cores,omitempty"` // Cores as numbers
 	RunnerCores  []int             `json:"runner_cores,omitempty"`
-	Proxies      []string          `json:"proxies,omitempty"` // that runners here went through, without credentials
-	Backend      string            `json:"backend,omitempty"` // version, where it is one of ours
-	Machine      resources.Machine `json:"machine"`           // of `soak run`
-	Limits       preflight.Machine `json:"limits"`            // of `soak run`
-	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
-	ResourcesFrom string            `json:"resources_from,omitempty"`
-	Problems      []string          `json:"problems,omitempty"` // why the run is incomplete
-	Failures      []verdict.Failure `json:"failures,omitempty"` // of the target
-	Gone          []string          `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
-	Warnings      []string          `json:"warnings,omitempty"`
-	Actions       []verdict.Acted   `json:"actions,omitempty"` // of --at, in their order
+	Problems     []string          `json:"problems,omitempty"` // why the run is incomplete
+	Failures     []verdict.Failure `json:"failures,omitempty"` // of the target
+	Gone         []string          `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
+	Warnings     []string          `json:"warnings,omitempty"`
+	Actions      []verdict.Acted   `json:"actions,omitempty"` // of --at, in their order
 }
 
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -47,7 +48,7 @@ func written(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := thePlan()
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true}))
+	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}}))
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), theShard(p, i)))
 	}

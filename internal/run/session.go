@@ -17,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
@@ -88,9 +89,9 @@ func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome,
 
 func newSession(c Config) *session {
 	known := secret.Environment(os.Environ())
-	s := &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{
+	s := &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{Circumstances: report.Circumstances{
 		Command: c.typed(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
-	}}
+	}}}
 	s.chooseService()
 	return s
 }

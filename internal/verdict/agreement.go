@@ -78,20 +78,19 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 }
 
 // compare compares a connection with the server's entry. It returns how many noops the server sent after the last one
-// that arrived, and how many of these the client's own count did not find missing. If our client never had a stream, or
-// got one only after another client had used the id, the entry is that client's.
-func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uint64) {
+// that arrived, how many of these the client's own count did not find missing, and a mismatch of any other kind. If our client
+// never had a stream, or got one only after another client had used the id, the entry is that client's.
+func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || wasTaken(r) {
-		return 0, 0
+		return 0, 0, d
 	}
 	if e == nil {
-		s.differs(differsNoEntry, "the server's ledger has no entry for %s, which had a stream", r.ID)
-		return 0, 0
+		return 0, 0, difference{differsNoEntry, fmt.Sprintf("the server's ledger has no entry for %s, which had a stream", r.ID)}
 	}
 	s.Server.Sent += e.Sent
 	s.Runners[r.Runner].ServerSent += e.Sent
 	if disconnected(r) && e.Sent >= r.Arrived()+r.Messages {
-		return 0, 0 // noops that were on their way when the client lost its stream count as undetectable
+		return 0, 0, d // noops that were on their way when the client lost its stream count as undetectable
 	}
 	if !r.Numbered && r.Received > 0 {
 		return s.compareCount(r, e)
@@ -100,34 +99,32 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 	case e.Last > r.Last:
 		sent = e.Last - r.Last
 	case e.Last < r.Last:
-		s.differs(differsLast, "%s received number %d, but the last number in the server's ledger is %d", r.ID, r.Last, e.Last)
-		return 0, 0
+		return 0, 0, difference{differsLast, fmt.Sprintf("%s received number %d, but the last number in the server's ledger is %d", r.ID, r.Last, e.Last)}
 	}
 	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
 		what := s.m.Service.Noun() + "s"
 		if r.Messages > 0 {
 			what += " and messages"
 		}
-		s.differs(differsSent, "the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, what, r.ID, arrived)
+		d = differsBy(e, what, arrived)
 	}
-	return sent, sent - min(sent, r.Tail)
+	return sent, sent - min(sent, r.Tail), d
 }
 
 // compareCount is compare for noops without numbers.
-func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unseen uint64) {
+func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {
 	case e.First > 1: // the server counted before this run, too
-		return 0, 0
+		return 0, 0, d
 	case e.Sent < arrived:
-		s.differs(differsSent, "the server's ledger lists %d %ss as sent to %s, but %d arrived", e.Sent, s.m.Service.Noun(), r.ID, arrived)
-		return 0, 0
+		return 0, 0, differsBy(e, s.m.Service.Noun()+"s", arrived)
 	}
 	missing := e.Sent - arrived
-	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed())
+	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed()), d
 }
 
-// A difference is a mismatch between the server's ledger and the client's, on one connection.
+// A difference is a mismatch between the server's ledger and the client's, on one connection. The zero value is none.
 type difference struct {
 	kind differenceKind
 	text string
@@ -136,11 +133,16 @@ type difference struct {
 type differenceKind int
 
 const (
-	differsNoEntry differenceKind = iota // the server's ledger has no entry for the connection
-	differsLast                          // a number arrived that is higher than the last one in the server's ledger
-	differsSent                          // the counts differ
+	differsNot     differenceKind = iota
+	differsNoEntry                // the server's ledger has no entry for the connection
+	differsLast                   // a number arrived that is higher than the last one in the server's ledger
+	differsSent                   // the counts differ
 	differenceKinds
 )
+
+func differsBy(e *ServerEntry, what string, arrived uint64) difference {
+	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, what, e.ID, arrived)}
+}
 
 // differences counts the differences of each kind, and keeps the text of the first.
 type differences struct {
@@ -148,15 +150,12 @@ type differences struct {
 	first [differenceKinds]string
 }
 
-func (s *Streams) differs(kind differenceKind, format string, args ...any) {
-	s.differ = append(s.differ, difference{kind, fmt.Sprintf(format, args...)})
-}
-
-func (d *differences) add(all []difference) {
-	for _, one := range all {
-		if d.count[one.kind]++; d.count[one.kind] == 1 {
-			d.first[one.kind] = one.text
-		}
+func (d *differences) add(one difference) {
+	if one.kind == differsNot {
+		return
+	}
+	if d.count[one.kind]++; d.count[one.kind] == 1 {
+		d.first[one.kind] = one.text
 	}
 }
 

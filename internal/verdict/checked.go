@@ -24,14 +24,6 @@ func (v *Verdict) Heading() string {
 	return strings.ToUpper(string(v.Verdict)) + strings.TrimPrefix(v.Word(), string(v.Verdict))
 }
 
-// Title returns Heading, and states whether messages were not checked.
-func (v *Verdict) Title() string {
-	if v.ConnectionsOnly() {
-		return v.Heading() + ": " + notChecked
-	}
-	return v.Heading()
-}
-
 const notChecked = "messages were not checked"
 
 // NextStep returns one sentence that states what to do after this verdict; "" if nothing is left to do.

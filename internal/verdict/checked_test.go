@@ -40,7 +40,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, "%s: %v", name, v.Reasons)
 		require.True(t, v.ConnectionsOnly(), name)
-		require.Equal(t, "PASS (connections only): messages were not checked", v.Title())
+		require.Equal(t, "PASS (connections only)", v.Heading())
 		require.Contains(t, v.Reasons[0], "messages were not checked")
 		require.Contains(t, v.NextStep(), "soak probe")
 		require.Equal(t, NotJudged, stateOf(t, v, "messages checked"), name)
@@ -67,7 +67,7 @@ func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict)
 	require.False(t, v.ConnectionsOnly())
 	require.True(t, *v.MessagesChecked)
-	require.Equal(t, "PASS", v.Title())
+	require.Equal(t, "PASS", v.Heading())
 	require.Empty(t, v.NextStep())
 }
 

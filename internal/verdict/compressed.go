@@ -3,21 +3,10 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
-
-// Compressed describes the compressed streams, "" without any.
-func (c *Counts) Compressed() string {
-	var out []string
-	for _, coding := range c.Codings {
-		out = append(out, fmt.Sprintf("%s on %s", coding.Name, format.Count(coding.Streams, "stream")))
-	}
-	return strings.Join(out, ", ")
-}
 
 // unpacked is advisory, and there only where streams came compressed: messages that were due one by one came so. A stall of the
 // load generator makes one burst of many messages, so most of them have to be in bursts.

@@ -1,6 +1,11 @@
 package verdict
 
 import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
 	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -71,4 +76,64 @@ type Metric struct {
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
 	Fault    bool  `json:"-"` // it counts what must not be: the first one is a regression
+}
+
+// A Failure is a process of the target that crashed, or was restarted, during the run.
+type Failure struct {
+	Unix float64 `json:"unix_s,omitempty"` // 0: not known
+	Text string  `json:"text"`
+}
+
+// FailureAt returns a Failure. A zero time means that the time is not known.
+func FailureAt(at time.Time, text string) Failure {
+	f := Failure{Text: text}
+	if !at.IsZero() {
+		f.Unix = unix(at)
+	}
+	return f
+}
+
+// texts returns the texts of failures.
+func texts(all []Failure) (out []string) {
+	for _, f := range all {
+		out = append(out, f.Text)
+	}
+	return out
+}
+
+// Ran is what a run was made with, as `soak run` wrote it down. What is empty is not recorded.
+type Ran struct {
+	Command []string          `json:"command,omitempty"` // as typed, with the variables that were settings in front of it, without secrets
+	Commit  string            `json:"commit,omitempty"`  // of soak, and +dirty behind it where files of the build had changed
+	Soak    string            `json:"soak,omitempty"`    // version
+	K6      string            `json:"k6,omitempty"`      // version, where there are no runners that say it
+	Go      string            `json:"go,omitempty"`      // that soak was built with
+	Backend string            `json:"backend,omitempty"` // version of our own backend
+	Nginx   string            `json:"nginx,omitempty"`   // that soak started
+	Machine resources.Machine `json:"machine"`           // of `soak run`
+}
+
+// A Table is a section of the report. Cells are text for readers; renderers align a column of numbers to the right.
+type Table struct {
+	Title   string     `json:"title"`
+	Note    string     `json:"note,omitempty"` // how to read it, in a sentence
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+// Add adds a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// word matches a word; units are shorter.
+var word = regexp.MustCompile(`\pL{4}`)
+
+// Numeric reports whether a column has only numbers or nothing. "20 at a time" is a name.
+func (t *Table) Numeric(column int) bool {
+	for _, row := range t.Rows {
+		first, _ := utf8.DecodeRuneInString(row[column])
+		if row[column] != "" && (!strings.ContainsRune("0123456789+-–", first) || word.MatchString(row[column])) {
+			return false
+		}
+	}
+	return len(t.Rows) > 0
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -112,4 +113,17 @@ func (s *Streams) evenGaps() Check {
 		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
 	}
 	return c.notJudgedIf(n.Received == 0, s.noneArrived())
+}
+
+// Rhythm states how often a message arrives on each stream.
+func Rhythm(p *plan.Plan, s *shard.Service) string {
+	switch {
+	case p.Published():
+		return fmt.Sprintf("a message every %.4g s on each stream, published at %v/s to %s", p.NoopInterval, p.PublishRate, format.Count(p.Topics, "topic"))
+	case !s.Counted():
+		return "no message counted"
+	case !s.ByInterval():
+		return "messages whenever somebody publishes them"
+	}
+	return fmt.Sprintf("a %s every %v s", s.Noun(), p.NoopInterval)
 }

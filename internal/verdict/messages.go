@@ -249,37 +249,33 @@ func (s *Streams) Silent() []Check {
 	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
 }
 
+// none returns the check that nothing of one kind was found.
+func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, why string) Check {
+	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
+}
+
 // Kept are the checks for what the description says of streams: none ends before its time, and no gap is announced.
 func (s *Streams) Kept() (out []Check) {
 	if s.m.Service.EndsStreams() {
-		cut := s.cut
+		unopened := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
-			out = append(out, Check{
-				ID: CheckLifetime, Name: "streams closed before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "clients have to reconnect early",
-				Reasons: s.Sentences(ledger.KindCut),
-			}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
+			early := s.none(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.cut, "clients have to reconnect early")
+			out = append(out, early.notJudgedIf(unopened, noneOpened))
 		}
-		out = append(out, s.attribute(Check{
-			ID: CheckOverdue, Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
-			Why: "changes at the end of a stream, such as a new token, do not take effect", Reasons: s.Sentences(ledger.KindOverdue),
-			faults: faults{overdue, s.overdue},
-		}).notJudgedIf(s.Connections.Opened == 0, noneOpened))
+		late := s.none(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overdue,
+			"changes at the end of a stream, such as a new token, do not take effect")
+		late.faults = faults{overdue, s.overdue}
+		out = append(out, s.attribute(late).notJudgedIf(unopened, noneOpened))
 	}
 	if n := s.Messages.Strayed; n > 0 {
-		out = append(out, Check{
-			ID: CheckStrayed, Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "clients receive messages that they did not subscribe to",
-			Reasons: s.Sentences(ledger.KindStrayed),
-		})
+		out = append(out, s.none(CheckStrayed, ledger.KindStrayed, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))
 	}
 	if n := s.Messages.Announced; n > 0 {
-		limit := uint64(0)
+		c := s.none(CheckAnnounced, ledger.KindAnnounced, "gaps announced by the service", n, "clients miss messages")
 		if s.m.Plan.AllowGaps {
-			limit = s.cuts.announced
+			c.Limit, c.Pass = fmt.Sprint(s.cuts.announced), n <= s.cuts.announced
 		}
-		out = append(out, Check{
-			ID: CheckAnnounced, Name: "gaps announced by the service", Limit: fmt.Sprint(limit), Actual: fmt.Sprint(n), Pass: n <= limit, Why: "clients miss messages",
-			Reasons: s.Sentences(ledger.KindAnnounced),
-		})
+		out = append(out, c)
 	}
 	return append(out, s.withoutID()...)
 }
@@ -289,14 +285,13 @@ func (s *Streams) Kept() (out []Check) {
 func (s *Streams) withoutID() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {
-		out = append(out, Check{
-			ID: CheckIDReset, Name: "reconnects after an id reset", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: s.Sentences(ledger.KindIDReset),
-		})
+		out = append(out, s.none(CheckIDReset, ledger.KindIDReset, "reconnects after an id reset", n, why))
 	}
 	if n := s.Total(ledger.KindNoID); n > 0 {
 		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
-		none := Check{ID: CheckNoID, Name: "reconnects without an id", Limit: "0", Actual: fmt.Sprint(n), Why: why, Reasons: append(s.Sentences(ledger.KindNoID), remedy)}
-		out = append(out, none.InDoubt())
+		c := s.none(CheckNoID, ledger.KindNoID, "reconnects without an id", n, why)
+		c.Reasons = append(c.Reasons, remedy)
+		out = append(out, c.InDoubt())
 	}
 	return out
 }

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // A weight is how much a check that is not met weighs: the heaviest one decides the verdict.
@@ -119,7 +116,6 @@ func (v *Verdict) decide(all []Check) {
 	case doubt, noInterval, incomplete:
 		v.Verdict = Invalid
 	}
-	var broken [][]string // the sentences of each check
 	for _, c := range all {
 		c.Severity = cmp.Or(c.Severity, SeverityFail)
 		if w := c.weighs(); c.Severity == SeverityInconclusive && w < heaviest && (w == doubt || v.Verdict == Fail) {
@@ -130,77 +126,10 @@ func (v *Verdict) decide(all []Check) {
 		case Warned:
 			v.Warnings = append(v.Warnings, c.Sentences()...)
 		case Broken, Undecided:
-			broken = append(broken, c.Sentences())
+			v.Reasons = append(v.Reasons, c.Sentences()...)
 		}
 		v.Checks = append(v.Checks, c)
 	}
-	v.Reasons, v.headline = append(v.Reasons, slices.Concat(broken...)...), headline(broken)
-}
-
-// mostHeadline is the maximum number of reasons in a headline.
-const mostHeadline = 5
-
-// headline chooses mostHeadline sentences: the first of each check, then the second of each, and so on. It returns them
-// in the order of the checks.
-func headline(broken [][]string) (out []string) {
-	lines, left := make([]int, len(broken)), mostHeadline
-	for again := true; again && left > 0; {
-		again = false
-		for i := range broken {
-			if left > 0 && lines[i] < len(broken[i]) {
-				lines[i]++
-				left--
-				again = true
-			}
-		}
-	}
-	for i, all := range broken {
-		out = append(out, all[:lines[i]]...)
-	}
-	return out
-}
-
-// Headline returns at most mostHeadline of the reasons, some of each check, causes first. A further line counts the rest.
-func (v *Verdict) Headline() []string {
-	if len(v.Reasons) <= mostHeadline {
-		return v.Reasons
-	}
-	out := v.headline
-	if out == nil { // the verdict was read from a file
-		out = v.Reasons[:mostHeadline]
-	}
-	more := fmt.Sprintf("… and %s", format.Plural(len(v.Reasons)-len(out), "more reason", "more reasons"))
-	if total := v.totals(); total != "" {
-		more += "; in total " + total
-	}
-	return append(slices.Clip(out), more+": see All reasons")
-}
-
-// AllReasons returns all reasons if the headline leaves some out, otherwise nil.
-func (v *Verdict) AllReasons() []string {
-	if len(v.Reasons) <= mostHeadline {
-		return nil
-	}
-	return v.Reasons
-}
-
-// totals returns the numbers of faulty connections and messages.
-func (v *Verdict) totals() string {
-	var out []string
-	for _, of := range []struct {
-		n    int
-		what string
-	}{{v.Connections.Refused, "refused"}, {v.Connections.Dropped, "dropped"}} {
-		if of.n > 0 {
-			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(of.n), format.Count(v.Connections.Planned, "client"), of.what))
-		}
-	}
-	for _, t := range v.Messages.Each() {
-		if t.Fault && t.Count > 0 {
-			out = append(out, fmt.Sprintf("%s of %s %s", format.Thousands(t.Count), format.Count(v.Messages.Expected, v.Service.Noun()), t.Name))
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // Sentences returns the reasons why a check is not met, at most the first ten.

@@ -12,34 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Counts are the sums over all event streams of a run.
-type Counts struct {
-	Connections Connections `json:"connections"`
-	Messages    Messages    `json:"messages"`
-	Evidence    Basis       `json:"evidence"`
-	// Service is what the streams were of; zero of a run without streams.
-	Service shard.Service `json:"service,omitzero"`
-
-	// Codings are those of streams that came compressed.
-	Codings []shard.Coding `json:"codings,omitempty"`
-	// Redirects are those of streams that other origins than the target served.
-	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// Shared are the streams over HTTP/2, and their connections; nil without any.
-	Shared *shard.Shared `json:"http2,omitempty"`
-
-	Interval   Interval    `json:"interval_s,omitzero"` // zero if no message is expected by interval
-	LatenessMS Quantiles   `json:"lateness_ms"`
-	ConnectMS  Quantiles   `json:"connect_ms"`
-	LatencyMS  *Latency    `json:"latency_ms,omitempty"`
-	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
-	Server     Server      `json:"server"`
-	Control    *Control    `json:"control,omitempty"`
-	// Ends are the requests that ended the streams; nil without any.
-	Ends *Ends `json:"end_requests,omitempty"`
-	// Cuts are those that the run made of its own streams, by kind.
-	Cuts []Cuts `json:"cuts,omitempty"`
-}
-
 // Streams are the counts of the event streams of a run, and the checks that rest on them. A suite takes the checks
 // that fit how it opens and ends its streams.
 type Streams struct {
@@ -184,16 +156,15 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	}
 	s.countState(r)
 	entry := s.server.of(r.ID)
-	r = s.addTail(i, r, entry)
+	r, differs := s.addTail(i, r, entry)
 	s.prove(r, entry)
-	s.disagree.add(s.differ)
+	s.disagree.add(differs)
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
-		s.unexplained.add(s.differ)
+		s.unexplained.add(differs)
 	}
 	if r.Missed() > 0 {
 		s.Messages.ClientsWithLoss++
 	}
-	s.differ = s.differ[:0]
 	s.counts[r.Runner].Add(r.Counts)
 	s.Runners[r.Runner].Connections++
 	s.checkFloor(r)

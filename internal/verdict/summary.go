@@ -21,7 +21,7 @@ func (v *Verdict) Summary() string {
 	case v.Sentence != "":
 		return v.Sentence
 	case v.ConnectionsOnly():
-		return v.Title()
+		return v.Heading() + ": " + notChecked
 	case len(v.Reasons) > 0: // the run was not judged
 		return v.Heading() + ": " + first(v.Reasons, "")
 	}

@@ -9,15 +9,15 @@ import (
 
 // addTail merges the evidence for messages missing after the last one that arrived into one finding, so that each message is
 // named once. The interval shows how many were due, the server's ledger how many were sent.
-func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) *shard.Connection {
-	sent, unseen := s.compare(r, e)
+func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
+	sent, unseen, differs := s.compare(r, e)
 	if unseen > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // the lost ones may be any of the stream
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unseen, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unseen})
 		r.Lost += unseen
-		return r
+		return r, differs
 	}
 	if r.Tail+unseen == 0 {
-		return r
+		return r, differs
 	}
 	r = s.own(i, r)
 	r.Tail += unseen
@@ -36,7 +36,7 @@ func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) *shard.Con
 		return f.Kind == ledger.KindTail
 	})
 	r.Findings = append(findings, one)
-	return r
+	return r, differs
 }
 
 // numbersKnown reports whether the number of the next message is known: the messages have numbers, or none arrived.

@@ -77,9 +77,8 @@ type Verdict struct {
 	Ran          *Ran          `json:"ran,omitempty"`
 	OpenTime                   // of streams that were to be open for the whole run
 
-	Layout   Layout   `json:"-"`
-	streams  *Streams // see Records
-	headline []string // see Headline
+	Layout  Layout   `json:"-"`
+	streams *Streams // see Records
 }
 
 // Connections counts device ids, not streams: a connection that came back counts once.

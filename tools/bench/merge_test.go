@@ -30,8 +30,10 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 		}
 	}
 	sent := p.NoopsPerConnection()
+	var run results.Run
+	run.OneClock = true
 	return errors.Join(
-		ctx.Err(), d.WriteJSON(results.PlanFile, p), d.WriteJSON(results.RunFile, results.Run{OneClock: true}),
+		ctx.Err(), d.WriteJSON(results.PlanFile, p), d.WriteJSON(results.RunFile, run),
 		d.Write(results.LedgerFile, func(w io.Writer) error {
 			for n := range p.Connections {
 				if _, err := fmt.Fprintf(w, `{"id":%q,"open":false,"first":1,"last":%d,"sent":%[2]d,"slow":false}`+"\n", p.DeviceID(n), sent); err != nil {
