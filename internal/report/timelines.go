@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -28,8 +29,8 @@ func (s *subject) timelines() Section {
 	}
 	width := s.window()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
-	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
-		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
+	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
+		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("open on the backend", "", s.onBackend(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
@@ -92,12 +93,26 @@ func (s *Section) add(c *Chart, lines ...Series) {
 	}
 }
 
-// planned returns how many connections the plan has open: all of them, from the start until their ends are requested.
+// onBackend returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later.
+func (s *subject) onBackend() []float64 {
+	out := slices.Clone(s.series.streams)
+	for i := range out {
+		if s.series.at(i) < s.v.StartedUnix+float64(step) {
+			out[i] = math.NaN()
+		}
+	}
+	return out
+}
+
+// planned returns the number of connections in the plan: all from the start until their ends are requested, none afterwards.
 func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
 	for i := range out {
-		if at := s.series.at(i); at > s.v.StartedUnix && at <= end {
+		switch at := s.series.at(i); {
+		case at <= s.v.StartedUnix:
+			out[i] = math.NaN()
+		case at <= end:
 			out[i] = float64(s.v.Plan.Connections)
 		}
 	}
