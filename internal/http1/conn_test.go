@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -30,24 +31,10 @@ var dialer = &Dialer{
 	MaxHead: 1000,
 }
 
-// serve accepts one connection.
+// serve starts a server that does as it likes with each connection.
 func serve(t *testing.T, with func(conn net.Conn)) *url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if conn, err := l.Accept(); err == nil {
-			defer conn.Close()
-			with(conn)
-		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
-	})
-	return &url.URL{Scheme: "http", Host: l.Addr().String()}
+	return &url.URL{Scheme: "http", Host: sockets.Serve(t, with)}
 }
 
 func open(t *testing.T, u *url.URL) *Conn {

@@ -15,7 +15,7 @@ import (
 
 // answering is a service that costs hardly anything: what is measured is the publisher.
 func answering(b *testing.B) string {
-	return sockets(b, func(c net.Conn, in *bufio.Reader) {
+	return raw(b, func(c net.Conn, in *bufio.Reader) {
 		answer := []byte("HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 24\r\n\r\nqueued messages: 1234567")
 		for {
 			r, err := http.ReadRequest(in)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // described is a service that is published to like nchan; edit is JSON that replaces publish, or "".
@@ -126,25 +127,10 @@ func finished(t testing.TB, c Config) *shard.Published {
 	return out
 }
 
-// sockets is a server that does as it likes with each connection.
-func sockets(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
+// raw is a server that does as it likes with each connection.
+func raw(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				serve(c, bufio.NewReader(c))
-			}()
-		}
-	}()
-	return "http://" + l.Addr().String()
+	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
 // request reads one request with its body.

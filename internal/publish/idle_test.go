@@ -19,7 +19,7 @@ import (
 func counting(t *testing.T, answer string) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)
-	return sockets(t, func(c net.Conn, in *bufio.Reader) {
+	return raw(t, func(c net.Conn, in *bufio.Reader) {
 		dials.Add(1)
 		for {
 			if _, _, err := request(in); err != nil {
@@ -75,7 +75,7 @@ func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var requests atomic.Int32
-			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
 				for {
 					if _, _, err := request(in); err != nil {
 						return
@@ -107,7 +107,7 @@ func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
 func TestTheTimeToTheEndOfABodyIsRecorded(t *testing.T) {
 	t.Parallel()
 	const late = 300 * time.Millisecond
-	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+	base := raw(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			if _, _, err := request(in); err != nil {
 				return

@@ -300,7 +300,7 @@ func TestTheWidestPublisher(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	var together, most atomic.Int32
-	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+	base := raw(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			if _, _, err := request(in); err != nil {
 				return

@@ -36,7 +36,7 @@ func TestNothingIsEverSentTwice(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			times := map[string]int{}
-			base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+			base := raw(t, func(c net.Conn, in *bufio.Reader) {
 				for n := 1; ; n++ {
 					r, body, err := request(in)
 					if err != nil {
@@ -76,7 +76,7 @@ var number = regexp.MustCompile(`seq\D+[0-9]+`)
 func TestAConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
 	var dials atomic.Int32
-	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+	base := raw(t, func(c net.Conn, in *bufio.Reader) {
 		dials.Add(1)
 		if _, _, err := request(in); err == nil {
 			_, _ = io.WriteString(c, fine)
@@ -102,7 +102,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var dials atomic.Int32
-			base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+			base := raw(t, func(c net.Conn, in *bufio.Reader) {
 				dials.Add(1)
 				for {
 					if _, _, err := request(in); err != nil {
@@ -143,7 +143,7 @@ func TestAnswersThatEndTheirConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var dials atomic.Int32
-			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
 				dials.Add(1)
 				if _, _, err := request(in); err == nil {
 					_, _ = io.WriteString(conn, c.answer)
@@ -193,7 +193,7 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 			t.Parallel()
 			got := make(chan *http.Request, 1)
 			bodies := make(chan string, 1)
-			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
 				r, body, err := request(in)
 				if err == nil {
 					got <- r

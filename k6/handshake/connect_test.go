@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
@@ -130,29 +132,7 @@ func TestCauses(t *testing.T) {
 }
 
 // raw starts a server that calls with on a connection, then closes it.
-func raw(t *testing.T, with func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var served sync.WaitGroup
-	served.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			served.Go(func() {
-				with(conn)
-				_ = conn.Close()
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		served.Wait()
-	})
-	return "https://" + l.Addr().String()
-}
+func raw(t *testing.T, with func(net.Conn)) string { return "https://" + sockets.Serve(t, with) }
 
 func TestConnectionsThatStayOpen(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // vu is a VU with the module in it, as a script sees it.
@@ -146,40 +146,13 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 // raw is a server that calls with on each connection; request reads the next whole request.
 func raw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var served sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	served.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			open = append(open, conn)
-			mu.Unlock()
-			served.Go(func() {
-				r := bufio.NewReader(conn)
-				with(conn, func() bool {
-					req, err := http.ReadRequest(r)
-					return err == nil && req.Body.Close() == nil
-				})
-				_ = conn.Close()
-			})
-		}
+	return "http://" + sockets.Serve(t, func(conn net.Conn) {
+		r := bufio.NewReader(conn)
+		with(conn, func() bool {
+			req, err := http.ReadRequest(r)
+			return err == nil && req.Body.Close() == nil
+		})
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		mu.Lock()
-		for _, conn := range open {
-			_ = conn.Close()
-		}
-		mu.Unlock()
-		served.Wait()
-	})
-	return "http://" + l.Addr().String()
 }
 
 // says is a server that gives the same bytes for each request.

@@ -27,6 +27,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // patience bounds whatever a test waits for.
@@ -290,30 +291,15 @@ func serve(t testing.TB, handle func(p *peer)) string {
 // serveTLS is serve with a configuration for clients that speak TLS.
 func serveTLS(t testing.TB, config *tls.Config, handle func(p *peer)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var wg sync.WaitGroup
 	var n atomic.Int32
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				tcp := conn.(*net.TCPConn)
-				defer func() { _ = tcp.Close() }()
-				conn, line := accept(conn, config)
-				req, err := http.ReadRequest(bufio.NewReader(conn))
-				if err == nil {
-					handle(&peer{Conn: conn, tcp: tcp, line: line, req: req, n: int(n.Add(1)) - 1})
-					_ = conn.Close()
-				}
-			})
+	return "http://" + sockets.Serve(t, func(raw net.Conn) {
+		conn, line := accept(raw, config)
+		req, err := http.ReadRequest(bufio.NewReader(conn))
+		if err == nil {
+			handle(&peer{Conn: conn, tcp: raw.(*net.TCPConn), line: line, req: req, n: int(n.Add(1)) - 1})
+			_ = conn.Close()
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	return "http://" + l.Addr().String()
 }
 
 // say is serve for a fixed answer, then a clean end.

@@ -3,83 +3,59 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A turnstile lets no odd device in for a time, which begins with the first that knocks.
+// A turnstile refuses odd devices for a time, which begins with the first connect.
 type turnstile struct {
-	foreign
-	status int
-	closed time.Duration
-	secure bool // it speaks TLS, with an untrusted certificate
-	knocks sync.Once
-	since  time.Time
-
-	mu      sync.Mutex
-	refused int
-	ended   []string // ids that a client asked to end
-}
-
-func (f *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := r.URL.Query().Get("id")
-	if id != "" && !strings.Contains(id, "trial-") && r.Method == http.MethodGet {
-		f.knocks.Do(func() { f.since = time.Now() })
-		if odd := strings.ContainsAny(id[len(id)-1:], "13579"); odd && time.Since(f.since) < f.closed {
-			f.mu.Lock()
-			f.refused++
-			f.mu.Unlock()
-			http.Error(w, "not now", f.status)
-			return
-		}
-	}
-	if r.Method == http.MethodDelete {
-		f.mu.Lock()
-		f.ended = append(f.ended, id)
-		f.mu.Unlock()
-	}
-	f.foreign.ServeHTTP(w, r)
-}
-
-func (f *turnstile) serve(t *testing.T) *httptest.Server {
-	f.foreign = foreign{interval: 800 * time.Millisecond, streams: map[string]chan struct{}{}}
-	server := httptest.NewUnstartedServer(f)
-	if f.secure {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
-	t.Cleanup(server.Close)
-	return server
+	closed  time.Duration
+	tls     *tls.Config // nil: plain
+	service *fakeservice.Service
+	refused atomic.Int64
 }
 
 func (f *turnstile) judged(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
-	r := begin(t, []string{fmt.Sprintf("K6_INSECURE_SKIP_TLS_VERIFY=%t", f.secure)}, append([]string{"--backend-url", f.serve(t).URL, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
+	spec := bare(800 * time.Millisecond)
+	spec.TLS = f.tls
+	since := sync.OnceValue(time.Now)
+	spec.Admit = func(id string, _ int) (status int) {
+		if began := since(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(began) < f.closed {
+			f.refused.Add(1)
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	service, url := startFake(t, spec, fakeservice.Strike{})
+	f.service = service
+	r := begin(t, []string{fmt.Sprintf("K6_INSECURE_SKIP_TLS_VERIFY=%t", f.tls != nil)}, append([]string{"--backend-url", url, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
 	return r.judged(), r
 }
 
 // What was refused at first and then let in was not open all the time, and the verdict says so.
 func TestRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	aMoment := func(t *testing.T, secure bool) {
+	aMoment := func(t *testing.T, secure *tls.Config) {
 		t.Parallel()
-		f := &turnstile{status: 503, closed: 3 * time.Second, secure: secure}
+		f := &turnstile{closed: 3 * time.Second, tls: secure}
 		v, r := f.judged(t, "--seconds", "25")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-		require.Equal(t, map[string]int{"status 503": f.refused}, v.RefusedAttempts)
-		require.GreaterOrEqual(t, f.refused, 5)
+		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
+		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
 		require.Zero(t, v.Connections.Refused)
 		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
 		require.Less(t, v.Held.Share, .94)
@@ -91,31 +67,35 @@ func TestRefusedAtFirst(t *testing.T) {
 			require.Contains(t, string(text), "status 503", name)
 		}
 	}
-	t.Run("for a moment", func(t *testing.T) { aMoment(t, false) })
-	t.Run("for a moment, over TLS", func(t *testing.T) { aMoment(t, true) })
+	t.Run("for a moment", func(t *testing.T) { aMoment(t, nil) })
+	t.Run("for a moment, over TLS", func(t *testing.T) { aMoment(t, untrusted()) })
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{status: 503, closed: 5 * time.Second}
+		f := &turnstile{closed: 5 * time.Second}
 		v, r := f.judged(t, "--seconds", "25", "--max-outage", "4")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d had no stream for \d[.\d]* s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
 	})
 	t.Run("for most of the run", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{status: 503, closed: 12 * time.Second}
+		f := &turnstile{closed: 12 * time.Second}
 		v, r := f.judged(t, "--seconds", "25")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d was (open for \d[.\d]* s of the 20 s that were planned|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{status: 503, closed: time.Hour}
+		f := &turnstile{closed: time.Hour}
 		v, r := f.judged(t, "--seconds", "12")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)
 		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts of \d`, reasons(v))
 		require.NotContains(t, reasons(v), "the server did not end")
-		require.ElementsMatch(t, []string{"f-0", "f-2", "f-4", "f-6", "f-8"}, f.ended, "a stream that never opened may be another client's")
+		f.service.Mu.Lock()
+		defer f.service.Mu.Unlock()
+		for id, device := range f.service.Devices {
+			require.Equal(t, len(device.Spans) > 0, !device.Asked.IsZero(), "%s: a stream that never opened may be another client's", id)
+		}
 	})
 }
 

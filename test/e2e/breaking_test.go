@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -70,36 +71,27 @@ func TestTheLimitOfAControlGroupBreaksAService(t *testing.T) {
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "CPU limit of its control group", r.out.String())
 }
 
-// far takes connections to a service, whose answers it holds back for a tenth of a second.
-func far(t *testing.T, service string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
+// relay carries connections to a listener to an address, whose answers it delays.
+func relay(l net.Listener, to string, delay time.Duration) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer client.Close()
+			server, err := net.Dial("tcp", to)
 			if err != nil {
 				return
 			}
-			go carry(client, service)
-		}
-	}()
-	return "http://" + l.Addr().String()
-}
-
-func carry(client net.Conn, service string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", service)
-	if err != nil {
-		return
+			defer server.Close()
+			go func() {
+				_, _ = io.Copy(server, client)
+				_ = server.(*net.TCPConn).CloseWrite()
+			}()
+			copyAfter(client, server, delay)
+		}()
 	}
-	defer server.Close()
-	go func() {
-		defer server.Close()
-		copyAfter(server, client, 0)
-	}()
-	copyAfter(client, server, 100*time.Millisecond)
 }
 
 func copyAfter(to, from net.Conn, delay time.Duration) {
@@ -124,7 +116,11 @@ func TestDescriptorsOfTheBackendBreakIt(t *testing.T) { // not parallel: the ser
 	for _, pid := range processes(listen) { // it would not start with so few
 		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100}, nil))
 	}
-	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", far(t, listen))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go relay(l, listen, 100*time.Millisecond)
+	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", "http://"+l.Addr().String())
 	v := r.judged()
 	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "descriptors of the backend", r.out.String())

@@ -23,17 +23,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A flakyBucket is an S3 server in this process that can go away, and that can spoil what it gives.
-type flakyBucket struct {
+// A bucket is an S3 server in this process that can go away, refuse what is written, and spoil what is read.
+type bucket struct {
 	place string
 	gone  atomic.Bool
+	deny  atomic.Bool // nothing is written
 	cut   atomic.Bool // shards come in half
 	lost  atomic.Bool // shards are listed, and missing
 }
 
-func startFlakyBucket(t *testing.T) *flakyBucket {
+func startBucket(t *testing.T) *bucket {
 	t.Helper()
-	memory, b := s3mem.New(), &flakyBucket{}
+	memory, b := s3mem.New(), &bucket{}
 	require.NoError(t, memory.CreateBucket("soaks"))
 	faker := gofakes3.New(memory).Server()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,6 +42,10 @@ func startFlakyBucket(t *testing.T) *flakyBucket {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_ = conn.Close()
 			}
+			return
+		}
+		if b.deny.Load() && r.Method == http.MethodPut {
+			http.Error(w, "<Error><Code>AccessDenied</Code></Error>", http.StatusForbidden)
 			return
 		}
 		switch shard := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".json.gz"); {
@@ -78,7 +83,7 @@ func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
 
 func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 	t.Parallel()
-	b := startFlakyBucket(t)
+	b := startBucket(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.holding("20")
 	b.gone.Store(true)
@@ -99,13 +104,13 @@ func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 // Missing or broken objects of a bucket end with a verdict; and a whole run can be judged from its bucket anywhere.
 func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	t.Parallel()
-	b := startFlakyBucket(t)
+	b := startBucket(t)
 	place := strings.Replace(b.place, "all", "all/t", 1)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
 	require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
 	again := func(place string) (v *verdict.Verdict, text string) {
 		out := t.TempDir()
-		code, text := merge(t, place, out, nil)
+		code, text := merge(t, place, out)
 		v = readVerdict(t, results.Dir(filepath.Join(out, "t")))
 		require.Equal(t, v.Verdict.ExitCode(), code, text)
 		return v, text
@@ -121,7 +126,7 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	b.cut.Store(false)
 
 	b.lost.Store(true)
-	code, text := merge(t, place, t.TempDir(), nil)
+	code, text := merge(t, place, t.TempDir())
 	require.Equal(t, 2, code, text)
 	b.lost.Store(false)
 
@@ -142,7 +147,7 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 	v, text = again(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 
-	code, text = merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir(), nil)
+	code, text = merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir())
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 const goodNoop = "data: 0\n\n"
@@ -56,9 +56,10 @@ func TestCapacityOfBadServices(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(&foreign{interval: time.Second, say: c.say, streams: map[string]chan struct{}{}})
-			defer server.Close()
-			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", server.URL, "--late-ms", "2000").judged()
+			spec := bare(time.Second)
+			spec.Text = c.say
+			_, url := startFake(t, spec, fakeservice.Strike{})
+			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").judged()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
 			require.Contains(t, factOf(v, "breaks"), c.breaks)
 			require.Contains(t, reasons(v), c.says)
@@ -80,9 +81,10 @@ func TestChurnAndFanoutOfBadServices(t *testing.T) {
 		} {
 			t.Run(suite+" "+name, func(t *testing.T) {
 				t.Parallel()
-				server := httptest.NewServer(&foreign{interval: time.Second, say: c.say, streams: map[string]chan struct{}{}})
-				defer server.Close()
-				v := smoke(t, suite, "--backend-url", server.URL).judged()
+				spec := bare(time.Second)
+				spec.Text, spec.Slow = c.say, fakeservice.SlowKeep
+				_, url := startFake(t, spec, fakeservice.Strike{})
+				v := smoke(t, suite, "--backend-url", url).judged()
 				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 				require.Contains(t, reasons(v), c.says)
 			})

@@ -3,70 +3,25 @@
 package e2e
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
-
-// slowToEnd answers a DELETE at once and sends no more events, but ends the stream only after a while.
-func slowToEnd(t *testing.T, interval, after time.Duration) string {
-	t.Helper()
-	var mu sync.Mutex
-	ends := map[string]chan struct{}{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.URL.Query().Get("id")
-		if r.Method == http.MethodDelete {
-			mu.Lock()
-			close(ends[id])
-			mu.Unlock()
-			return
-		}
-		if r.URL.Path != "/event/connect" {
-			http.NotFound(w, r)
-			return
-		}
-		end := make(chan struct{})
-		mu.Lock()
-		ends[id] = end
-		mu.Unlock()
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.(http.Flusher).Flush()
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				_, _ = w.Write([]byte("data: 0\n\n"))
-				w.(http.Flusher).Flush()
-			case <-r.Context().Done():
-				return
-			case <-end:
-				select {
-				case <-time.After(after):
-				case <-r.Context().Done():
-				}
-				return
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 // The idle timeout of 2.5 intervals ended such a stream before the service did.
 func TestAServiceMayTakeItsTimeToEndAStream(t *testing.T) {
 	t.Parallel()
-	url := slowToEnd(t, time.Second, 5*time.Second)
+	spec := bare(time.Second)
+	spec.Ends = 5 * time.Second
+	_, url := startFake(t, spec, fakeservice.Strike{})
 	args := []string{"--backend-url", url, "--connections", "6", "--seconds", "9", "--noop-interval", "1"}
 	t.Run("within END_TIMEOUT", func(t *testing.T) {
 		t.Parallel()
@@ -138,43 +93,14 @@ func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
 	}
 }
 
-// Such streams were said to be silent, and the text of a refusal was dropped.
+// Such streams were said to be silent.
 func TestAReportSaysWhatCameInstead(t *testing.T) {
 	t.Parallel()
-	named := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for r.Context().Err() == nil {
-			_, _ = w.Write([]byte("event: noop\ndata: 0\n\n"))
-			w.(http.Flusher).Flush()
-			time.Sleep(time.Second)
-		}
-	}))
-	t.Cleanup(named.Close)
-	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Query().Get("id"), "soak-") { // the trial
-			w.Header().Set("Content-Type", "text/event-stream")
-			return
-		}
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"title": "full", "detail": "no room for a 6th client"}`))
-	}))
-	t.Cleanup(full.Close)
-	for name, c := range map[string]struct{ url, says string }{
-		"named":   {named.URL, `named "noop", which message.event of the description does not match`},
-		"refused": {full.URL, "(status 503: no room for a 6th client)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", c.url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
-			v := r.judged()
-			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Contains(t, reasons(v), c.says)
-		})
-	}
+	_, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Never: true}})
+	r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), `named "noop", which message.event of the description does not match`)
 }
 
 // PASS was printed without a name.

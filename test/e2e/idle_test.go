@@ -27,12 +27,7 @@ import (
 // A real nginx with a short proxy_read_timeout stands before a real nchan: the idle probe finds it.
 func TestTheIdleProbeFindsAProxysTimeout(t *testing.T) {
 	t.Parallel()
-	r, err := services.Start(t.Context(), "nchan", services.Options{})
-	if missing := (*services.Missing)(nil); errors.As(err, &missing) {
-		untested.Missing(t, err.Error())
-	}
-	require.NoError(t, err)
-	t.Cleanup(r.Stop)
+	r := startService(t, "nchan", services.Options{})
 	front := "http://" + proxyThatCuts(t, r.URL, 15*time.Second)
 	flags := r.Flags()
 	for i := range flags {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,30 +12,46 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/test/untested"
 )
+
+// initialize runs `soak init` of a URL in an empty folder, and returns the folder and what was written to it and to stdout.
+func initialize(t *testing.T, url, name string, args ...string) (folder, module, stdout string) {
+	t.Helper()
+	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
+	require.NoError(t, err)
+	folder = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), soak, append([]string{"init", url, "--name", name, "--seconds", "20"}, args...)...)
+	cmd.Dir = folder
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(said))
+	text, err := os.ReadFile(filepath.Join(folder, name+".js"))
+	require.NoError(t, err)
+	return folder, string(text), string(said)
+}
+
+// beginInFolder starts `soak run` in a folder, whose soak.yaml has its settings.
+func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
+	t.Helper()
+	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
+	require.NoError(t, err)
+	r := prepare(t, t.TempDir(), nil, nil, args...)
+	r.cmd.Path, r.cmd.Dir = soak, folder
+	r.start()
+	return r
+}
 
 // What a newcomer does: an empty folder, the URL of a stream, and two commands.
 func TestAnEmptyFolderSoaks(t *testing.T) {
 	t.Parallel()
-	url, folder := backend(t, "NOOP_INTERVAL=1"), t.TempDir()
-	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
-	require.NoError(t, err)
-	begin := exec.Command(soak, "init", url+"/event/connect?id={id}", "--name", "hub", "--seconds", "20")
-	begin.Dir = folder
-	said, err := begin.CombinedOutput()
-	require.NoError(t, err, string(said))
-	require.Contains(t, string(said), "which checks every message:\n    soak run\n")
-	for _, file := range []string{"hub.js", "soak.yaml", ".github/workflows/soak.yml"} {
-		require.FileExists(t, filepath.Join(folder, file))
-	}
+	url := backend(t, "NOOP_INTERVAL=1")
+	folder, _, said := initialize(t, url+"/event/connect?id={id}", "hub")
+	require.Contains(t, said, "which checks every message:\n    soak run\n")
+	require.FileExists(t, filepath.Join(folder, ".github/workflows/soak.yml"))
 	settings, err := os.ReadFile(filepath.Join(folder, "soak.yaml"))
 	require.NoError(t, err)
 	require.Contains(t, string(settings), "\nbackend-url: "+url+"\n")
 
-	r := prepare(t, t.TempDir(), nil, nil, "--connections", "10", "--seconds", "15")
-	r.cmd.Path, r.cmd.Dir = soak, folder
-	r.start()
+	r := beginInFolder(t, folder, "--connections", "10", "--seconds", "15")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "hub", v.Plan.ServiceName())
@@ -46,26 +61,13 @@ func TestAnEmptyFolderSoaks(t *testing.T) {
 // A developer with a chat service, whose messages have no numbers, gets a verdict about messages from two commands.
 func TestAServiceThatPassesOnATextIsSoaked(t *testing.T) {
 	t.Parallel()
-	service, err := services.Start(t.Context(), "fastapi", services.Options{})
-	if missing := (*services.Missing)(nil); errors.As(err, &missing) {
-		untested.Missing(t, err.Error())
-	}
-	require.NoError(t, err)
-	t.Cleanup(service.Stop)
-	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
-	require.NoError(t, err)
-	folder := t.TempDir()
-	begin := exec.Command(soak, "init", service.URL+"/api/rooms/news/events", "--topic", "news", "--name", "chat", "--seconds", "20",
+	service := startService(t, "fastapi", services.Options{})
+	folder, _, said := initialize(t, service.URL+"/api/rooms/news/events", "chat", "--topic", "news",
 		"--publish-url", service.URL+"/api/rooms/news/messages",
 		"--publish-body", `{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}`)
-	begin.Dir = folder
-	said, err := begin.CombinedOutput()
-	require.NoError(t, err, string(said))
-	require.Contains(t, string(said), "which checks every message:\n    soak run\n")
+	require.Contains(t, said, "which checks every message:\n    soak run\n")
 
-	r := prepare(t, t.TempDir(), nil, nil, "--seconds", "20", "--require-messages")
-	r.cmd.Path, r.cmd.Dir = soak, folder
-	r.start()
+	r := beginInFolder(t, folder, "--seconds", "20", "--require-messages")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 10, v.Connections.Planned)

@@ -19,6 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // Services of which the behaviour is known exactly, by their own count. Verdict and figures have to agree with it.
@@ -118,12 +119,8 @@ func TestTruncatedAnswersFail(t *testing.T) {
 // chatty is a service that sends a second, wrong answer 3 ms after each answer. sent counts these.
 func chatty(t *testing.T) (url string, sent *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
 	sent, h := new(atomic.Int64), services.New("")
-	serve := func(conn net.Conn) {
-		defer conn.Close()
+	return "http://" + sockets.Serve(t, func(conn net.Conn) {
 		in := bufio.NewReader(conn)
 		for {
 			req, err := http.ReadRequest(in)
@@ -142,13 +139,7 @@ func chatty(t *testing.T) (url string, sent *atomic.Int64) {
 				}
 			}
 		}
-	}
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			go serve(conn)
-		}
-	}()
-	return "http://" + l.Addr().String(), sent
+	}), sent
 }
 
 func TestUnrequestedAnswersFail(t *testing.T) {

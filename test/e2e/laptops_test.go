@@ -46,7 +46,7 @@ func twoLaptops(t *testing.T, fault, second string) (shards string, both [2]*lap
 
 func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string) {
 	t.Helper()
-	code, text := merge(t, shards, "unused", nil)
+	code, text := merge(t, shards, "unused")
 	v = readVerdict(t, results.Dir(shards))
 	require.Equal(t, v.Verdict.ExitCode(), code, text)
 	return v, text

@@ -4,19 +4,14 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -24,31 +19,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// aBucket is an S3 server in this process. Once deny is set it takes no PUT any more.
-func aBucket(t *testing.T) (place string, env []string, deny *atomic.Bool) {
-	t.Helper()
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("soaks"))
-	faker, deny := gofakes3.New(memory).Server(), &atomic.Bool{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if deny.Load() && r.Method == http.MethodPut {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code></Error>"))
-			return
-		}
-		faker.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=" + server.URL,
-		[]string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test"}, deny
-}
-
 // merge is `soak merge` of a place, and the folder that has the verdict.
-func merge(t *testing.T, place, out string, env []string) (code int, text string) {
+func merge(t *testing.T, place, out string) (code int, text string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out)
-	cmd.Env = append(os.Environ(), env...)
-	b, err := cmd.CombinedOutput()
+	b, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok {
 		return exit.ExitCode(), string(b)
 	}
@@ -85,14 +59,14 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	want := one.judged()
 	require.Equal(t, verdict.Pass, want.Verdict, one.out.String())
 
-	bucket, env, _ := aBucket(t)
+	bucket := startBucket(t).place
 	shared := t.TempDir()
 	for _, c := range []struct {
 		name, shards, merge string
-		env                 []string
+		bucket              bool
 	}{
-		{"bucket", bucket, strings.Replace(bucket, "all", "all/t", 1), env},
-		{"folder", shared, filepath.Join(shared, "t"), nil},
+		{"bucket", bucket, strings.Replace(bucket, "all", "all/t", 1), true},
+		{"folder", shared, filepath.Join(shared, "t"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,10 +75,10 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			references := []string{address.For(t), address.For(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
 				more := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
-				if c.env != nil { // each holds its control group to the other's reference, else to its own
+				if c.bucket { // each holds its control group to the other's reference, else to its own
 					more = append(more, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
 				}
-				parts = append(parts, begin(t, c.env, append(flags(c.name+"-"), more...)...))
+				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), more...)...))
 			}
 			for i, p := range parts {
 				require.Equal(t, 0, p.end(), p.out.String())
@@ -113,10 +87,10 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 				require.Contains(t, p.out.String(), c.merge)
 			}
 			out := t.TempDir()
-			code, text := merge(t, c.merge, out, c.env)
+			code, text := merge(t, c.merge, out)
 			require.Equal(t, 0, code, text)
 			dir := results.Dir(filepath.Join(out, "t"))
-			if c.env == nil {
+			if !c.bucket {
 				dir = results.Dir(c.merge)
 			}
 			v := readVerdict(t, dir)
@@ -132,7 +106,7 @@ func TestAPartThatIsMissingIsInvalid(t *testing.T) {
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
 	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runner", "2/3", "--shards", shared)
 	require.Equal(t, 0, r.end(), r.out.String())
-	code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+	code, text := merge(t, filepath.Join(shared, "t"), "unused")
 	require.Equal(t, 2, code, text)
 	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
 	require.Contains(t, reasons(v), "runner 1 of 3 left no shard")
@@ -144,11 +118,11 @@ func TestAPartThatIsMissingIsInvalid(t *testing.T) {
 // brought to its place.
 func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
 	t.Parallel()
-	place, env, deny := aBucket(t)
+	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
-	r := begin(t, env, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", place)
+	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.holding("20")
-	deny.Store(true)
+	b.deny.Store(true)
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "could not deliver its end")
 	require.Contains(t, r.out.String(), "access denied")
@@ -160,14 +134,14 @@ func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
 		}
 	})
 	copyFile(t, kept[1], r.dir.Path(filepath.Join(results.ShardsDir, kept[2])))
-	code, text := merge(t, string(r.dir), "unused", nil)
+	code, text := merge(t, string(r.dir), "unused")
 	require.Equal(t, 0, code, text)
 }
 
 func TestABucketThatIsMissingIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
-	place, env, _ := aBucket(t)
-	r := begin(t, env, "--connections", "20", "--seconds", "600", "--noop-interval", "1", "--shards", strings.Replace(place, "soaks", "none", 1))
+	place := startBucket(t).place
+	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1", "--shards", strings.Replace(place, "soaks", "none", 1))
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
 }
@@ -203,7 +177,7 @@ func TestPartsWithDifferentLimitsAreInvalid(t *testing.T) {
 	for _, p := range parts {
 		require.Equal(t, 0, p.end(), p.out.String())
 	}
-	code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+	code, text := merge(t, filepath.Join(shared, "t"), "unused")
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "MAX_LATE is")
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,30 +12,20 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // What the probe writes of a service soaks it, unedited.
 func TestTheDescriptionOfTheProbeSoaks(t *testing.T) {
-	t.Parallel()
-	for _, name := range services.Names() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, err := services.Start(t.Context(), name, services.Options{})
-			if missing := (*services.Missing)(nil); errors.As(err, &missing) {
-				untested.Missing(t, err.Error())
-			}
-			require.NoError(t, err)
-			t.Cleanup(r.Stop)
-			file := filepath.Join(t.TempDir(), name+".js")
-			look := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--seconds", "20", "--out", file}, r.Flags()...)...)
-			look.Env = append(os.Environ(), r.Env...)
-			said, err := look.CombinedOutput()
-			require.NoError(t, err, string(said))
-			// A message every 5 s on each stream: some have no heartbeat, and 20 s show no other that comes every 30 s.
-			v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
-				"--seconds", "20", "--topics", "10", "--publish-rate", "2").judged()
-			require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-		})
-	}
+	eachService(t, func(t *testing.T, name string) {
+		r := startService(t, name, services.Options{})
+		file := filepath.Join(t.TempDir(), name+".js")
+		look := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--seconds", "20", "--out", file}, r.Flags()...)...)
+		look.Env = append(os.Environ(), r.Env...)
+		said, err := look.CombinedOutput()
+		require.NoError(t, err, string(said))
+		// A message every 5 s on each stream: some have no heartbeat, and 20 s show no other that comes every 30 s.
+		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
+			"--seconds", "20", "--topics", "10", "--publish-rate", "2").judged()
+		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	})
 }

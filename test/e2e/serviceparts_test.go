@@ -60,12 +60,12 @@ func TestRunnersShareAPublisher(t *testing.T) {
 			require.Equal(t, 0, p.end(), p.out.String())
 		}
 		dir := results.Dir(filepath.Join(shared, "t"))
-		code, text := merge(t, string(dir), "unused", nil)
+		code, text := merge(t, string(dir), "unused")
 		require.Equal(t, 1, code, text)
 		oneLost(t, readVerdict(t, dir), "parts-", text)
 
 		require.NoError(t, os.Remove(dir.Path(shardOf(t, dir, 1)))) // of the publisher
-		code, text = merge(t, string(dir), "unused", nil)
+		code, text = merge(t, string(dir), "unused")
 		require.Equal(t, 2, code, text)
 		require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")
 	})

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
@@ -124,31 +123,19 @@ func TestSlowWantsStreamsThatOutliveTheRun(t *testing.T) {
 	require.Contains(t, r.out.String(), "write at most 19")
 }
 
-// openTo starts a foreign service with so much room for each stream, that shows how much waits there.
-func openTo(t *testing.T, room int) (url string) {
+// broadcaster starts a bare service that does so with broadcasts for clients that do not read.
+func broadcaster(t *testing.T, slow string) (url string) {
 	t.Helper()
-	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}, room: room}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
-			f.ServeHTTP(w, r)
-			return
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		waiting := 0
-		for _, inbox := range f.inboxes {
-			waiting += len(inbox) * 60 << 10
-		}
-		fmt.Fprintf(w, "# TYPE kept_bytes gauge\nkept_bytes %d\n", waiting)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	spec := bare(time.Second)
+	spec.Slow = slow
+	_, url = startFake(t, spec, fakeservice.Strike{})
+	return url
 }
 
 // A service that waits for each of its clients stalls the publisher.
 func TestSlowReadersHoldUpAService(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--backend-url", openTo(t, 1), "--max-growth", "-1")
+	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
@@ -156,14 +143,14 @@ func TestSlowReadersHoldUpAService(t *testing.T) {
 // The publisher waits ten seconds for an answer.
 func TestSlowReadersHoldUpADescribedService(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, append(published(describeBackend(t), openTo(t, 1)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
+	v := slowly(t, append(published(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
 func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--backend-url", openTo(t, 4096), "--max-growth", "2", "--gauge", "kept_bytes", "--cut-slow", "0")
+	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, and 2 MiB is the limit \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
 	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
@@ -172,31 +159,23 @@ func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
 // Who reads has each large message once, and all of it.
 func TestSlowCountsWhatComesTwice(t *testing.T) {
 	t.Parallel()
-	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}, room: 4096, copies: func(id string, n int) int {
+	spec := bare(time.Second)
+	spec.Slow = fakeservice.SlowKeep
+	spec.Copies = func(id string, n int) int {
 		if strings.HasSuffix(id, "-7") && n == 5 {
 			return 2
 		}
 		return 1
-	}}
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	v := slowly(t, "--backend-url", server.URL, "--max-growth", "-1")
+	}
+	_, url := startFake(t, spec, fakeservice.Strike{})
+	v := slowly(t, "--backend-url", url, "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "1 large message came to streams that were read once more, or behind a later one")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {
 	t.Parallel()
-	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			http.NotFound(w, r)
-			return
-		}
-		f.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	v := slowly(t, "--backend-url", server.URL, "--max-growth", "-1")
+	v := slowly(t, "--backend-url", broadcaster(t, ""), "--max-growth", "-1")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "the service took none of the messages that were to fill its buffers")
 

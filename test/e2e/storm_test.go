@@ -5,11 +5,11 @@ package e2e
 import (
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/netns"
 	"github.com/sse-soak/sse-soak/test/services"
 )
@@ -69,66 +70,43 @@ func TestAStormThatIsTooShort(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS is 10: 200 streams take 4 seconds to open")
 }
 
-// stormy is a foreign service that a test spoils.
-type stormy struct {
-	foreign
-	connects int
-	refuse   func(connects int) bool          // whether it refuses the connect of that number, from 1
-	wait     func(connects int) time.Duration // for how long it delays that connect
-	stalls   int                              // at the connect of this number it stalls
-	until    time.Time                        // until then
-}
-
-func (s *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/event/connect" {
-		s.mu.Lock()
-		s.connects++
-		if s.connects == s.stalls {
-			s.until = time.Now().Add(2500 * time.Millisecond)
-		}
-		refused, delay := s.refuse != nil && s.refuse(s.connects), time.Duration(0)
-		if s.wait != nil {
-			delay = s.wait(s.connects)
-		}
-		s.mu.Unlock()
-		time.Sleep(delay)
-		if refused {
-			http.Error(w, "too many at once", http.StatusServiceUnavailable)
-			return
-		}
-	}
-	s.foreign.ServeHTTP(w, r)
-}
-
-// storms runs 100 streams, of which 90 are dropped, against a service.
-func storms(t *testing.T, s *stormy, args ...string) *verdict.Verdict {
+// storms runs 100 streams, of which 90 are dropped, against a service that answers connects by admit.
+func storms(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
-	s.interval, s.streams = time.Second, map[string]chan struct{}{}
-	s.say = func(string, int) string {
-		s.mu.Lock()
-		until := s.until
-		s.mu.Unlock()
-		time.Sleep(time.Until(until))
-		return "data: 0\n\n"
+	return stormsOf(t, bare(time.Second), admit, args...)
+}
+
+// stormsOf is storms of another service.
+func stormsOf(t *testing.T, spec fakeservice.ServiceSpec, admit func(connects int) (status int), args ...string) *verdict.Verdict {
+	t.Helper()
+	spec.Admit = func(_ string, connects int) int { return admit(connects) }
+	_, url := startFake(t, spec, fakeservice.Strike{})
+	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", url}, args...)...).judged()
+}
+
+// refusal is the status of a service that refuses a connect, or accepts it.
+func refusal(refuse bool) int {
+	if refuse {
+		return http.StatusServiceUnavailable
 	}
-	server := httptest.NewServer(s)
-	defer server.Close()
-	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", server.URL}, args...)...).judged()
+	return 0
 }
 
 // A service with a limit of connects per second refuses the others, and accepts them when they retry.
 func TestAStormOfWhichSomeAreRefused(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
 	var begun time.Time
 	taken := 0
-	s := &stormy{refuse: func(connects int) bool {
+	v := storms(t, func(connects int) int {
+		mu.Lock()
+		defer mu.Unlock()
 		if time.Since(begun) > time.Second {
 			begun, taken = time.Now(), 0
 		}
 		taken++
-		return connects > 1+100+90 && taken > 30 // in the second storm: after the trial stream, the load and the first storm
-	}}
-	v := storms(t, s, "--seconds", "33")
+		return refusal(connects > 100+90 && taken > 30) // in the second storm: after the load and the first storm
+	}, "--seconds", "33")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
 	require.Contains(t, factOf(v, "reconnects at once"), "× status 503, the first after ")
@@ -138,38 +116,34 @@ func TestAStormOfWhichSomeAreRefused(t *testing.T) {
 // A limiter admits ten connects per second, evenly, from the connect after the first ones on.
 type limiter struct {
 	after    int
+	waits    bool // a connect that is too early is delayed, otherwise refused
+	mu       sync.Mutex
 	admitted []time.Time
 }
 
-// turn returns for how long the connect has to wait for its turn.
-func (l *limiter) turn() time.Duration {
-	now := time.Now()
-	if n := len(l.admitted); n > 0 {
-		return max(l.admitted[n-1].Add(100*time.Millisecond).Sub(now), 0)
-	}
-	return 0
-}
-
-// refuse refuses a connect that is too early.
-func (l *limiter) refuse(connects int) bool {
-	if connects <= l.after {
-		return false
-	}
-	wait := l.turn()
-	if wait == 0 {
-		l.admitted = append(l.admitted, time.Now())
-	}
-	return wait > 0
-}
-
-// wait delays a connect that is too early.
-func (l *limiter) wait(connects int) time.Duration {
+// admit answers a connect when it may enter.
+func (l *limiter) admit(connects int) (status int) {
 	if connects <= l.after {
 		return 0
 	}
-	wait := l.turn()
-	l.admitted = append(l.admitted, time.Now().Add(wait))
-	return wait
+	l.mu.Lock()
+	now := time.Now()
+	turn := now
+	if n := len(l.admitted); n > 0 {
+		turn = l.admitted[n-1].Add(100 * time.Millisecond)
+	}
+	if turn.Before(now) {
+		turn = now
+	}
+	refuse := turn.After(now) && !l.waits
+	if !refuse {
+		l.admitted = append(l.admitted, turn)
+	}
+	l.mu.Unlock()
+	if !refuse {
+		time.Sleep(time.Until(turn))
+	}
+	return refusal(refuse)
 }
 
 // rate returns the connects per second that were admitted.
@@ -181,8 +155,8 @@ func (l *limiter) rate() float64 {
 // A refused client waits ever longer, so the rate of reconnects is not the one that the service admits.
 func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
-	l := &limiter{after: 1 + 40 + 36} // the trial, the ramp, the first storm
-	v := storms(t, &stormy{refuse: l.refuse}, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
+	l := &limiter{after: 40 + 36} // the ramp, the first storm
+	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
 	require.Greater(t, len(l.admitted), 18, "the last of 36 clients may wait beyond the end of the run")
 	require.Less(t, l.rate(), 8., "the clients waited, or this tests nothing")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
@@ -196,8 +170,8 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	for least, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
 		t.Run("MIN_RATE="+least, func(t *testing.T) {
 			t.Parallel()
-			l := &limiter{after: 1 + 40 + 36} // the trial, the ramp, the first storm
-			v := storms(t, &stormy{wait: l.wait}, "--connections", "40", "--seconds", "33", "--min-rate", least, "--late-ms", "20000")
+			l := &limiter{after: 40 + 36, waits: true} // the ramp, the first storm
+			v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", least, "--late-ms", "20000")
 			require.Equal(t, want, v.Verdict, reasons(v))
 			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
 			require.NoError(t, err)
@@ -209,14 +183,25 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 
 func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {
 	t.Parallel()
-	v := storms(t, &stormy{refuse: func(connects int) bool { return connects > 1+190+50 }})
+	v := storms(t, func(connects int) int { return refusal(connects > 190+50) })
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5 s; refused: ")
 }
 
 func TestAStormThatHeldStreamsNotice(t *testing.T) {
 	t.Parallel()
-	v := storms(t, &stormy{stalls: 191})
+	var until atomic.Int64 // the service stalls
+	spec := bare(time.Second)
+	spec.Text = func(string, int) string {
+		time.Sleep(time.Until(time.UnixMilli(until.Load())))
+		return goodNoop
+	}
+	v := stormsOf(t, spec, func(connects int) int {
+		if connects == 190 {
+			until.Store(time.Now().Add(2500 * time.Millisecond).UnixMilli())
+		}
+		return 0
+	})
 	require.Contains(t, reasons(v), "late", "the held streams were, for 2.5 s")
 	require.NotEqual(t, verdict.Pass, v.Verdict)
 	require.NotContains(t, factOf(v, "held"), " 0 of their noops late")
@@ -227,13 +212,12 @@ func TestAStormThatHeldStreamsNotice(t *testing.T) {
 func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)
-	s := &stormy{foreign: foreign{interval: time.Second, streams: map[string]chan struct{}{}}}
 	listener := &slowListener{Listener: listenIn(t, name, 1)}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}}
-	server.Start()
-	t.Cleanup(server.Close)
+	spec := bare(time.Second)
+	spec.Admit = func(string, int) int { return 0 }
+	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, listener).Stop)
 	v := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil,
-		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", server.URL).judged()
+		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", "http://"+listener.Addr().String()).judged()
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1 s")
 	row := section(v, "Accept queues").Rows[0]

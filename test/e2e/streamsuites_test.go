@@ -3,15 +3,13 @@
 package e2e
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 func TestChurn(t *testing.T) {
@@ -36,33 +34,17 @@ func TestChurnFindsTheConnectionThatLostANoop(t *testing.T) {
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
 }
 
-// An endless service acknowledges the request to end a stream, and does not end it.
-type endless struct {
-	foreign
-	connects atomic.Int64
-}
-
-func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/event/forcedisconnect":
-		return // 200
-	case "/event/connect":
-		e.connects.Add(1)
-	}
-	e.foreign.ServeHTTP(w, r)
-}
-
+// A service acknowledges the request to end a stream, and does not end it.
 func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []string{"0", "1"} { // 0: the default, 15 s, which is longer than the run
 		t.Run("END_TIMEOUT="+timeout, func(t *testing.T) {
 			t.Parallel()
-			service := &endless{foreign: foreign{interval: time.Second, streams: map[string]chan struct{}{}}}
-			server := httptest.NewServer(service)
-			defer server.Close()
-			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", server.URL).judged()
+			service, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Never: true}})
+			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).judged()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-			require.EqualValues(t, 1+v.Connections.Planned, service.connects.Load(), "the trial and every planned stream were opened")
+			opened, _ := service.Opened()
+			require.Equal(t, v.Connections.Planned, opened, "every planned stream was opened")
 			require.Equal(t, v.Connections.Planned, v.Connections.Unfinished)
 			require.Contains(t, reasons(v), "the server did not end 220 streams within")
 		})
@@ -106,7 +88,9 @@ func TestFanout(t *testing.T) {
 // there should be.
 func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(&foreign{interval: time.Second, streams: map[string]chan struct{}{}, copies: func(id string, broadcast int) int {
+	spec := bare(time.Second)
+	spec.Slow = fakeservice.SlowKeep
+	spec.Copies = func(id string, broadcast int) int {
 		switch {
 		case broadcast == 2 && id == "fanout-3":
 			return 2
@@ -114,9 +98,9 @@ func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
 			return 0
 		}
 		return 1
-	}})
-	defer server.Close()
-	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", server.URL).judged()
+	}
+	_, url := startFake(t, spec, fakeservice.Strike{})
+	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", url).judged()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
 	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
@@ -127,15 +111,10 @@ func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
 func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond
-	service := &foreign{interval: time.Second, streams: map[string]chan struct{}{}}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/event/broadcast" {
-			time.Sleep(delay)
-		}
-		service.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	v := smoke(t, "fanout", "--levels", "20", "--late-ms", "20000", "--backend-url", server.URL).judged()
+	spec := bare(time.Second)
+	spec.Slow, spec.Stamp = fakeservice.SlowKeep, delay
+	_, url := startFake(t, spec, fakeservice.Strike{})
+	v := smoke(t, "fanout", "--levels", "20", "--late-ms", "20000", "--backend-url", url).judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Len(t, v.Metrics, 2)
 	byStamp, sinceRequest := v.Metrics[0].Value, v.Metrics[1].Value

@@ -78,7 +78,7 @@ func TestARunGoesThroughTinyproxy(t *testing.T) {
 			l, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), "0"))
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = l.Close() })
-			go pass(l, service.Listener.Addr().String())
+			go relay(l, service.Listener.Addr().String(), 0)
 			base := scheme + "://" + l.Addr().String()
 			for i := range args {
 				args[i] = strings.Replace(args[i], scheme+"://service.test", base, 1)
@@ -99,25 +99,5 @@ func TestARunGoesThroughTinyproxy(t *testing.T) {
 			require.Contains(t, r.out.String(), "the proxy http://"+at+" refused ")
 			require.Contains(t, r.out.String(), "with 407 Proxy Authentication Required")
 		})
-	}
-}
-
-// pass brings connections to another address of this machine.
-func pass(l net.Listener, to string) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			s, err := net.Dial("tcp", to)
-			if err != nil {
-				return
-			}
-			defer s.Close()
-			go func() { _, _ = s.(*net.TCPConn).ReadFrom(c); _ = s.(*net.TCPConn).CloseWrite() }()
-			_, _ = c.(*net.TCPConn).ReadFrom(s)
-		}()
 	}
 }

@@ -64,23 +64,13 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, folder := streamOf(t, c.every, c.text), t.TempDir()
-			soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
-			require.NoError(t, err)
-			begin := exec.Command(soak, "init", url+"/events", "--name", "mine", "--seconds", "20")
-			begin.Dir = folder
-			said, err := begin.CombinedOutput()
-			require.NoError(t, err, string(said))
-			module, err := os.ReadFile(filepath.Join(folder, "mine.js"))
-			require.NoError(t, err)
-			require.Contains(t, string(module), "message: 'unchecked',")
+			folder, module, _ := initialize(t, streamOf(t, c.every, c.text)+"/events", "mine")
+			require.Contains(t, module, "message: 'unchecked',")
 			workflow, err := os.ReadFile(filepath.Join(folder, ".github", "workflows", "soak.yml"))
 			require.NoError(t, err)
 			require.Contains(t, string(workflow), "\n            --require-messages\n")
 
-			r := prepare(t, t.TempDir(), nil, nil, "--connections", "4", "--seconds", "15")
-			r.cmd.Path, r.cmd.Dir = soak, folder
-			r.start()
+			r := beginInFolder(t, folder, "--connections", "4", "--seconds", "15")
 			v := r.judged()
 			require.NotNil(t, v.MessagesChecked)
 			require.False(t, *v.MessagesChecked)
@@ -92,9 +82,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, r.out.String(), "soak probe URL --publish-url")
 			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")
 
-			r = prepare(t, t.TempDir(), nil, nil, "--connections", "4", "--seconds", "15", "--require-messages")
-			r.cmd.Path, r.cmd.Dir = soak, folder
-			r.start()
+			r = beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
 			v = r.judged()
 			require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
@@ -119,8 +107,7 @@ func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
 	description := filepath.Join(t.TempDir(), "completions.js")
 	require.NoError(t, os.WriteFile(description, []byte(`export default { name: 'completions', message: 'unchecked', resume: { by: 'none' },
   connect: { method: 'POST', url: '{base}/v1', body: '{"stream":true}' }, end: { by: 'server', lifetime: [0.5, 10] } };`), 0o600))
-	r := prepare(t, t.TempDir(), nil, nil, "--service", description, "--backend-url", url, "--connections", "4", "--seconds", "15")
-	r.start()
+	r := begin(t, nil, "--service", description, "--backend-url", url, "--connections", "4", "--seconds", "15")
 	v := r.judged()
 	require.True(t, v.ConnectionsOnly(), r.out.String())
 	require.False(t, *v.MessagesChecked)
@@ -143,7 +130,7 @@ func TestMergeWithoutOneLaptop(t *testing.T) {
 	v = readVerdict(t, results.Dir(shards))
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
-	code, text := merge(t, shards, "unused", nil)
+	code, text := merge(t, shards, "unused")
 	require.Equal(t, 2, code, "it goes on expecting two: %s", text)
 	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
 	said, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()

@@ -57,17 +57,24 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	text := "event: " + r.URL.Query().Get("event") + s.Lines + "data: " + string(payload) + s.Lines + s.Lines
+	time.Sleep(s.Stamp)
+	text := fmt.Sprintf(": sent=%d%[2]sevent: %[3]s%[2]sdata: %[4]s%[2]s%[2]s", time.Now().UnixMicro(), s.Lines, r.URL.Query().Get("event"), payload)
 	loses := s.Slow == SlowLose && strings.Contains(string(payload[:min(40, len(payload))]), " 5 ")
 	s.Mu.Lock()
 	all := make([]*noopStream, 0, len(s.inboxes))
 	for st := range s.inboxes {
 		all = append(all, st)
 	}
+	s.broadcasts++
+	number := s.broadcasts
 	s.Mu.Unlock()
 	for _, st := range all {
 		if loses && strings.HasSuffix(st.device.ID, "-1") {
 			continue
+		}
+		text := text
+		if s.Copies != nil {
+			text = strings.Repeat(text, s.Copies(st.device.ID, number))
 		}
 		select {
 		case st.inbox <- text:
@@ -75,7 +82,7 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 			s.full(r, st, text)
 		}
 	}
-	fmt.Fprintln(w, len(all))
+	fmt.Fprintf(w, "{\"delivered\":%d}\n", len(all))
 }
 
 // full handles a broadcast for a client for which no more may wait.

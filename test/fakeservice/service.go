@@ -25,15 +25,22 @@ type ServiceSpec struct {
 	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
 	Format
 	Comments bool          // a comment between noops
+	Ends     time.Duration `json:",omitempty"` // how long the service takes to end a stream on request; it sends nothing meanwhile
 	EndsLate bool          // ends a stream at its next tick
 	Lives    time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
 	Anew     bool          `json:",omitempty"` // each stream has a new schedule, and nothing falls due between two
 	Nginx    bool          // in front of it
 	Slow     string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
+	Stamp    time.Duration `json:",omitempty"` // how long after the request a broadcast gets its time
 	Gauge    string        `json:",omitempty"` // what its gauge of open streams shows
 	Notices  time.Duration `json:",omitempty"` // how long a client may acknowledge nothing; 0: the default of the system
 	HTTP2    int           `json:",omitempty"` // streams that an HTTP/2 connection may carry; 0: HTTP/1.1 only
 	TLS      *tls.Config   `json:"-"`          // with "h2" among its protocols for HTTP/2; nil: plain, HTTP/2 by prior knowledge
+
+	// Each of these is nil if the service does not have it.
+	Admit  func(id string, connects int) (status int) `json:"-"` // answers a connect, which has a number from 1; 0: with a stream, also if the client has one
+	Text   func(id string, slot int) string           `json:"-"` // of a noop as it is sent
+	Copies func(id string, broadcast int) int         `json:"-"` // of a broadcast, which has a number from 1, to a client
 }
 
 // Numbered reports whether each loss can be named.
@@ -52,6 +59,8 @@ type Service struct {
 	Devices map[string]*Device
 	inboxes map[*noopStream]bool
 	began   time.Time // the first connect
+
+	connects, broadcasts int
 }
 
 // StartService listens on each of the listeners.
@@ -90,14 +99,8 @@ func Clean(interval time.Duration, phase string, streams int) ServiceSpec {
 	}
 }
 
-// Trial is the prefix of the id with which soak tries a service before the load. No device has it, and no fault meets it.
-const Trial = "trial-"
-
 // device returns the record of an id. The caller holds the lock.
 func (s *Service) device(id string) *Device {
-	if strings.HasPrefix(id, Trial) {
-		return &Device{Client: Client{ID: id}}
-	}
 	if s.Devices[id] == nil {
 		s.Devices[id] = &Device{Client: Client{ID: id}}
 	}
@@ -150,17 +153,24 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	d := s.device(r.URL.Query().Get("id"))
 	taken, first := d.Present != nil, len(d.Spans) == 0
-	trial := strings.HasPrefix(d.ID, Trial)
-	if s.began.IsZero() && !trial {
+	if s.began.IsZero() {
 		s.began = time.Now()
 	}
 	since := time.Since(s.began)
+	s.connects++
+	connects := s.connects
 	s.Mu.Unlock()
-	if taken {
-		w.WriteHeader(http.StatusConflict)
+	status := 0
+	if s.Admit != nil {
+		status = s.Admit(d.ID, connects)
+	} else if taken {
+		status = http.StatusConflict
+	}
+	if status != 0 {
+		w.WriteHeader(status)
 		return
 	}
-	if !trial && s.strike.answers(w, r, d.ID, first, since) {
+	if s.strike.answers(w, r, d.ID, first, since) {
 		return
 	}
 	s.Open.Add(1)

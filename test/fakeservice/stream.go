@@ -40,6 +40,7 @@ func (s *noopStream) run(lastEventID string) {
 				return
 			}
 			_ = s.putDelayed()
+			_, _ = s.Wait(time.Now().Add(s.Ends), nil)
 			if s.EndsLate {
 				_, _ = s.Wait(due, nil)
 			}
@@ -92,7 +93,10 @@ func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
 func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.device.Present, s.device.Last().To = nil, time.Now()
+	s.device.Last().To = time.Now()
+	if s.device.Present == s.Stream {
+		s.device.Present = nil
+	}
 }
 
 // where returns the slot to continue with. Noops that were due while the client was disconnected are replayed, or lost.
@@ -182,11 +186,14 @@ func (s *noopStream) put(i int) error {
 		}
 	}
 	s.Mu.Lock()
-	frame := s.frame(i)
+	frame, slot := s.frame(i), s.device.Noops[i].Slot
 	s.device.Noops[i].At = time.Now()
 	s.device.Noops[i].Copies++
 	s.sent.Add(1)
 	s.Mu.Unlock()
+	if s.Text != nil {
+		frame = s.Text(s.device.ID, slot)
+	}
 	return s.Write(frame)
 }
 

@@ -1,0 +1,49 @@
+// Package sockets is a server for tests that read and write the bytes of a connection themselves.
+package sockets
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Serve calls with for each connection to the address that it returns, and closes the connection afterwards. At the end of
+// the test it closes those that are open, and waits for all calls.
+func Serve(t testing.TB, with func(conn net.Conn)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	var mu sync.Mutex
+	open := map[net.Conn]bool{}
+	calls.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open[conn] = true
+			mu.Unlock()
+			calls.Go(func() {
+				with(conn)
+				_ = conn.Close()
+				mu.Lock()
+				delete(open, conn)
+				mu.Unlock()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for conn := range open {
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		calls.Wait()
+	})
+	return l.Addr().String()
+}
