@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/test/services"
 )
@@ -64,21 +62,7 @@ func (b *bench) startOwn(ctx context.Context) (*contender, error) {
 	return &contender{
 		url: t.URL, service: "noop", env: []string{"BACKEND_TOKEN=" + t.Token},
 		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, without topics and publisher", b.interval()),
-		usage: usageOfOwn, stop: func() { t.Local.Stop(context.WithoutCancel(ctx)) },
+		usage: func() (services.Usage, error) { return services.UsageOf(own, t.Local.BackendPIDs()) },
+		stop:  func() { t.Local.Stop(context.WithoutCancel(ctx)) },
 	}, nil
-}
-
-// usageOfOwn is what the backends take that we started: the package target does not tell their processes.
-func usageOfOwn() (services.Usage, error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return services.Usage{}, fmt.Errorf("find the process of the backend: %w", err)
-	}
-	var pids []int
-	for _, p := range all {
-		if s, err := p.Stat(); err == nil && s.PPID == os.Getpid() && s.Comm == "backend" && s.State != "Z" {
-			pids = append(pids, p.PID)
-		}
-	}
-	return services.UsageOf(own, pids)
 }
