@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -49,12 +48,6 @@ func tone(v *verdict.Verdict) Tone {
 // mostFindings is the maximum number of findings in a banner.
 const mostFindings = 5
 
-// stopped reports whether the user stopped the run.
-func stopped(v *verdict.Verdict) bool {
-	interrupted := func(r verdict.Runner) bool { return r.State == string(shard.Interrupted) }
-	return v.Verdict == verdict.Invalid && slices.ContainsFunc(v.Runners, interrupted)
-}
-
 // sentence returns the result in one sentence, without its first word.
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
@@ -77,7 +70,7 @@ func findings(v *verdict.Verdict) []string {
 		f, ok := known[r]
 		switch {
 		case ok:
-		case stopped(v), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence says it
+		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence says it
 			continue
 		case v.Verdict == verdict.Invalid:
 			f = finding{0, 0, r}

@@ -30,16 +30,30 @@ func (s *subject) lateness() Section {
 	}
 	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
-		h, name := l.Histogram, "latency (above the fastest "+s.v.Service.Noun()+")"
-		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
-			h, name = shard.NewHistogram(), "latency (receive − send)"
-			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
+		name := "latency (above the fastest " + s.v.Service.Noun() + ")"
+		if s.sinceSend() {
+			name = "latency (receive − send)"
 		}
-		all = append(all, distribution{name, h})
+		all = append(all, distribution{name, s.latencies(l)})
 	}
 	s.distributions(&out, all, "lateness")
 	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Service.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
 	return out
+}
+
+// sinceSend reports whether latency counts from the time of sending, and not from the fastest message.
+func (s *subject) sinceSend() bool {
+	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
+}
+
+// latencies returns the histogram of what latency counts from.
+func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
+	if !s.sinceSend() {
+		return l.Histogram
+	}
+	h := shard.NewHistogram()
+	h.MergeShifted(l.Histogram, time.Duration(l.MinUS)*time.Microsecond)
+	return h
 }
 
 // distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.

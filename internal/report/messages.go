@@ -132,12 +132,7 @@ func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
 	var all []distribution
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
-		h := l.Histogram
-		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
-			h = shard.NewHistogram()
-			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
-		}
-		all = append(all, distribution{s.latencyName(), h})
+		all = append(all, distribution{s.latencyName(), s.latencies(l)})
 		out.Notes = append(out.Notes, "Latency is "+latencyBasis(s.v)+".")
 	}
 	if s.Merged.Reach != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -302,4 +303,41 @@ func TestNumberFormats(t *testing.T) {
 	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "10 s", "10 s"}, []string{format.Milliseconds(.1), format.Milliseconds(99.9), format.Milliseconds(100), format.Milliseconds(9999), format.Milliseconds(10_000)})
 	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5, true))
 	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4, true))
+}
+
+// `make soak` was shown as `--backend-url --prefix --out results`, which is another command.
+func TestShellQuotesWhatAShellWouldRead(t *testing.T) {
+	t.Parallel()
+	args := []string{"printf", "%s\\n", "--backend-url", "", "--prefix", "a b", "it's", "$HOME", "s3://b/p?region=x&profile=y", "*", "é"}
+	shown := Shell(args...)
+	require.Contains(t, shown, "--backend-url '' --prefix 'a b'")
+	out, err := exec.Command("/bin/sh", "-c", shown).Output()
+	require.NoError(t, err)
+	require.Equal(t, args[2:], strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"))
+	require.Equal(t, "bin/soak run --out=results", Shell("bin/soak", "run", "--out=results"))
+}
+
+// unchecked is a pass of a run that checked no message.
+func unchecked() *verdict.Verdict {
+	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
+	v.Plan.Service = "sse"
+	v.Service, v.Evidence.By = shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
+	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
+	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("nothing says how")}
+	return v
+}
+
+func TestPassOfConnectionsOnlyIsMarked(t *testing.T) {
+	t.Parallel()
+	v := unchecked()
+	var text, markdown strings.Builder
+	require.NoError(t, Text(&text, Brief(v)))
+	require.True(t, strings.HasPrefix(text.String(), "PASS (connections only): messages were not checked"), text.String())
+	require.Contains(t, text.String(), "\n--  messages checked")
+	require.NotContains(t, text.String(), "does not name")
+	require.Contains(t, text.String(), "304 events that were not checked")
+	require.NoError(t, Markdown(&markdown, Brief(v)))
+	require.Contains(t, markdown.String(), "# ⚠️ ")
+	require.Contains(t, markdown.String(), "PASS (connections only): messages were not checked")
+	require.Contains(t, markdown.String(), "| – messages checked |")
 }

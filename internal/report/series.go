@@ -220,8 +220,6 @@ func known(column []float64, from, to int) []float64 {
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-func microseconds(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
-
 // phases are the parts of a soak, in Unix seconds: streams are opened from start to held,
 // held, and ended from ending to end.
 type phases struct{ start, held, ending, end float64 }

@@ -344,16 +344,7 @@ func (s *stormStage) backoff() string {
 }
 
 // peak returns the most streams that came back within a second.
-func (s *stormStage) peak() (most int) {
-	first := 0
-	for i, at := range s.back {
-		for s.back[first] <= at-time.Second {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return most
-}
+func (s *stormStage) peak() int { return verdict.MostWithin(s.back, time.Second) }
 
 func (s *stormStage) refusals() (n int) {
 	for _, count := range s.refused {

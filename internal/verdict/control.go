@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -97,17 +98,10 @@ func (s *Streams) controlGroup() {
 	case c == nil || s.Control.Decides:
 	case !c.Held():
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never held (%s), so the stalls of the runners alone tell delays of the generator from those of the service",
-			firstOf(c.Error, "no event came")))
+			cmp.Or(c.Error, "no event came")))
 	default:
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.Late())))
 	}
-}
-
-func firstOf(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // ask adds what the group of one runner says.

@@ -227,7 +227,8 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 		after := losses[0].from - a.StartedUnix
 		e.FirstLost = &after
 	}
-	e.Peak = mostWithin(returns, 1)
+	slices.Sort(returns)
+	e.Peak = MostWithin(returns, 1)
 	e.back(a.StartedUnix, backAt)
 	s.messagesOf(a, losses, e, counted)
 	return e
@@ -247,12 +248,11 @@ func (e *Effect) back(began float64, at map[*shard.Connection]float64) {
 	}
 }
 
-// mostWithin returns the largest number of these times within any stretch of the given seconds.
-func mostWithin(times []float64, seconds float64) (most int) {
-	slices.Sort(times)
+// MostWithin returns the largest number of these times within any stretch of a width. times must be sorted.
+func MostWithin[T float64 | time.Duration](times []T, width T) (most int) {
 	first := 0
 	for i, at := range times {
-		for times[first] <= at-seconds {
+		for times[first] <= at-width {
 			first++
 		}
 		most = max(most, i-first+1)

@@ -1,9 +1,13 @@
 package verdict
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 func TestColumnsOfNumbers(t *testing.T) {
@@ -15,4 +19,93 @@ func TestColumnsOfNumbers(t *testing.T) {
 		require.Equal(t, numeric, table.Numeric(i), table.Columns[i])
 	}
 	require.False(t, (&Table{Columns: []string{"stage"}}).Numeric(0), "without rows")
+}
+
+func suiteMerged() *shard.Merged {
+	return &shard.Merged{
+		Plan:    plan.Plan{TestID: "t", Suite: "rampup", Runners: 1, BackendURL: "http://h"},
+		Suite:   &shard.Suite{Name: "rampup", Profile: "smoke", Parameters: map[string]string{"STAGES": "20"}},
+		Runners: []shard.Runner{{Index: 1, State: shard.Finished, EndedUS: 1e6}},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	good := Check{Name: "a", Pass: true}
+	bad := Check{Name: "b", Actual: "2", Limit: "1", Reasons: []string{"why"}}
+	advice := Check{Name: "c", Severity: SeverityWarning, Reasons: []string{"take care"}}
+	for _, c := range []struct {
+		name    string
+		edit    func(m *shard.Merged, f *Evidence, a *Assessment)
+		want    Outcome
+		reasons []string
+	}{
+		{"all well", nil, Pass, []string{"all was well"}},
+		{"a check", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, bad) }, Fail, []string{"why"}},
+		{"advice", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, advice) }, Pass, []string{"all was well"}},
+		{"not whole, and a check", func(m *shard.Merged, _ *Evidence, a *Assessment) {
+			m.Problems = []string{"runner 2 left no shard"}
+			a.Checks = append(a.Checks, bad)
+		}, Invalid, []string{"runner 2 left no shard", "why"}},
+		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []Failure{{Text: "it died"}} }, Fail, []string{"it died"}},
+	} {
+		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Checks: []Check{good}, Passed: []string{"all was well"}}
+		if c.edit != nil {
+			c.edit(m, &f, &a)
+		}
+		f.Rounds = []*shard.Merged{m}
+		v := Judge(&f, a)
+		require.Equal(t, c.want, v.Verdict, c.name)
+		require.Equal(t, c.reasons, v.Reasons, c.name)
+	}
+}
+
+// A reader of verdict.json must not take a suite for a soak that lost all its noops.
+func TestVerdictJSONOfASuite(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{
+		Layout: Layout{Declared: true}, Tables: []Table{{Title: "T", Columns: []string{"a"}, Rows: [][]string{{"1"}}}},
+	}))
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(b, &got))
+	for _, name := range []string{"messages", "service", "interval_s", "connections", "lateness_ms", "connect_ms", "server"} {
+		require.NotContains(t, got, name)
+	}
+	require.Equal(t, "pass", got["verdict"])
+	require.Equal(t, map[string]any{
+		"suite": "rampup", "profile": "smoke", "parameters": map[string]any{"STAGES": "20"}, "runners": 1., "backend_url": "http://h",
+	}, got["plan"], "runs that agree in this can be compared")
+	require.Equal(t, "T", got["tables"].([]any)[0].(map[string]any)["title"])
+	var back Verdict
+	require.NoError(t, json.Unmarshal(b, &back))
+	require.Equal(t, "rampup", back.Suite.Name)
+}
+
+func TestAVerdictNamesTheOriginsThatServed(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	require.Empty(t, judgeSoak(m, nil, Evidence{}).Redirected())
+	for want, redirects := range map[string][]shard.Redirect{
+		", which redirected 1 stream to http://b": {{Origin: "http://b", Streams: 1}},
+		", which redirected 9 streams to http://b, 3 streams to http://c, 2 streams to http://d, 4 streams to other origins": {{Origin: "http://b", Streams: 9}, {Origin: "", Streams: 3}, {Origin: "http://c", Streams: 3}, {Origin: "http://d", Streams: 2}, {Origin: "http://e", Streams: 1}},
+	} {
+		m.Redirects = redirects
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, redirects, v.Redirects)
+		require.Equal(t, want, v.Redirected())
+	}
+}
+
+func TestStreamsOverHTTP2InWords(t *testing.T) {
+	t.Parallel()
+	for want, shared := range map[string]*shard.Shared{
+		"":                             nil,
+		"20 streams over 1 connection": {Streams: 20, Connections: 1, Most: 1},
+		"400 streams over 4 connections, at most 2 of one runner": {Streams: 400, Connections: 4, Most: 2},
+	} {
+		m, server := clean()
+		m.Shared = shared
+		require.Equal(t, want, judgeSoak(m, server, Evidence{}).HTTP2())
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -307,120 +306,6 @@ func weightOf(f ledger.Finding) uint64 {
 		return max(f.Count, 1)
 	}
 	return 1
-}
-
-// group returns the sentence for a group of several findings.
-func (w Words) group(b *bundle, runner int) string {
-	when := ", " + period(b.first, b.last)
-	if b.connections == 1 {
-		if b.mixed || !b.numbered {
-			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), when, b.text)
-		}
-		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, when)
-	}
-	subject := format.Thousands(b.connections) + " clients"
-	if b.connections == w.m.Plan.Connections {
-		subject = "all " + subject
-	}
-	if runner > 0 {
-		subject += fmt.Sprintf(" of runner %d", runner)
-	}
-	text := subject + " " + w.phrase(b) + when
-	if b.detailed || b.kind != ledger.KindDropped && (b.mixed || !b.numbered) {
-		return text + "; first: " + b.text
-	}
-	return text + " (first: " + b.id + ")"
-}
-
-// phrase returns the predicate of that sentence: what happened to the connections.
-func (w Words) phrase(b *bundle) string {
-	noun := w.m.Service.Noun()
-	were := format.Form(b.connections, "was", "were")
-	what := w.messages(b)
-	switch b.kind {
-	case ledger.KindLost:
-		switch b.source {
-		case ledger.SourcePublisher:
-			return "missed " + what + ", which the service confirmed"
-		case ledger.SourceSubscribers:
-			return "missed " + what + ", which other clients received"
-		case ledger.SourceServer:
-			return "missed " + what + ", which the server's ledger lists as sent"
-		}
-		return "missed " + what + ": the number was skipped"
-	case ledger.KindUnsent:
-		return "missed " + what + ": nothing arrived when due"
-	case ledger.KindTail:
-		return "missed " + what + ": nothing more arrived before the end of the stream"
-	case ledger.KindDuplicated:
-		return "received " + what + " twice"
-	case ledger.KindReordered:
-		return "received " + what + " out of order"
-	case ledger.KindCorrupted:
-		return "received " + what + " corrupted"
-	case ledger.KindLate:
-		return "received " + what + " late, by up to " + format.Duration(b.longest)
-	case ledger.KindDropped:
-		text := fmt.Sprintf("%s, %s", ending(b.reason, were), w.after(b))
-		if b.longest > 0 {
-			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
-		}
-		return text
-	case ledger.KindRefused:
-		return fmt.Sprintf("%s refused (%s)", were, b.reason)
-	case ledger.KindRestarted:
-		return "restarted their numbers at 1"
-	case ledger.KindCut:
-		return were + " closed by the service before the end of their lifetime (end.lifetime)"
-	case ledger.KindOverdue:
-		return were + " open for longer than their lifetime (end.lifetime)"
-	case ledger.KindStrayed:
-		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
-	case ledger.KindAnnounced:
-		return "were notified that messages are missing"
-	case ledger.KindIDReset:
-		return "had no id to resume from, because the service had reset it"
-	case ledger.KindNoID:
-		return "had no id to resume from, because the service had sent none"
-	}
-	return string(b.kind)
-}
-
-// messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
-func (w Words) messages(b *bundle) string {
-	noun := w.m.Service.Noun()
-	switch {
-	case !b.mixed && b.numbered:
-		return w.named(b.topic)(b.from, b.to)
-	case !b.mixed && b.connections > 1 && b.subject.count > 0:
-		return format.Plural(b.subject.count, noun, noun+"s") + " each"
-	}
-	return format.Plural(b.count, noun, noun+"s")
-}
-
-// after names the last messages that arrived before connections were dropped.
-func (w Words) after(b *bundle) string {
-	noun := w.m.Service.Noun()
-	switch {
-	case b.to == 0:
-		return "before the first " + noun
-	case b.from != b.to:
-		return fmt.Sprintf("after %ss %d to %d", noun, b.from, b.to)
-	}
-	return fmt.Sprintf("each after %s %d", noun, b.from)
-}
-
-// period formats a period. The shorter it is, the more precise the times are.
-func period(first, last time.Time) string {
-	first, last = first.UTC(), last.UTC()
-	const exact = "15:04:05.000"
-	switch {
-	case first.Format(exact) == last.Format(exact):
-		return "at " + first.Format(exact) + " UTC"
-	case first.Format(time.TimeOnly) == last.Format(time.TimeOnly):
-		return "at " + first.Format(time.TimeOnly) + " UTC"
-	}
-	return "from " + first.Format(time.TimeOnly) + " to " + last.Format(time.TimeOnly) + " UTC"
 }
 
 // countKinds fills Kinds from the counters of the connections.

@@ -73,38 +73,32 @@ func windows(all []Machine, runners int) [][]window {
 // DroppedByAWS returns how many packets AWS dropped of the runners' machines between two instants. Slowness and timeouts in that time
 // cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
-	for _, m := range MachinesOf(e) {
-		if len(m.at) == 0 || m.Target {
-			continue
-		}
-		for _, c := range m.Counters {
-			for _, moved := range c.moved {
-				if effectOf(c.Name) == machine.Silences && moved.From().Before(to) && moved.To().After(from) {
-					packets += moved.By
-				}
-			}
-		}
-	}
+	packets, _ = e.grown(from, to, func(m *Machine) bool { return len(m.at) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
 	return packets
 }
 
-// OnTarget returns by how much some counters of the target's machines grew between two instants. It is not known if none of these
-// machines has such a counter.
+// OnTarget returns by how much some counters of the target's machines grew between two instants.
 func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (grown float64, known bool) {
+	return e.grown(from, to, func(m *Machine) bool { return m.Target }, which)
+}
+
+// grown returns by how much some counters of some machines grew between two instants. It is not known if none of these
+// machines has such a counter.
+func (e *Evidence) grown(from, to time.Time, of func(*Machine) bool, which func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if of, ok := machine.Of(c.Name); !ok || !m.Target || !which(of) {
+			if counter, ok := machine.Of(c.Name); !ok || !of(&m) || !which(counter) {
 				continue
 			}
 			known = true
 			for _, moved := range c.moved {
 				if moved.From().Before(to) && moved.To().After(from) {
-					grown += moved.By
+					sum += moved.By
 				}
 			}
 		}
 	}
-	return grown, known
+	return sum, known
 }
 
 func effectOf(name string) machine.Effect {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -113,4 +115,137 @@ func TestAResponseBodyThatEndsLateIsTheReasonForTheLag(t *testing.T) {
 	require.Equal(t, Invalid, v.Verdict)
 	require.Contains(t, v.Reasons[0], "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)")
 	require.NotContains(t, v.Reasons[0], "slow to answer")
+}
+
+// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams are
+// of two runners, whose clocks may differ.
+type publishedRun struct {
+	cfg  ledger.Config
+	at   [2]time.Time // when each runner started, by its own clock
+	log  *shard.PublishLog
+	plan plan.Plan
+
+	delay   time.Duration // until a message comes
+	answer  func(number uint64) time.Duration
+	outcome func(topic int, number uint64) shard.MessageState
+	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing, 0 is a corrupted one.
+	deliver func(stream int, number uint64) []uint64
+	shape   func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
+	shapeAt uint64                                            // before this number comes; 0: before all
+	before  func(stream int, number uint64, l *ledger.Ledger) // what happens before that message; nil: nothing
+	change  func(shards []*shard.Shard)
+	actions []Acted
+}
+
+const perTopic = 20 // messages, the first sent 1 s after the start
+
+func newPublishedRun() *publishedRun {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Service, p.Topics, p.PublishRate, p.Marker = "t", "s-", "mine", 2, 2, "t-1"
+	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = 4, 2, 1, 30, 1, "http://h"
+	start := time.UnixMicro(1_700_000_000_000_000)
+	return &publishedRun{
+		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, Late: time.Second, Interval: time.Second},
+		at:      [2]time.Time{start, start},
+		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
+		plan:    p,
+		delay:   2 * time.Millisecond,
+		answer:  func(uint64) time.Duration { return 3 * time.Millisecond },
+		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
+		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
+		shape:   func(int, *ledger.Ledger) {},
+		change:  func([]*shard.Shard) {},
+	}
+}
+
+// loses has the messages not come to a stream of which that is true, and all others come once.
+func (p *publishedRun) loses(that func(stream int, number uint64) bool) {
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if that(stream, number) {
+			return nil
+		}
+		return []uint64{number}
+	}
+}
+
+// breaks has stream 0 dropped by the server, and back with its last id a while later. All comes to it but the number lost.
+func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
+	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 0 {
+			l.Closed(at, "server", true, true)
+			l.Connecting(back - time.Second)
+			l.IDReceived()
+			l.Opened(back)
+		}
+	}
+	p.loses(func(stream int, number uint64) bool { return stream == 0 && number == lost })
+}
+
+func (p *publishedRun) judge(t *testing.T) *Verdict {
+	t.Helper()
+	start := p.at[0]
+	sent := func(topic int, number uint64) time.Time {
+		return start.Add(time.Second*time.Duration(number) + time.Duration(topic)*500*time.Millisecond)
+	}
+	for number := uint64(1); number <= perTopic; number++ {
+		for topic := range 2 {
+			p.log.Begin(topic, sent(topic, number).UnixMicro())
+			state := p.outcome(topic, number)
+			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
+			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
+		}
+	}
+	shards := make([]*shard.Shard, 2)
+	for i := range shards {
+		shards[i] = &shard.Shard{
+			Plan: p.plan, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsNumbers},
+			Runner: shard.Runner{
+				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
+				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
+			},
+			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+		}
+	}
+	shards[0].Published = p.log.Published(true)
+	for stream := range 4 {
+		of := shards[stream%2]
+		skew := p.at[stream%2].Sub(p.at[0])
+		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
+		l.Connecting(1)
+		l.Opened(500 * time.Millisecond)
+		if p.shapeAt == 0 {
+			p.shape(stream, l)
+		}
+		topic := p.plan.Topic(stream)
+		fastest := time.Duration(1<<62 - 1)
+		for number := uint64(1); number <= perTopic; number++ {
+			if number == p.shapeAt {
+				p.shape(stream, l)
+			}
+			if p.before != nil {
+				p.before(stream, number, l)
+			}
+			for _, n := range p.deliver(stream, number) {
+				d := ledger.Delivery{At: sent(topic, number).Sub(start) + p.delay, Number: n, Timed: true, Lateness: p.delay}
+				if n == 0 {
+					d.Broken = "no JSON"
+				}
+				if d.At < 25*time.Second {
+					l.Delivered(&d)
+				}
+				fastest = min(fastest, p.delay+skew)
+			}
+		}
+		l.CloseRequested(25 * time.Second)
+		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		of.Connections = append(of.Connections, l.Record())
+		if of.Latency == nil && fastest < time.Hour {
+			of.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
+			of.Latency.Histogram.Record(2 * time.Millisecond)
+		}
+	}
+	p.change(shards)
+	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{Actions: p.actions})
 }

@@ -33,17 +33,17 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
-		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, which(f.From, f.To), when)
+		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, which(f.From, f.To), evidenceOf(f.Source), when)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s missed %s: nothing arrived when due, until %s%s", r.ID, format.Count(f.Count, noun), when, instead(r.Record, f))
+		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), when, instead(r.Record, f))
 	case ledger.KindTail:
 		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + when + listedAsSent(f) + instead(r.Record, f)
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s received %s twice, again at %s", r.ID, which(f.From, f.From), when)
+		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when)
 	case ledger.KindReordered:
-		return fmt.Sprintf("%s received %s out of order, at %s", r.ID, which(f.From, f.From), when)
+		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s received %s corrupted at %s: %s", r.ID, which(f.From, f.From), when, w.instead(f.Note))
+		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when, w.instead(f.Note))
 	case ledger.KindLate:
 		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), when)
 	case ledger.KindDropped:
@@ -70,6 +70,132 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 		return fmt.Sprintf("%s had no id to resume from at %s: the service had sent none", r.ID, when)
 	}
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
+}
+
+// evidenceOf states what shows that messages were lost.
+func evidenceOf(source ledger.Source) string {
+	switch source {
+	case ledger.SourcePublisher:
+		return ", which the service confirmed"
+	case ledger.SourceSubscribers:
+		return ", which other clients received"
+	case ledger.SourceServer:
+		return ", which the server's ledger lists as sent"
+	}
+	return ": the number was skipped"
+}
+
+// predicate states what happened to one client, or alike to several.
+func predicate(kind ledger.Kind, what string) string {
+	switch kind { //nolint:exhaustive // the others have different words for one client and for several
+	case ledger.KindUnsent:
+		return "missed " + what + ": nothing arrived when due"
+	case ledger.KindDuplicated:
+		return "received " + what + " twice"
+	case ledger.KindReordered:
+		return "received " + what + " out of order"
+	}
+	return "received " + what + " corrupted"
+}
+
+// group returns the sentence for a group of several findings.
+func (w Words) group(b *bundle, runner int) string {
+	when := ", " + period(b.first, b.last)
+	if b.connections == 1 {
+		if b.mixed || !b.numbered {
+			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), when, b.text)
+		}
+		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, when)
+	}
+	subject := format.Thousands(b.connections) + " clients"
+	if b.connections == w.m.Plan.Connections {
+		subject = "all " + subject
+	}
+	if runner > 0 {
+		subject += fmt.Sprintf(" of runner %d", runner)
+	}
+	text := subject + " " + w.phrase(b) + when
+	if b.detailed || b.kind != ledger.KindDropped && (b.mixed || !b.numbered) {
+		return text + "; first: " + b.text
+	}
+	return text + " (first: " + b.id + ")"
+}
+
+// phrase returns the predicate of that sentence: what happened to the connections.
+func (w Words) phrase(b *bundle) string {
+	noun := w.m.Service.Noun()
+	were := format.Form(b.connections, "was", "were")
+	what := w.messages(b)
+	switch b.kind {
+	case ledger.KindLost:
+		return "missed " + what + evidenceOf(b.source)
+	case ledger.KindTail:
+		return "missed " + what + ": nothing more arrived before the end of the stream"
+	case ledger.KindUnsent, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
+		return predicate(b.kind, what)
+	case ledger.KindLate:
+		return "received " + what + " late, by up to " + format.Duration(b.longest)
+	case ledger.KindDropped:
+		text := fmt.Sprintf("%s, %s", ending(b.reason, were), w.after(b))
+		if b.longest > 0 {
+			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
+		}
+		return text
+	case ledger.KindRefused:
+		return fmt.Sprintf("%s refused (%s)", were, b.reason)
+	case ledger.KindRestarted:
+		return "restarted their numbers at 1"
+	case ledger.KindCut:
+		return were + " closed by the service before the end of their lifetime (end.lifetime)"
+	case ledger.KindOverdue:
+		return were + " open for longer than their lifetime (end.lifetime)"
+	case ledger.KindStrayed:
+		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
+	case ledger.KindAnnounced:
+		return "were notified that messages are missing"
+	case ledger.KindIDReset:
+		return "had no id to resume from, because the service had reset it"
+	case ledger.KindNoID:
+		return "had no id to resume from, because the service had sent none"
+	}
+	return string(b.kind)
+}
+
+// messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
+func (w Words) messages(b *bundle) string {
+	noun := w.m.Service.Noun()
+	switch {
+	case !b.mixed && b.numbered:
+		return w.named(b.topic)(b.from, b.to)
+	case !b.mixed && b.connections > 1 && b.subject.count > 0:
+		return format.Plural(b.subject.count, noun, noun+"s") + " each"
+	}
+	return format.Plural(b.count, noun, noun+"s")
+}
+
+// after names the last messages that arrived before connections were dropped.
+func (w Words) after(b *bundle) string {
+	noun := w.m.Service.Noun()
+	switch {
+	case b.to == 0:
+		return "before the first " + noun
+	case b.from != b.to:
+		return fmt.Sprintf("after %ss %d to %d", noun, b.from, b.to)
+	}
+	return fmt.Sprintf("each after %s %d", noun, b.from)
+}
+
+// period formats a period. The shorter it is, the more precise the times are.
+func period(first, last time.Time) string {
+	first, last = first.UTC(), last.UTC()
+	const exact = "15:04:05.000"
+	switch {
+	case first.Format(exact) == last.Format(exact):
+		return "at " + first.Format(exact) + " UTC"
+	case first.Format(time.TimeOnly) == last.Format(time.TimeOnly):
+		return "at " + first.Format(time.TimeOnly) + " UTC"
+	}
+	return "from " + first.Format(time.TimeOnly) + " to " + last.Format(time.TimeOnly) + " UTC"
 }
 
 // which names messages by their numbers, and by their topic where there is one.

@@ -63,9 +63,14 @@ func (v *Verdict) shown() string {
 	return text
 }
 
+// Stopped reports whether the user stopped the run.
+func (v *Verdict) Stopped() bool {
+	return v.Verdict == Invalid && slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(shard.Interrupted) })
+}
+
 // stopped returns the summary of a run that the user stopped; "" for any other run.
 func (v *Verdict) stopped() string {
-	if !slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(shard.Interrupted) }) || v.Plan.Seconds == 0 {
+	if !v.Stopped() || v.Plan.Seconds == 0 {
 		return ""
 	}
 	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)

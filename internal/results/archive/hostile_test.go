@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
 // listed adds a file to the checksums: a hostile archive can do that too.
@@ -251,4 +252,19 @@ func TestALargeContentsFileIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
 	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
 	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")
+}
+
+func TestTheLimitsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/report.md")
+	require.NoError(t, err)
+	for _, row := range []string{
+		fmt.Sprintf("| %d GiB per file", int64(maxFile)>>30),
+		fmt.Sprintf("| %d MiB for a `verdict.json`", int64(safefile.Verdict)>>20),
+		fmt.Sprintf("| %d MiB for `archive.json`", maxContents>>20),
+		fmt.Sprintf("| %d GiB for all files", int64(maxBytes)>>30),
+		fmt.Sprintf("more than %d times its size", maxRatio),
+	} {
+		require.Contains(t, string(page), row)
+	}
 }
