@@ -12,9 +12,9 @@ import (
 type coded struct {
 	coding string
 	last   time.Time // when the last message came
-	burst  int       // how many came together with it
-	again  bool      // the stream goes on behind another
-	owed   bool      // the messages of the present burst were not kept for a client that was away
+	burst  int       // number of messages that arrived together with it
+	again  bool      // the stream continues another one
+	owed   bool      // the messages of the present burst were not stored for a client that was disconnected
 }
 
 // beginCoded begins a compressed stream.

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// arrives is a stream in gzip whose noops come so many seconds after its headers.
+// arrives makes a stream in gzip whose noops arrive the given seconds after its headers.
 func arrives(b *observer, opened time.Time, after ...float64) {
 	b.connecting(opened)
 	opens(b, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
@@ -20,7 +20,7 @@ func arrives(b *observer, opened time.Time, after ...float64) {
 	}
 }
 
-// Messages that were due one by one and come together are told apart from others, and from what was kept for a client that was away.
+// Messages that were due one by one and arrive together are distinguished from others, and from those stored for a client.
 func TestBurstsOfCompressedMessages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

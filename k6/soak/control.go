@@ -82,7 +82,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	return g, nil
 }
 
-// isAway says that a network lies between us and the reference.
+// isAway reports whether the reference is on another machine.
 func isAway(rawURL string) bool {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	g.present.Note(arrival.Late, arrival.Reference, g.limit)
 }
 
-// end settles what the present stream still owed.
+// end settles the messages that the present stream still expected.
 func (s *controlStream) end() {
 	g := s.group
 	g.mu.Lock()

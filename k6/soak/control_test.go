@@ -46,7 +46,7 @@ func seen(t *testing.T, g *controlGroup, what func(shard.Control) bool) shard.Co
 	return last
 }
 
-// A reference that goes away and comes back is found again, and what it did not send meanwhile is nobody's delay.
+// The group reconnects to a reference that was down; the events of that time are not delays.
 func TestAControlGroupHoldsItsStreams(t *testing.T) {
 	t.Parallel()
 	url, stop := reference(t, "127.0.0.1:0")
@@ -86,7 +86,7 @@ func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
 	require.NotContains(t, err.Error(), "p@h")
 }
 
-// The group stands beside what is soaked: its events are in its own section of the shard, and nowhere else.
+// Events of the control group are in their own section of the shard, and nowhere else.
 func TestAControlGroupIsNeverCountedIn(t *testing.T) {
 	t.Parallel()
 	url, _ := reference(t, "127.0.0.1:0")
@@ -120,7 +120,7 @@ func TestWhatIsAway(t *testing.T) {
 
 const serveReference = "SOAK_TEST_REFERENCE"
 
-// TestMain is a reference target where it is told so: what it takes is not to be that of the process that is measured.
+// TestMain runs a reference target if the environment asks for it: its CPU must not count as that of the measured process.
 func TestMain(m *testing.M) {
 	if os.Getenv(serveReference) == "" {
 		os.Exit(m.Run())

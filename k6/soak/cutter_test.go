@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// fakeStream is a stream that comes back at once, with the next noop, when it was cut.
+// fakeStream is a stream that reconnects at once after a cut, with the next noop.
 type fakeStream struct {
 	mu   sync.Mutex
 	o    *observer

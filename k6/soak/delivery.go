@@ -39,9 +39,9 @@ type delivery struct {
 	within time.Duration // for the final shard; after that it is kept on this machine
 	keepAs string        // its file name there
 	keepIn []string      // folders to try, in this order
-	tell   func(string)  // is told what is being retried, and "" when that is over; may be nil
+	tell   func(string)  // receives the error that is being retried, "" when it is over; may be nil
 
-	mu      sync.Mutex // held by whoever is delivering
+	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
 	encoder shard.Encoder
 }

@@ -55,7 +55,7 @@ func TestABucketThatIsMissingIsFoundBeforeTheRun(t *testing.T) {
 	require.ErrorContains(t, o.Start(), "the bucket does not exist")
 }
 
-// A stuckStore is a folder whose first Put never comes back by itself.
+// A stuckStore is a folder whose first Put blocks until its context ends.
 type stuckStore struct {
 	store.Folder
 	once    *sync.Once

@@ -84,7 +84,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	feed(t, &o.observer, second(2), ": hello\n\n")                                                                   // a heartbeat
 	feed(t, &o.observer, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
 	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
-	feed(t, &o.observer, second(5), "event: other\ndata: x\n\n")                                                     // of which the description says nothing
+	feed(t, &o.observer, second(5), "event: other\ndata: x\n\n")                                                     // not in the description
 	feed(t, &o.observer, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
 	feed(t, &o.observer, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
 	feed(t, &o.observer, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
@@ -110,7 +110,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	require.Equal(t, 20*time.Millisecond, s.Lateness.Max())
 }
 
-// A stream that asks to go on behind a message is owed what was published since then.
+// A stream that resumes after a message expects the messages published since then.
 func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -250,7 +250,7 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 	}
 }
 
-// Whether a stream that got nothing was owed something the publisher's account says, and not the check of a script.
+// Whether a stream without messages expected any is known from the publisher's log, not from the check of a script.
 func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
@@ -265,7 +265,7 @@ func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 	require.True(t, o.faultless(&sums))
 }
 
-// The second request has what the first event says, and messages are owed from its answer on.
+// The second request contains values of the first event, and messages are expected from its response on.
 func TestASecondRequest(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},

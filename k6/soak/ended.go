@@ -13,11 +13,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// serverHeader is where a service says which of several servers has answered.
+// serverHeader names the server that has answered, if a service has several.
 const serverHeader = "X-Server"
 
-// answered records what became of a request that ends a stream, one way or the other. One that was broken off because the run is being
-// interrupted tells nothing of the service.
+// answered records the outcome of a request that ends a stream, except if the run was interrupted meanwhile.
 func (e *ender) answered(asked *sseclient.Request, answer *httpext.Response, took time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return

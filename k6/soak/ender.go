@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// So many requests that end a stream are under way at a time, of one virtual user and of a runner: thousands would dial at once.
+	// Limits of concurrent requests that end a stream, per virtual user and per runner: thousands would dial at once.
 	endsOfVU     = 20
 	endsOfRunner = 500
 	// endAnswer is how long the answer to one may take.

@@ -81,7 +81,7 @@ type finiteLoad struct {
 	mu       sync.Mutex
 	open     map[*response]struct{}
 	inFlight int64
-	over     bool          // no response may go on
+	over     bool          // no response may continue
 	changed  chan struct{} // a response has ended
 }
 

@@ -144,7 +144,7 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 	require.Empty(t, got.Findings)
 }
 
-// A service that nobody described before, with a body made by a function.
+// A new description, with a body made by a function.
 func TestFiniteOfAnotherService(t *testing.T) {
 	t.Parallel()
 	var bodies []string

@@ -27,7 +27,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// There are thousands of these, beside a sse.Stream and a ledger.
+// There are thousands of these, in addition to a sse.Stream and a ledger.
 func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
@@ -225,7 +225,7 @@ func TestHoldIsOverWithItsLastCheck(t *testing.T) {
 	h.CancelContext()
 }
 
-// One request that ends a stream is under way at a time for each of so many.
+// The number of concurrent end requests is limited.
 func TestSoManyEndsAreAskedForAtATime(t *testing.T) {
 	t.Parallel()
 	s := &noopService{slow: 20 * time.Millisecond}

@@ -63,7 +63,7 @@ func (n *news) since(r *recorder) shard.Progress {
 	return p
 }
 
-// knows says that something was wrong on a connection, which may be over.
+// knows reports whether a connection, open or not, had a finding.
 func (n *news) knows(id string) bool {
 	_, known := n.known[id]
 	return known
@@ -99,15 +99,14 @@ func (n *news) whatIsNew(c *ledger.Record, aside bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// endsStreams says that the run cuts streams, or that the service gives them a lifetime.
+// endsStreams reports whether the run disconnects streams or the service limits their lifetime.
 func (r *recorder) endsStreams() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// seriesFrom are the buckets that ended, from the nth on, and the present one as far as it has come; and the lateness of all
-// noops.
+// seriesFrom returns the complete buckets from the nth on, the present one, and the lateness of all noops.
 func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Packed) {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
@@ -119,8 +118,8 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }
 
-// dueBy counts what an open connection is owed at an instant, of which the last noop came at another, that neither came nor counts
-// as missed: of a stream that is silent nothing is decided before its next noop comes, or it ends.
+// dueBy returns a function that counts the noops that an open connection expects by an instant, given the arrival of the last one, and
+// that have neither arrived nor count as missed: a silent stream is undecided until its next noop or its end.
 func dueBy(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
 	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
 	return func(last ledger.Instant) uint64 {

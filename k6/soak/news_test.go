@@ -32,8 +32,7 @@ func TestNewsAreToldOnce(t *testing.T) {
 	require.Contains(t, p.Found[0].What, "dropped: reset")
 }
 
-// A loss by the numbers is told, then the ids turn out to number nothing, so that nothing is missed any more. What is missed by the clock
-// after that is news.
+// A loss by the numbers is reported. Then the ids turn out not to be numbers, which revokes it. A later loss by the clock is reported again.
 func TestALossAfterOneThatWasTakenBackIsTold(t *testing.T) {
 	t.Parallel()
 	r := planned(t)

@@ -21,7 +21,7 @@ type observer struct {
 	openedAt ledger.Instant // until the first message, then 0
 	rare     *rareSights    // nil: none yet
 	streams  uint32         // whose headers arrived
-	aside    bool           // the script does something to the stream, so that it tells nothing of those that are held
+	aside    bool           // the script acts on the stream, so it is not evidence about untouched streams
 	open     bool
 }
 
@@ -100,7 +100,7 @@ func (o *observer) faultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
-	case ledger.Numbered: // only the publisher's account says what was owed
+	case ledger.Numbered: // only the publisher's log has the expected messages
 		sound, p := *r, o.recorder.thePlan()
 		if p.AllowGaps { // and which gaps the service announced
 			sound.Lost = 0
@@ -141,7 +141,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	o.recorder.opened(o.ledger.Opened(at))
 }
 
-// answered begins the time in which messages are owed, where the headers of the stream do not.
+// answered begins the time in which messages are expected, if the headers of the stream do not.
 func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }

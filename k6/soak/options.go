@@ -30,8 +30,7 @@ func runnerIndex(variable string, options lib.Options) (int, error) {
 	return 1, nil
 }
 
-// plannedIterations is how many iterations the scenarios plan over all runners, as far as
-// they plan a number.
+// plannedIterations returns the number of iterations of all runners, for scenarios that plan one.
 func plannedIterations(scenarios lib.ScenarioConfigs) (sum int64) {
 	for _, s := range scenarios {
 		switch c := s.(type) {

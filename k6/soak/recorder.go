@@ -88,7 +88,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	return nil
 }
 
-// configure says how ledgers count. It is called again when more is known; no ledger is made before all is.
+// configure sets how ledgers count. It is called again as settings become known; ledgers are made after the last call.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
@@ -189,7 +189,7 @@ func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// fill copies everything seen so far into a shard, but for the ledgers, which go on.
+// fill copies all data so far into a shard, except the ledgers, which continue to count.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,8 +215,8 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	return p, lateness
 }
 
-// lookThrough sums up the present state but for what count makes of the sums of a connection that is not steady, or was known by
-// its id: it is told whether the script does something to that.
+// lookThrough sums up the present state. It calls count, with whether the script acts on the connection, for each connection that is not
+// steady or that known names.
 func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, aside bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open
@@ -229,7 +229,7 @@ func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, co
 		p.Published, p.Confirmed = now.Sent, now.Confirmed
 	}
 	r.mu.Unlock()
-	var sums ledger.Record // one for all: it is told to functions that are not known here, and so lies on the heap
+	var sums ledger.Record // one for all: it escapes to the heap through count
 	for _, l := range ledgers {
 		if s, ok := l.Steady(); ok && !known(l.ID()) {
 			p.CountSteady(s)

@@ -82,7 +82,7 @@ func (s *sampler) take() shard.Process {
 	return out
 }
 
-// rss is the resident memory; 0: nobody says.
+// rss returns the resident memory; 0: unknown.
 func (s *sampler) rss() uint64 {
 	m, err := s.self.MemoryInfo()
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *sampler) rss() uint64 {
 	return m.RSS
 }
 
-// files is how many descriptors this process has; 0: nobody says. Linux tells it as the size of their folder since 6.2: to list
-// thousands of them every few seconds took a tenth of a runner's CPU.
+// files returns the number of open descriptors of this process; 0: unknown. Linux 6.2 has it as the size of their folder: listing
+// thousands of them every few seconds used a tenth of a runner's CPU.
 func (s *sampler) files() int {
 	if folder, err := os.Stat("/proc/self/fd"); err == nil && folder.Size() > 0 {
 		return int(folder.Size())
@@ -132,8 +132,8 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// secondSamples are the samples of each second: CPU used, run-queue latency and stalls. Suites need
-// them beside the buckets of 5 s, because a stage may be over in seconds.
+// secondSamples are the samples of each second: CPU, run-queue latency and stalls. Suites need them in addition to the buckets of 5 s,
+// because a stage may last only seconds.
 type secondSamples struct {
 	at    time.Time
 	last  usage

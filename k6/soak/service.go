@@ -164,7 +164,7 @@ func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (st
 	return value.String(), nil
 }
 
-// mustBeText says what else a function has returned: "[object Promise]" is no token.
+// mustBeText returns an error if a function has returned anything but text: "[object Promise]" is not a token.
 func mustBeText(value sobek.Value) error {
 	switch {
 	case common.IsNullish(value):
@@ -180,7 +180,7 @@ func mustBeText(value sobek.Value) error {
 	return fmt.Errorf("it returned %s: it must return a text", value)
 }
 
-// hasFunctions says that each attempt to connect calls JS.
+// hasFunctions reports whether each attempt to connect calls JavaScript.
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
 
 // override sets the URL and the body of request n that the functions of the description return.

@@ -28,7 +28,7 @@ func TestWaitsAreThoseOfTheMoment(t *testing.T) {
 	require.Zero(t, w.take())
 }
 
-// A probe that has not come back yet may be stalled together with the requests.
+// A probe without an answer may be stalled together with the requests.
 func TestAProbeThatIsOverdueCounts(t *testing.T) {
 	t.Parallel()
 	w := waits{from: time.Now().Add(-time.Second)}

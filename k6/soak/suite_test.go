@@ -73,7 +73,7 @@ func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {
 	var p shard.Progress
 	s.progress(&p)
 	require.Equal(t, shard.Progress{Stage: "r20", Requests: 3, Failed: 1}, p)
-	add(7, map[string]string{"scenario": shard.Other}) // of what is not kept apart nobody knows what became of it
+	add(7, map[string]string{"scenario": shard.Other}) // a scenario without its own sums has no outcome
 	p = shard.Progress{}
 	s.progress(&p)
 	require.Equal(t, shard.Progress{Stage: "r20", Requests: 4, Failed: 1}, p)

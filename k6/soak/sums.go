@@ -137,8 +137,7 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds what a suite needs beside the sums: when a series began and ended, and the squares for its
-// standard deviation.
+// addTimes adds what a suite needs in addition to the sums: start and end of a series, and the squares for its standard deviation.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	ended := sample.Time.UnixMicro()
 	began := ended

@@ -158,8 +158,8 @@ func (p *telemetry) publish(seen look) {
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
 		}
-		// An interrupted run says that its streams are over, or it would look like a runner that was killed. k6 may have
-		// ceased to read, so nobody waits for it.
+		// An interrupted run reports that its streams have ended; otherwise it would look like a killed runner. k6 may no
+		// longer read, so this does not wait.
 		select {
 		case o.samples <- samples:
 			return

@@ -81,7 +81,7 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	bad.event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
 	bad.event(at.Add(45*time.Second), event("3", "0", ""))
 	bad.event(at.Add(60*time.Second), event("4", "?", ""))
-	bad.closed(at.Add(61*time.Second), gone) // nobody asked for it
+	bad.closed(at.Add(61*time.Second), gone) // not requested
 	good.ledger.CloseRequested(33 * time.Second)
 	good.closed(at.Add(33*time.Second), gone)
 
@@ -174,7 +174,7 @@ func TestCountersNeverFall(t *testing.T) {
 func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, samples := watchedVU(t, r, 0) // whoever pushes waits for ever
+	rt, samples := watchedVU(t, r, 0) // a push would block
 	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
 	o.connecting(r.start)

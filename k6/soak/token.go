@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// credentials are the secrets of one stream: what no finding shows. They change on the event loop before an attempt to
-// connect, while nobody reads the stream, and are read by whoever reads it.
+// credentials are the secrets of one stream, which no finding may show. They change on the event loop before an attempt to connect, while
+// the stream is not read; the reader of the stream reads them.
 type credentials struct {
 	secrets    []string  // of the environment
 	token, was string    // what token() gave last, and before that
@@ -45,7 +45,7 @@ func (c *credentials) excerpt(data []byte) string {
 	return excerpt([]byte(c.hide(string(data[:min(len(data), enough)]))))
 }
 
-// gave says which token the service refused, and not what it is.
+// gave describes the token that the service refused, without its value.
 func (c *credentials) gave(now time.Time) string {
 	which := "the same one again"
 	if c.fresh {

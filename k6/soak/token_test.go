@@ -52,7 +52,7 @@ func TestEachAttemptAsksForItsToken(t *testing.T) {
 	require.Equal(t, "http://h/1/1", own.url)
 }
 
-// A refusal of the token at a reconnect is told as that, and no finding shows a token that a stream has or had.
+// A token refused at a reconnect is reported as such, and no finding shows a present or former token.
 func TestARefusedTokenIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
