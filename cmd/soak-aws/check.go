@@ -1,185 +1,246 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
-// A finding is one row of `soak-aws check`.
-type finding struct {
-	state    string // ok; note: it could not be asked, or nothing follows from it; FAIL
-	what     string
-	sentence string
+// A check returns a sentence if its condition is met, and a refusal if it is not. After any other error the condition may be met: AWS
+// did not answer, or nothing follows from the answer.
+type check func(context.Context) (string, error)
+
+// result returns the state and the sentence of a check.
+func (met check) result(ctx context.Context) (state, sentence string) {
+	sentence, err := met(ctx)
+	switch {
+	case err == nil:
+		return "ok", sentence
+	case errors.As(err, new(refusal)):
+		return "FAIL", err.Error()
+	}
+	return "note", err.Error()
 }
 
-func ok(what, format string, args ...any) finding {
-	return finding{"ok", what, fmt.Sprintf(format, args...)}
-}
+// A refusal is the reason why nothing can or should be made.
+type refusal string
 
-func note(what, format string, args ...any) finding {
-	return finding{"note", what, fmt.Sprintf(format, args...)}
-}
+func (r refusal) Error() string { return string(r) }
 
-func fail(what, format string, args ...any) finding {
-	return finding{"FAIL", what, fmt.Sprintf(format, args...)}
-}
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// unanswered is a question that AWS did not answer. What these credentials may not ask may still work.
-func unanswered(what string, err error) finding {
-	return note(what, "could not be asked: %v", err)
-}
-
-// inspect asks all that can be asked before anything costs money, and prints one table.
+// inspect checks what can be checked before anything costs money, and prints one table.
 func (d *deployment) inspect(ctx context.Context) error {
-	s, err := d.initialized(ctx)
+	s, err := d.planned(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := connect(ctx, s.Region)
-	if err != nil {
-		return err
-	}
-	out, err := d.outputs(ctx)
-	if err != nil && !errors.Is(err, errNoOutputs) {
-		return err
-	}
-	findings := []finding{
-		ok("credentials", "%s in account %s, region %s", c.arn, c.account, s.Region), c.credentialsFor(ctx, time.Now(), defaultLength),
-		d.affordable(s), d.checkOwner(ctx, c, s), c.checkQuota(ctx, s, out), c.checkRights(ctx, filepath.Join(d.dir, "deployer-policy.json")),
-	}
-	findings = append(append(findings, c.checkDryRuns(ctx, s)...), c.checkSessions(ctx, s))
-	failed := 0
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", f.state, f.what, f.sentence)
-		if f.state == "FAIL" {
+	fmt.Printf("ok    %-17s  %s in account %s, region %s\n", "credentials", s.aws.arn, s.aws.account, s.settings.Region)
+	count, failed := 1, 0
+	row := func(what string, met check) {
+		state, sentence := met.result(ctx)
+		if count++; state == "FAIL" {
 			failed++
 		}
+		fmt.Printf("%-4s  %-17s  %s\n", state, what, sentence)
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	row("credentials' end", s.aws.checkCredentials(defaultLength))
+	row("price", s.checkPrice)
+	row("name", s.checkOwner)
+	row("vCPU quota", s.checkQuota)
+	row("rights", s.checkRights)
+	var subnet []string
+	if s.settings.SubnetID != "" {
+		subnet = []string{"--subnet-id", s.settings.SubnetID}
+	} else {
+		row("make a VPC", s.checkDryRun("vpc", "ec2", "create-vpc", "--cidr-block", "10.20.0.0/16"))
+		row("make a gateway", s.checkDryRun("internet-gateway", "ec2", "create-internet-gateway"))
 	}
+	for _, kind := range slices.Sorted(maps.Keys(s.settings.Hosts)) {
+		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + s.settings.Architectures[kind] + "/hvm/ebs-gp3/ami-id" // as modules/host has it
+		command := []string{"ec2", "run-instances", "--image-id", image, "--instance-type", kind, "--count", "1"}
+		row("start "+kind, s.checkDryRun("instance", append(command, subnet...)...))
+	}
+	row("way in", s.checkSessions)
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed; nothing was made", failed, len(findings))
+		return fmt.Errorf("%d of %d checks failed; nothing was made", failed, count)
 	}
 	return nil
 }
 
-// checkOwner fails if the name belongs to a deployment that is not in the state here: one of somebody else, or of another machine.
-// The state decides, not its outputs: an apply that failed may have written none.
-func (d *deployment) checkOwner(ctx context.Context, c *cloud, s settings) finding {
-	const what = "name"
-	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
-	hosts, err := c.hosts(ctx, tag{"Run", s.Name})
+// checkPrice returns the estimated price of the deployment. It refuses one over --max-usd, or one that is unknown with it.
+func (s site) checkPrice(context.Context) (string, error) {
+	life := time.Duration(s.settings.TTLMinutes) * time.Minute
+	var rate sizing.Rate
+	table, err := sizing.ReadPrices(s.prices)
+	if err == nil {
+		rate, err = table.Rate(sizing.Machines{Region: s.settings.Region, Hosts: s.settings.Hosts, DiskGiB: s.settings.DiskGiB})
+	}
+	if err != nil && s.maxUSD != 0 {
+		return "", refuse("--max-usd is %s, and %v", sizing.USD(s.maxUSD), err)
+	}
 	if err != nil {
-		return unanswered(what, err)
+		return "", err
 	}
-	for _, h := range hosts {
-		if d.inState(ctx, "-id="+h.ID) == "" {
-			return fail(what, "the host %s of %s in %s is not in the state here; it was made by %s: %s", h.ID, s.Name, s.Region, h.Owner, remedy)
-		}
+	if err := sizing.Within(rate.For(life), s.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", life)); err != nil {
+		return "", refuse("%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
-	if _, err := c.parameters(ctx, "/"+s.Name+"/end"); err == nil && d.inState(ctx) == "" {
-		return fail(what, "the parameters of %s exist in %s, though the state here is empty: %s", s.Name, s.Region, remedy)
-	}
-	return ok(what, "no other deployment in %s is called %s", s.Region, s.Name)
+	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",
+		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.For(life)), life), nil
 }
 
-func (c *cloud) checkQuota(ctx context.Context, s settings, out outputs) finding {
-	const what, quotaCode = "vCPU quota", "L-1216C47A"
-	needed, used := 0, 0
-	for kind, count := range s.hosts() {
-		var cores []int
-		if err := c.ask(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", kind, "--query", "InstanceTypes[].VCpuInfo.DefaultVCpus"); err != nil {
-			return unanswered(what, err)
-		}
-		if isStandard(kind) && len(cores) == 1 {
-			needed += count * cores[0]
-		}
-	}
-	var quota float64
-	if err := c.ask(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2", "--quota-code", quotaCode, "--query", "Quota.Value"); err != nil {
-		return unanswered(what, err)
-	}
-	hosts, err := c.hosts(ctx, tag{})
+// checkOwner refuses a name that belongs to a deployment outside of the state here: one of another user, or of another machine.
+// The state decides, not its outputs: an apply that failed may have written none.
+func (s site) checkOwner(ctx context.Context) (string, error) {
+	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
+	name, region := s.settings.Name, s.settings.Region
+	hosts, err := s.aws.hosts(ctx, "Run", name)
 	if err != nil {
-		return unanswered(what, err)
+		return "", err
 	}
 	for _, h := range hosts {
-		if isStandard(h.Type) && !out.has(h.ID) { // its own are counted as needed
+		if s.inState(ctx, "-id="+h.ID) == "" {
+			return "", refuse("the host %s of %s in %s is not in the state here; it was made by %s: %s", h.ID, name, region, h.Owner, remedy)
+		}
+	}
+	values, err := s.parameters(ctx)
+	if len(values) > 0 && s.inState(ctx) == "" {
+		return "", refuse("the parameters of %s exist in %s, though the state here is empty: %s", name, region, remedy)
+	}
+	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
+}
+
+func (s site) checkQuota(ctx context.Context) (string, error) {
+	const quotaCode = "L-1216C47A"
+	var quota float64
+	err := s.aws.ask(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2", "--quota-code", quotaCode, "--query", "Quota.Value")
+	hosts, err2 := s.aws.hosts(ctx, "", "")
+	if err := errors.Join(err, err2); err != nil {
+		return "", err
+	}
+	needed, used := 0, 0
+	for instanceType, count := range s.settings.Hosts {
+		var cores int
+		if err := s.aws.ask(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType, "--query", "InstanceTypes[0].VCpuInfo.DefaultVCpus"); err != nil {
+			return "", err
+		}
+		if isStandard(instanceType) {
+			needed += count * cores
+		}
+	}
+	for _, h := range hosts { // its own are counted as needed
+		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.out.Instances)), h.ID) {
 			used += h.Cores * h.Threads
 		}
 	}
 	if used+needed > int(quota) {
-		return fail(what, "%d are needed, and %d of %g are in use: ask for more under Service Quotas (EC2, %s), or take fewer or smaller hosts", needed, used, quota, quotaCode)
+		return "", refuse("%d are needed, and %d of %g are in use: request more under Service Quotas (EC2, %s), or use fewer or smaller hosts", needed, used, quota, quotaCode)
 	}
-	return ok(what, "%d needed, %d of %g in use", needed, used, quota)
+	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
 }
 
 // isStandard reports whether a type counts for the quota "Running On-Demand Standard instances" (L-1216C47A).
-func isStandard(kind string) bool {
-	letters := kind[:strings.IndexAny(kind+"0", "0123456789")]
+func isStandard(instanceType string) bool {
+	letters := instanceType[:strings.IndexAny(instanceType+"0", "0123456789")]
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRuns asks EC2 whether these credentials may make what Terraform will make, with its tags. It makes nothing and does not
+// checkDryRun asks EC2 whether these credentials may make a resource with the tags of the deployment. It makes nothing and does not
 // check capacity.
-func (c *cloud) checkDryRuns(ctx context.Context, s settings) (findings []finding) {
-	try := func(what, resource string, args ...string) {
-		specification := []string{"--dry-run", "--tag-specifications", "ResourceType=" + resource + ",Tags=[" + s.tagList() + "]"}
-		err := c.ask(ctx, nil, append(args, specification...)...)
+func (s site) checkDryRun(resource string, command ...string) check {
+	var tags []string
+	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
+		tags = append(tags, "{Key="+key+",Value="+s.settings.Tags[key]+"}")
+	}
+	command = append(command, "--dry-run", "--tag-specifications", "ResourceType="+resource+",Tags=["+strings.Join(tags, ",")+"]")
+	return func(ctx context.Context) (string, error) {
+		err := s.aws.ask(ctx, nil, command...)
 		switch kind := code(err); kind {
-		case "":
-			findings = append(findings, unanswered(what, err))
 		case "DryRunOperation":
-			findings = append(findings, ok(what, "these credentials may (a dry run: whether there is capacity shows only the start)"))
-		case "VPCIdNotSpecified":
-			findings = append(findings, note(what, "could not be tried, since the account has no default VPC"))
+			return "these credentials may (a dry run, which does not check capacity)", nil
+		case "", "VPCIdNotSpecified": // without a default VPC it cannot be tried
+			return "", err
 		default:
-			findings = append(findings, fail(what, "%v. %s", err, explain(kind+":")))
+			return "", refuse("%v. %s", err, explain(kind+":"))
 		}
 	}
-	if s.SubnetID == "" {
-		try("make a VPC", "vpc", "ec2", "create-vpc", "--cidr-block", "10.20.0.0/16")
-		try("make a gateway", "internet-gateway", "ec2", "create-internet-gateway")
-	}
-	for _, kind := range s.types() {
-		ami := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + s.architecture(kind) + "/hvm/ebs-gp3/ami-id" // as modules/host has it
-		args := []string{"ec2", "run-instances", "--image-id", ami, "--instance-type", kind, "--count", "1"}
-		if s.SubnetID != "" {
-			args = append(args, "--subnet-id", s.SubnetID)
-		}
-		try("start "+kind, "instance", args...)
-	}
-	return findings
 }
 
-// checkSessions checks the way in: a soak that cannot reach the stack from here has paid for hosts in vain.
-func (c *cloud) checkSessions(ctx context.Context, s settings) finding {
-	const what = "way in"
-	err := tunnelTools()
-	switch {
-	case err != nil && s.RunnerNodes == 0:
-		return note(what, "Grafana and Prometheus cannot be reached: %v", err)
-	case err != nil:
-		return fail(what, "%v", err)
+// checkSessions checks the needs of tunnels: a soak that cannot reach the stack from here has paid for hosts in vain.
+func (s site) checkSessions(ctx context.Context) (string, error) {
+	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
+		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
 	}
-	var content string
-	var preferences struct {
-		Inputs struct{ KmsKeyID string }
+	var content string // none: the account has no preferences
+	_ = s.aws.ask(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
+	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
+		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use: remove it from the preferences of Session Manager", key[1])
 	}
-	// An account without preferences has no such document.
-	err = c.ask(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
-	if err == nil && json.Unmarshal([]byte(content), &preferences) == nil && preferences.Inputs.KmsKeyID != "" {
-		return fail(what, "the account encrypts sessions with the KMS key %s, which the hosts may not use: remove it from the preferences of Session Manager", preferences.Inputs.KmsKeyID)
+	return "the AWS command line and its Session Manager plugin are here", nil
+}
+
+// A policy is deployer-policy.json.
+type policy struct {
+	Statement []struct {
+		Action, Resource []string
+		Condition        map[string]map[string][]string
 	}
-	return ok(what, "the AWS command line and its Session Manager plugin are here")
+}
+
+// checkRights has IAM simulate each statement of the deployer's policy, boundaries included, for one resource that it covers.
+func (s site) checkRights(ctx context.Context) (string, error) {
+	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
+	var p policy
+	text, err := os.ReadFile(file) //nolint:gosec // G304: a file of the repository
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	arn := c.arn
+	if session, assumed := strings.CutPrefix(arn, "arn:aws:sts::"+c.account+":assumed-role/"); err == nil && assumed {
+		name, _, _ := strings.Cut(session, "/") // without the path of the role
+		err = c.ask(ctx, &arn, "iam", "get-role", "--role-name", name, "--query", "Role.Arn")
+	}
+	var missing []string
+	for _, statement := range p.Statement {
+		args := []string{"iam", "simulate-principal-policy", "--policy-source-arn", arn, "--query", "EvaluationResults[?EvalDecision!='allowed'].EvalActionName", "--action-names"}
+		// The simulation accepts no pattern.
+		args = append(args, slices.DeleteFunc(statement.Action, func(action string) bool { return strings.Contains(action, "*") })...)
+		args = append(args, "--resource-arns")
+		for _, resource := range statement.Resource {
+			args = append(args, example(resource, c.region, c.account))
+		}
+		for _, keys := range statement.Condition {
+			args = append(args, "--context-entries")
+			for key, values := range keys { // for Null any value does: the key must exist
+				args = append(args, "ContextKeyName="+key+",ContextKeyType=string,ContextKeyValues="+values[0])
+			}
+		}
+		var denied []string
+		if err == nil {
+			err = c.ask(ctx, &denied, args...)
+		}
+		missing = append(missing, denied...)
+	}
+	if err == nil && len(missing) > 0 {
+		err = refuse("these credentials lack %s; %s has what they need", strings.Join(missing, ", "), file)
+	}
+	return "IAM allows what " + file + " lists", err
+}
+
+// example returns a resource that a pattern of the policy matches.
+func example(pattern, region, account string) string {
+	return cmp.Or(strings.NewReplacer("arn:aws:iam::*:", "arn:aws:iam::"+account+":", "::*:", "::"+account+":", ":*:*:", ":"+region+":"+account+":",
+		":*::", ":"+region+"::", "${aws:userid}", "me", "soak*/*", "soak/end", "*", "").Replace(pattern), "*")
 }

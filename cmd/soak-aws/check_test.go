@@ -45,7 +45,7 @@ func printed(t *testing.T, do func()) string {
 	return string(said)
 }
 
-const defaults = `{"name":"sse-soak","region":"us-east-1","zone":null,"stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180,"stack_disk_gib":30,"runner_disk_gib":20,"connections":1200,"noop_interval_seconds":15}`
+const defaults = `{"name":"sse-soak","region":"us-east-1","subnet_id":null,"hosts":{"c5.large":2},"architectures":{"c5.large":"amd64"},"ttl_minutes":180,"retention_days":30,"disk_gib":50,"connections":1200,"noop_interval_seconds":15,"tags":{"Run":"sse-soak","Team":"soak"}}`
 
 func TestCheck(t *testing.T) {
 	f := startAWS(t)
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
 		`ok +credentials' end +they are valid until after a soak of 1h0m0s`,
-		`ok +price +about \$0.19 an hour for 2 hosts with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
+		`ok +price +about \$0.19 an hour with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
 		`ok +name +no other deployment in us-east-1 is called sse-soak`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
 		`ok +rights +IAM allows what .*deployer-policy.json lists`,
@@ -72,11 +72,11 @@ func TestWhatAnAccountLacks(t *testing.T) {
 	f.dryRun, f.lacking, f.key, f.others = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	settings := strings.Replace(defaults, `"zone":null`, `"subnet_id":"subnet-1","tags":{"CostCenter":"42"}`, 1)
+	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)
 	said, err := checked(t, settings, "{}")
 	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was made")
 	for _, row := range []string{
-		`FAIL +credentials' end +those in the environment end at .*, before a soak of 1h0m0s is judged: log in for longer`,
+		`FAIL +credentials' end +the credentials in the environment end at .*, before a soak of 1h0m0s is judged: log in for longer`,
 		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,
 		`FAIL +rights +these credentials lack iam:CreateRole; .*deployer-policy.json has what they need`,
 		`FAIL +start c5.large +.*UnauthorizedOperation.*these credentials may not do that`,
@@ -93,8 +93,8 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
 	said, err := checked(t, defaults, "{}")
 	require.NoError(t, err, said)
-	assert.Regexp(t, `note +start c5.large +could not be tried, since the account has no default VPC`, said)
-	assert.Regexp(t, `note +vCPU quota +could not be asked: .*AccessDeniedException`, said)
+	assert.Regexp(t, `note +start c5.large +RunInstances: VPCIdNotSpecified: `, said)
+	assert.Regexp(t, `note +vCPU quota +.*AccessDeniedException`, said)
 }
 
 // The name of a deployment is one per account and region.
@@ -105,13 +105,13 @@ func TestADeploymentOfSomebodyElse(t *testing.T) {
 	require.Error(t, err)
 	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the state here; it was made by arn:aws:iam::123456789012:user/eve: choose another name \(make aws-up NAME=sse-soak-ME\)`, said)
 
-	f.hosts, f.parameters["/sse-soak/end"] = nil, pending
+	f.hosts, f.parameters["/sse-soak/end"] = nil, setupPending
 	said, err = checked(t, defaults, "{}")
 	require.Error(t, err)
 	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, though the state here is empty`, said)
 
 	f.hosts = []string{"i-1"}
-	said, err = checked(t, defaults, `{"name":{"value":"sse-soak"},"instances":{"value":{"stack":"i-1"}}}`)
+	said, err = checked(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
 	require.NoError(t, err, said)
 	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, said)
 }
@@ -141,8 +141,9 @@ func TestSettingsThatContradictTheCommandLine(t *testing.T) {
 	_, err := checked(t, defaults, "{}")
 	require.NoError(t, err)
 	d := &deployment{dir: t.TempDir(), name: "second"}
-	_, err = d.settings(context.Background())
-	require.ErrorContains(t, err, `terraform.tfvars says name = "sse-soak", which wins over NAME=second: delete that line`)
+	_, err = d.readSettings(context.Background())
+	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
-	require.EqualError(t, d.up(context.Background(), up{connections: 5000}), "CONNECTIONS is 5000, and terraform.tfvars has 1200; change it there, or leave CONNECTIONS out")
+	require.EqualError(t, d.up(context.Background(), streams{connections: 5000}),
+		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or leave it out here")
 }

@@ -38,7 +38,7 @@ func TestTheRealCommandLine(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+filepath.Dir(os.Getenv("AWS_COMMAND_LINE"))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("FAKE_AWS_STACK", stack.Listener.Addr().String())
 
-	tn, err := openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, stackEnd, 0, func(news string) { t.Error(news) })
+	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
 	assert.True(t, tn.answers(t.Context()))
 	_, port, err := net.SplitHostPort(tn.address)
@@ -51,6 +51,6 @@ func TestTheRealCommandLine(t *testing.T) {
 	_, err = net.Dial("tcp", tn.address)
 	require.Error(t, err, "the plugin has ended")
 
-	_, err = openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, stackEnd, 0, nil)
-	require.ErrorContains(t, err, "these credentials may not open a session")
+	_, err = openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
+	require.ErrorContains(t, err, "AccessDenied: these credentials may not do that")
 }

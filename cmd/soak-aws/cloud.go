@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +16,7 @@ import (
 // A cloud asks AWS through its command line, which finds credentials as every AWS tool does.
 type cloud struct{ region, account, arn string }
 
-// An apiError is an error that a service of AWS answers.
+// An apiError is an error that a service of AWS returns.
 type apiError struct{ Code, Operation, Message string }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Operation, e.Code, e.Message) }
@@ -52,49 +50,20 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 func (c *cloud) ask(ctx context.Context, answer any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) //nolint:gosec // G204: without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
 	text, err := cmd.Output()
-	if found := apiErrorText.FindStringSubmatch(said.String()); err != nil && found != nil {
+	if found := apiErrorText.FindStringSubmatch(failure.String()); err != nil && found != nil {
 		return &apiError{Code: found[1], Operation: found[2], Message: found[3]}
 	}
 	if err != nil {
-		return fmt.Errorf("aws %s %s: %s", args[0], args[1], cmp.Or(strings.TrimSpace(said.String()), err.Error()))
+		return fmt.Errorf("aws %s %s: %w: %s", args[0], args[1], err, strings.TrimSpace(failure.String()))
 	}
 	if answer == nil || len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
 	return json.Unmarshal(text, answer)
 }
-
-// maxParameters is how many Systems Manager gives at once.
-const maxParameters = 10
-
-// parameters returns the values of parameters, decrypted.
-func (c *cloud) parameters(ctx context.Context, names ...string) (map[string]string, error) {
-	values := map[string]string{}
-	for some := range slices.Chunk(names, maxParameters) {
-		var answer struct {
-			Parameters        []struct{ Name, Value string }
-			InvalidParameters []string
-		}
-		if err := c.ask(ctx, &answer, append([]string{"ssm", "get-parameters", "--with-decryption", "--names"}, some...)...); err != nil {
-			return nil, fmt.Errorf("read parameters: %w", err)
-		}
-		if len(answer.InvalidParameters) > 0 {
-			return nil, fmt.Errorf("the parameter %s is gone: `make aws-up` makes what is missing", answer.InvalidParameters[0])
-		}
-		for _, p := range answer.Parameters {
-			values[p.Name] = p.Value
-		}
-	}
-	return values, nil
-}
-
-// A tag is a tag of all that terraform makes: Run has the name of the deployment, Project is the same for all.
-type tag struct{ Key, Value string }
-
-func (t tag) String() string { return t.Key + "=" + t.Value }
 
 // A host is an instance that is not terminated.
 type host struct {
@@ -103,52 +72,82 @@ type host struct {
 	Cores, Threads       int
 }
 
-// hostQuery makes hosts of the answer of EC2.
 const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
 	"Threads:CpuOptions.ThreadsPerCore,Run:Tags[?Key=='Run']|[0].Value,Owner:Tags[?Key=='Owner']|[0].Value}"
 
-// hosts returns the hosts of the region, those with a tag if one is given.
-func (c *cloud) hosts(ctx context.Context, of tag) (all []host, err error) {
+// hosts returns the hosts of the region with a tag such as Run; all hosts if key is "".
+func (c *cloud) hosts(ctx context.Context, key, value string) (all []host, err error) {
 	args := []string{"ec2", "describe-instances", "--query", hostQuery, "--filters", "Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}
-	if of != (tag{}) {
-		args = append(args, "Name=tag:"+of.Key+",Values="+of.Value)
+	if key != "" {
+		args = append(args, "Name=tag:"+key+",Values="+value)
 	}
 	err = c.ask(ctx, &all, args...)
 	return all, err
 }
 
-// An object is one in a bucket.
 type object struct {
 	Key          string
 	LastModified time.Time
 }
 
-// objects returns the objects of a bucket.
-func (c *cloud) objects(ctx context.Context, bucket, prefix string) ([]object, error) {
-	var all []object
-	err := c.ask(ctx, &all, "s3api", "list-objects-v2", "--bucket", bucket, "--prefix", prefix, "--query", "Contents[].{Key:Key,LastModified:LastModified}")
+func (c *cloud) objects(ctx context.Context, bucket string) (all []object, err error) {
+	err = c.ask(ctx, &all, "s3api", "list-objects-v2", "--bucket", bucket, "--query", "Contents[].{Key:Key,LastModified:LastModified}")
 	return all, err
 }
 
-// pending is the value of a parameter before its host has stored one.
-const pending = "pending"
+// isMissing reports whether S3 answered that a bucket does not exist.
+func isMissing(err error) bool { return code(err) == "404" || code(err) == "NoSuchBucket" }
 
-var errTooLong = errors.New("it took too long")
+// unreachable is how long AWS may be out of reach during a poll: a laptop loses its network, or sleeps.
+const unreachable = 5 * time.Minute
 
-// poll asks until the answer is yes or an error, with a pause in between; errTooLong after limit.
-func poll(ctx context.Context, pause, limit time.Duration, ask func() (yes bool, err error)) error {
-	for begun := time.Now(); ; {
-		yes, err := ask()
+// poll calls done until it returns true or an error of AWS, with a pause in between; context.DeadlineExceeded after limit.
+func poll(ctx context.Context, pause, limit time.Duration, done func() (bool, error)) error {
+	for start, answered := time.Now(), time.Now(); ; {
+		yes, err := done()
+		lost := err != nil && (code(err) == "" || code(err) == "ThrottlingException") && time.Since(answered) < unreachable
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case lost:
+			fmt.Printf("%v; asking again for %v\n", err, (unreachable - time.Since(answered)).Round(time.Second))
 		case yes || err != nil:
 			return err
-		case time.Since(begun) > limit:
-			return errTooLong
+		case time.Since(start) > limit:
+			return context.DeadlineExceeded
+		default:
+			answered = time.Now()
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-time.After(pause):
 		}
 	}
+}
+
+// remedies are what to do about errors of AWS that a first run meets, by the code that AWS gives them.
+var remedies = []struct{ code, remedy string }{
+	{"InsufficientInstanceCapacity", "the zone has no host of that type left to give at the moment: `make aws-down`, then set zone (or another instance type) in terraform.tfvars, and `make aws-up`"},
+	{"VcpuLimitExceeded|InstanceLimitExceeded", "the quota of the account is too small; request more under Service Quotas (EC2, L-1216C47A), which takes hours to days, or use fewer or smaller hosts"},
+	{"not eligible for Free Tier", "the account is on the Free plan: change it to the Paid plan, or set both instance types to c7i-flex.large in terraform.tfvars"},
+	{"ConflictException|ParameterAlreadyExists", "another deployment of this account has the name: choose one with NAME=, or see bin/soak-aws sweep"},
+	{"Unsupported:", "the zone does not offer that: set zone (or another instance type) in terraform.tfvars"},
+	{"OptInRequired", "the account is not signed up for EC2 in this region: complete its sign-up, or enable the region under Account in the AWS console"},
+	{"PendingVerification", "AWS still verifies the account for this region, which takes minutes to hours: it writes an e-mail when it is done"},
+	{"UnauthorizedOperation|AccessDenied", "these credentials may not do that: infra/terraform/deployer-policy.json is what they need. If only budgets are refused, set budget_usd = 0"},
+	{"TargetNotConnected", "the host is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `make aws-up` shows its state"},
+	{"SessionManagerPlugin is not found", "the Session Manager plugin of the AWS command line is not installed: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
+	{"ExpiredToken", "the credentials have expired: log in again (aws sso login)"},
+	{"AddressLimitExceeded", "the account has no public address left in this region: release one, or request more under Service Quotas"},
+	{"VpcLimitExceeded", "the account has no VPC left in this region (5 by default): delete one, or take another region"},
+}
+
+// explain returns the remedy for an error of terraform or AWS, "" if none is known.
+func explain(text string) string {
+	for _, r := range remedies {
+		if found := regexp.MustCompile(r.code).FindString(text); found != "" {
+			return strings.TrimSuffix(found, ":") + ": " + r.remedy
+		}
+	}
+	return ""
 }

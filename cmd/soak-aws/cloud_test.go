@@ -12,18 +12,19 @@ import (
 
 const tick = time.Millisecond
 
-func connected(t *testing.T) *cloud {
+// siteWith is a deployment in eu-central-1 with hosts by the parameter of their state.
+func siteWith(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")
 	require.NoError(t, err)
-	return c
+	return site{settings: settings{Name: "sse-soak", Region: "eu-central-1"}, out: outputs{Statuses: statuses}, aws: c}
 }
 
 func TestHostsAreAwaited(t *testing.T) {
 	f := startAWS(t)
 	statuses := map[string]string{}
 	name := func(i int) string { return fmt.Sprintf("/sse-soak/status-%02d", i) }
-	for i := range 12 { // more than AWS gives at once
+	for i := range 12 { // more than AWS returns at once
 		statuses[name(i)] = fmt.Sprintf("i-%d", i)
 		f.parameters[name(i)] = "ready i-of-yesterday" // a parameter outlives its host
 	}
@@ -34,47 +35,37 @@ func TestHostsAreAwaited(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, awaitHosts(context.Background(), connected(t), statuses, tick))
-	assert.GreaterOrEqual(t, f.asked, 4)
+	require.NoError(t, siteWith(t, statuses).awaitHosts(context.Background(), tick))
+	assert.GreaterOrEqual(t, f.asked, 3)
 }
 
 func TestAHostThatFails(t *testing.T) {
 	f := startAWS(t)
-	f.parameters["/a"], f.parameters["/b"] = "failed i-0 at setup.sh line 1: true", "failed i-2 at setup.sh line 21: docker load"
-	err := awaitHosts(context.Background(), connected(t), map[string]string{"/a": "i-1", "/b": "i-2"}, tick)
-	require.ErrorContains(t, err, "/b")
-	require.ErrorContains(t, err, "docker load")
+	f.parameters["/sse-soak/a"], f.parameters["/sse-soak/b"] = "failed i-0 at setup.sh line 1: true", "failed i-2 at setup.sh line 21: docker load"
+	err := siteWith(t, map[string]string{"/sse-soak/a": "i-1", "/sse-soak/b": "i-2"}).awaitHosts(context.Background(), tick)
+	require.ErrorContains(t, err, "setup of the host i-2 (/sse-soak/b) failed at setup.sh line 21: docker load")
+	require.ErrorContains(t, err, "aws ssm start-session --region eu-central-1 --target i-2")
 }
 
 func TestWaitingCanBeStopped(t *testing.T) {
 	f := startAWS(t)
-	c := connected(t)
-	f.parameters["/a"] = pending
+	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
 	ctx, stop := context.WithCancel(context.Background())
 	f.onAsked = func(int, map[string]string) { stop() }
-	require.Error(t, awaitHosts(ctx, c, map[string]string{"/a": "i-1"}, time.Hour))
-	require.Error(t, ctx.Err())
+	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
 }
 
 // A laptop that loses its network does not end the wait; a refusal does.
 func TestWaitingOutlivesALostNetwork(t *testing.T) {
 	f := startAWS(t)
-	c := connected(t)
-	f.parameters["/a"], f.cut = "ready i-1", 2
-	said := printed(t, func() {
-		require.NoError(t, awaitHosts(context.Background(), c, map[string]string{"/a": "i-1"}, tick))
-	})
-	assert.Contains(t, said, "; asking again for 5m0s\n")
-	assert.Contains(t, said, "/a is ready")
+	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
+	f.parameters["/sse-soak/a"], f.cut = "ready i-1", 2
+	said := printed(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
+	assert.Contains(t, said, "; asking again for ")
+	assert.Contains(t, said, "/sse-soak/a is ready")
 	assert.Zero(t, f.cut)
 	f.denied = true
-	require.ErrorContains(t, awaitHosts(context.Background(), c, map[string]string{"/a": "i-1"}, tick), "AccessDeniedException")
-}
-
-func TestAMissingParameterIsNamed(t *testing.T) {
-	startAWS(t)
-	_, err := connected(t).parameters(context.Background(), "/gone")
-	require.EqualError(t, err, "the parameter /gone is gone: `make aws-up` makes what is missing")
+	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }
 
 // The list of tags lags behind: hosts, disks and buckets, which cost money, are asked for at their services.
@@ -82,16 +73,16 @@ func TestNothingIsLeft(t *testing.T) {
 	f := startAWS(t)
 	f.tagged = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	said := printed(t, func() {
-		require.NoError(t, connected(t).verifyGone(context.Background(), settings{Name: "sse-soak", Region: "eu-central-1"}, "", time.Minute, tick))
+		require.NoError(t, siteWith(t, nil).verifyGone(context.Background(), "", time.Minute, tick))
 	})
 	assert.Contains(t, said, "still listed by its tag, which AWS forgets within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
-	assert.Contains(t, said, "nothing that costs money is left in eu-central-1 with the tag Run=sse-soak")
+	assert.Contains(t, said, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
 }
 
 func TestSomethingIsLeft(t *testing.T) {
 	f := startAWS(t)
 	f.tagged, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
-	err := connected(t).verifyGone(context.Background(), settings{Name: "sse-soak", Region: "eu-central-1"}, "", 0, tick)
+	err := siteWith(t, nil).verifyGone(context.Background(), "", 0, tick)
 	require.ErrorContains(t, err, "2 things in eu-central-1 still cost money and carry the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
@@ -101,7 +92,7 @@ func TestSomethingIsLeft(t *testing.T) {
 func TestADeniedCheckIsAnError(t *testing.T) {
 	f := startAWS(t)
 	f.denied = true
-	err := connected(t).verifyGone(context.Background(), settings{Name: "sse-soak", Region: "eu-central-1"}, "", time.Minute, tick)
+	err := siteWith(t, nil).verifyGone(context.Background(), "", time.Minute, tick)
 	require.ErrorContains(t, err, "could not be verified")
 }
 

@@ -27,23 +27,24 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
 	settings := "alert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
-	files := up{stack: filepath.Join(dir, "tests/files/stack"), runner: filepath.Join(dir, "tests/files/runner")}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "terraform.tfvars"), []byte(settings), 0o600))
+	t.Setenv("TF_VAR_stack_dir", "tests/files/stack")
+	t.Setenv("TF_VAR_runner_dir", "tests/files/runner")
 	ctx := context.Background()
 	f := startAWS(t)
 
 	// A host fails: the error names the command that continues, the one that cleans up, and where to look.
 	f.boot(t, dir, map[string]string{"/sse-soak/stack/status": "at setup.sh line 21: docker load"})
-	err := newDeployment(t, dir).up(ctx, files)
-	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "bin/soak-aws logs", "aws ssm start-session --region eu-central-1"} {
+	err := newDeployment(dir).up(ctx, streams{})
+	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
 	first := hostsOf(t, dir)
 
 	// The cause is fixed. The command that continues replaces the failed host only.
 	f.boot(t, dir, nil)
-	again := newDeployment(t, dir)
-	require.NoError(t, again.up(ctx, files))
+	again := newDeployment(dir)
+	require.NoError(t, again.up(ctx, streams{}))
 	second := hostsOf(t, dir)
 	for name, host := range first {
 		if name == "/sse-soak/stack/status" {
@@ -62,7 +63,7 @@ func TestDeployment(t *testing.T) {
 	}
 	asked := f.asked
 	f.boot(t, dir, nil)
-	require.NoError(t, newDeployment(t, dir).up(ctx, files))
+	require.NoError(t, newDeployment(dir).up(ctx, streams{}))
 	for name, host := range hostsOf(t, dir) {
 		assert.NotEqual(t, second[name], host)
 		assert.Equal(t, "ready "+host, f.parameters[name])
@@ -70,37 +71,35 @@ func TestDeployment(t *testing.T) {
 	assert.Greater(t, f.asked, asked+1, "up waits for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
-	f.parameters["/sse-soak/end"], f.launched = pending, time.Now()
+	f.parameters["/sse-soak/end"], f.launched = setupPending, time.Now()
 	f.hosts = slices.Collect(maps.Values(hostsOf(t, dir)))
 	cluster := startCluster(t)
 	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfig
-	d := &deployment{dir: dir, yes: true}
+	d := newDeployment(dir)
 	made, err := d.outputs(ctx)
 	require.NoError(t, err)
 	f.buckets = []string{made.Bucket}
 	stack := startStack(t).Listener.Addr().String()
 	withSessions(t, stack)
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
-	program := soakProgram(t)
-	require.Equal(t, exitError(2), d.soak(ctx, program, []string{"--out", t.TempDir()}))
+	d.program = soakProgram(t)
+	require.Equal(t, exitError(2), d.soak(ctx, []string{"--out", t.TempDir()}))
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
-	require.NoError(t, d.logs(ctx))
 
 	// A second deployment with a state of its own: destroying it leaves the first.
-	other := newDeployment(t, dir)
+	other := newDeployment(dir)
 	other.name = "second"
-	other.set("name", other.name)
 	f.hosts = nil
 	f.boot(t, filepath.Join(dir, "terraform.tfstate.d", other.name), nil)
-	require.NoError(t, other.up(ctx, files))
+	require.NoError(t, other.up(ctx, streams{}))
 	out, err := other.outputs(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, "second", out.Name)
+	assert.Equal(t, "second", out.Settings.Name)
 	f.hosts, f.onAsked = nil, nil
-	require.NoError(t, other.down(ctx, time.Minute, keep{}))
+	require.NoError(t, other.down(ctx, keep{lag: time.Minute}))
 	out, err = again.outputs(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, "sse-soak", out.Name, "the first is still there")
+	assert.Equal(t, "sse-soak", out.Settings.Name, "the first is still there")
 
 	// Taking down needs no files: they may be gone by now, as after `make clean`.
 	results := t.TempDir()
@@ -109,7 +108,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-1", "started_unix_s": 1, "ended_unix_s": 2}`), 0o600))
 	f.objects[out.Bucket+"/shards/run-1/runner-1.json.gz"] = time.Now()
 	f.tagged, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
-	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{program: program, results: results}))
+	require.NoError(t, d.down(ctx, keep{lag: time.Minute, results: results}))
 	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
 	list, err := d.command(ctx, "state", "list").Output()
 	require.NoError(t, err)
@@ -119,10 +118,9 @@ func TestDeployment(t *testing.T) {
 	}
 
 	// What is left goes when somebody says so.
-	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{}), "it stays until then")
+	require.NoError(t, d.down(ctx, keep{lag: time.Minute}), "it stays until then")
 	f.tagged, f.buckets = nil, nil
-	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{all: true}))
-	assert.NoFileExists(t, d.kubeconfig())
+	require.NoError(t, d.down(ctx, keep{lag: time.Minute, all: true}))
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)
 	assert.Contains(t, string(state), `"resources": []`)
@@ -133,13 +131,13 @@ func hostsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	var state struct {
 		Outputs struct {
-			Hosts struct{ Value map[string]string } `json:"status_parameters"`
+			Deployment struct{ Value outputs }
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &state))
-	return state.Outputs.Hosts.Value
+	return state.Outputs.Deployment.Value.Statuses
 }
 
 // boot plays the hosts: each one stores its state some questions after it was made, and parameters keep their values over its
@@ -155,7 +153,7 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 		for name, host := range hostsOf(t, dir) {
 			switch value := parameters[name]; {
 			case value == "":
-				parameters[name] = pending // made by terraform
+				parameters[name] = setupPending // made by terraform
 			case strings.Contains(value, host):
 			case start < 0:
 				start = n
@@ -168,10 +166,4 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	}
 }
 
-// newDeployment is what the command makes of its flags.
-func newDeployment(t *testing.T, dir string) *deployment {
-	t.Helper()
-	d := &deployment{dir: dir, yes: true}
-	require.NoError(t, d.check())
-	return d
-}
+func newDeployment(dir string) *deployment { return &deployment{dir: dir, yes: true} }

@@ -1,109 +1,230 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
-// kubeconfig returns the path of the kubeconfig, next to the state. It stays while there is a cluster, for `attach`.
-func (d *deployment) kubeconfig() string {
-	if d.name != "" {
-		return filepath.Join(d.dir, ".kubeconfig-"+d.name)
-	}
-	return filepath.Join(d.dir, ".kubeconfig")
+// A keep holds the settings of `soak-aws down`.
+type keep struct {
+	results string        // folder of results
+	without bool          // make no archive
+	all     bool          // and delete those in the bucket
+	lag     time.Duration // until AWS no longer shows what was destroyed
 }
 
-// down destroys, and gives hosts and disks some time to be gone.
-func (d *deployment) down(ctx context.Context, lag time.Duration, k keep) error {
-	// Destroying needs a value for each variable, though none matters any more.
-	d.env = append(d.env, anyFiles...)
-	s, err := d.initialized(ctx)
+// stillRuns is the age up to which a checkpoint means that its runner runs: there is one each 30 s.
+const stillRuns = 90 * time.Second
+
+// down archives runs, destroys, and verifies that nothing is left but a bucket with archives.
+func (d *deployment) down(ctx context.Context, k keep) error {
+	s, err := d.planned(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := connect(ctx, s.Region)
+	archives, err := s.archive(ctx, k)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
 	}
-	bucket, archives, err := d.keepEvidence(ctx, c, k)
-	if err != nil {
-		return err
+	var targets []string
+	kept := ""
+	if len(archives) > 0 { // all but the bucket
+		kept = s.out.Bucket
+		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners", "-target=module.storage.aws_s3_object.file"}
 	}
-	if err := d.destroy(ctx, len(archives) > 0); err != nil {
+	if err := d.change(ctx, "destroy", targets...); err != nil {
 		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  %s", err, d.target("aws-down"))
 	}
-	if err := os.Remove(d.kubeconfig()); err != nil && !os.IsNotExist(err) {
+	if err := s.verifyGone(ctx, kept, k.lag, 5*time.Second); err != nil || kept == "" {
 		return err
 	}
-	if len(archives) == 0 {
-		bucket = ""
-	}
-	if err := c.verifyGone(ctx, s, bucket, lag, 5*time.Second); err != nil {
-		return err
-	}
-	if bucket == "" {
-		return nil
-	}
-	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n", bucket, s.RetentionDays)
-	for _, name := range archives {
-		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", bucket, name, url.QueryEscape(s.Region))
+	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n", kept, s.settings.RetentionDays)
+	for _, key := range archives {
+		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", kept, key, url.QueryEscape(s.settings.Region))
 	}
 	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")
 	return nil
 }
 
-// destroy takes all down, but for the bucket if it is kept.
-func (d *deployment) destroy(ctx context.Context, keepBucket bool) error {
-	if !keepBucket {
-		return d.change(ctx, "destroy")
+// archive makes an archive of each run in the bucket that has none, also of runs of other users, and returns the archives there.
+func (s site) archive(ctx context.Context, k keep) (archives []string, err error) {
+	if s.out.Bucket == "" || k.all {
+		return nil, nil
 	}
-	list, err := d.command(ctx, "state", "list").Output()
-	if err != nil {
-		return fmt.Errorf("terraform state list: %w", err)
+	objects, err := s.aws.objects(ctx, s.out.Bucket)
+	if err != nil && !isMissing(err) {
+		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.out.Bucket, err)
 	}
-	var targets []string
-	for address := range strings.Lines(string(list)) {
-		address = strings.TrimSpace(address)
-		ofBucket := strings.HasPrefix(address, "module.storage.") && !strings.HasPrefix(address, "module.storage.aws_s3_object.")
-		if address != "" && !ofBucket && !strings.HasPrefix(address, "data.") && !strings.Contains(address, ".data.") {
-			targets = append(targets, "-target="+address)
+	latest := map[string]time.Time{} // checkpoint by run
+	for _, o := range objects {
+		run, isShard := strings.CutPrefix(path.Dir(o.Key), "shards/")
+		if isShard && o.LastModified.After(latest[run]) {
+			latest[run] = o.LastModified
 		}
 	}
-	if len(targets) == 0 {
-		return nil // destroying without a target would take the bucket
+	for _, o := range objects {
+		if name, isArchive := strings.CutPrefix(o.Key, "archives/"); isArchive {
+			delete(latest, strings.TrimSuffix(name, ".tar.gz"))
+			archives = append(archives, o.Key)
+		}
 	}
-	return d.change(ctx, "destroy", targets...)
+	runs := slices.Sorted(maps.Keys(latest))
+	if len(runs) == 0 || k.without {
+		return archives, nil
+	}
+	for _, run := range runs {
+		if age := time.Since(latest[run]); age < stillRuns && !k.judged(run) {
+			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old, and bin/soak-aws attach %[1]s follows it", run, age.Round(time.Second))
+		}
+	}
+	for _, run := range runs {
+		archives = append(archives, "archives/"+run+".tar.gz")
+	}
+	return archives, s.archiveRuns(ctx, k, runs)
 }
 
-// verifyGone asks AWS, not the state, whether anything that costs money still carries the tag, but for a bucket that is kept.
-func (c *cloud) verifyGone(ctx context.Context, s settings, kept string, lag, every time.Duration) error {
+// judged reports whether the results of a run are here.
+func (k keep) judged(run string) bool {
+	_, err := os.Stat(filepath.Join(k.results, run, "verdict.json"))
+	return err == nil
+}
+
+// archiveRuns archives runs, with the stack's Prometheus if its host still answers. It judges those first that were judged elsewhere.
+func (s site) archiveRuns(ctx context.Context, k keep, runs []string) error {
+	var without []string
+	address := ""
+	if t, err := openTunnel(ctx, s.out, "stack", stackPort, 0); err != nil {
+		without = []string{"--without-prometheus", err.Error()}
+	} else {
+		defer t.close()
+		address = t.address
+	}
+	env := append(os.Environ(), s.environment(address)...) // soak removes the secrets among them from the archive
+	soak := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, s.program, args...) //nolint:gosec // G204: starts soak without a shell
+		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, env
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = time.Minute
+		return cmd.Run()
+	}
+	to := "s3://" + s.out.Bucket + "/archives?region=" + url.QueryEscape(s.settings.Region)
+	for _, run := range runs {
+		if !k.judged(run) {
+			err := soak("merge", s.shards(run), "--out", k.results) // its exit code is the verdict
+			if !k.judged(run) {
+				return fmt.Errorf("judge %s from its shards: %w", run, err)
+			}
+		}
+		if err := soak(append([]string{"archive", filepath.Join(k.results, run), to}, without...)...); err != nil {
+			return fmt.Errorf("archive %s: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// verifyGone asks AWS, not the state, whether anything that costs money still carries the tag, other than a bucket that is kept.
+func (s site) verifyGone(ctx context.Context, kept string, lag, pause time.Duration) error {
 	var costs, listed []string
-	err := poll(ctx, every, lag, func() (gone bool, err error) {
-		costs, listed, err = c.left(ctx, tag{"Run", s.Name})
+	err := poll(ctx, pause, lag, func() (gone bool, err error) {
+		_, costs, listed, err = s.aws.left(ctx, "Run", s.settings.Name)
 		costs = slices.DeleteFunc(costs, func(arn string) bool { return kept != "" && arn == "arn:aws:s3:::"+kept })
 		return len(costs) == 0, err
 	})
 	switch {
-	case errors.Is(err, errTooLong):
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%d things in %s still cost money and carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
-			len(costs), s.Region, s.Name, strings.Join(costs, "\n  "))
+			len(costs), s.settings.Region, s.settings.Name, strings.Join(costs, "\n  "))
 	case err != nil:
 		return fmt.Errorf("terraform destroyed all that it knows, but the result could not be verified: %w", err)
 	}
 	for _, arn := range listed {
 		fmt.Printf("still listed by its tag, which AWS forgets within hours: %s\n", arn)
 	}
-	what := "nothing"
-	if kept != "" {
-		what = "nothing but the bucket"
+	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s any more\n", s.settings.Region, s.settings.Name)
+	return nil
+}
+
+// left lists what carries a tag: hosts, disks and buckets cost money, and their services are asked themselves. The rest is free,
+// and AWS's list of tags has it for some time after it is gone.
+func (c *cloud) left(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
+	hosts, err = c.hosts(ctx, key, value)
+	for _, h := range hosts {
+		costs = append(costs, h.ID)
 	}
-	fmt.Printf("%s that costs money is left in %s with the tag Run=%s\n", what, s.Region, s.Name)
+	var disks, tagged []string
+	if err == nil {
+		err = c.ask(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId")
+	}
+	if err == nil {
+		err = c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value, "--query", "ResourceTagMappingList[].ResourceARN")
+	}
+	costs = append(costs, disks...)
+	for _, arn := range tagged {
+		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
+		switch {
+		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // asked for above
+		case isBucket && !isMissing(c.ask(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)):
+			costs = append(costs, arn)
+		default:
+			listed = append(listed, arn)
+		}
+	}
+	return hosts, costs, listed, err
+}
+
+// sweep lists the resources of one deployment, or of all, by their tags, for a lost state of terraform. With endHosts it terminates
+// hosts, which cost the most, after the user confirmed it.
+func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (err error) {
+	if endHosts && d.name == "" {
+		return errors.New("--end-hosts needs --name NAME: it ends the hosts of one deployment")
+	}
+	var s site
+	if region != "" {
+		s.aws, err = connect(ctx, region)
+	} else if s, err = d.planned(ctx); err != nil {
+		err = fmt.Errorf("%w; --region needs no terraform", err)
+	}
+	if err != nil {
+		return err
+	}
+	key, value := "Project", "sse-soak"
+	if d.name != "" {
+		key, value = "Run", d.name
+	}
+	hosts, costs, listed, err := s.aws.left(ctx, key, value)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d things in %s carry the tag %s=%s and cost money, %d are free (delete them in the AWS console; the VPC takes what is in it along):\n  %s\n",
+		len(costs), s.aws.region, key, value, len(listed), strings.Join(append(costs, listed...), "\n  "))
+	args := []string{"ec2", "terminate-instances", "--instance-ids"}
+	for _, h := range hosts {
+		fmt.Printf("host %s of %s, made by %s\n", h.ID, h.Run, h.Owner)
+		args = append(args, h.ID)
+	}
+	switch {
+	case !endHosts, len(hosts) == 0:
+		return nil
+	case !d.yes:
+		fmt.Printf("Enter yes to terminate these %d hosts: ", len(hosts))
+		if line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); strings.TrimSpace(line) != "yes" {
+			return errors.New("not confirmed, no host was terminated; pass --yes to skip the question")
+		}
+	}
+	if err := s.aws.ask(ctx, nil, args...); err != nil {
+		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
+	}
+	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))
 	return nil
 }

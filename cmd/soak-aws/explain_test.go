@@ -25,10 +25,10 @@ func TestAWSsErrorsHaveARemedy(t *testing.T) {
 		"api error InvalidParameterCombination: The specified instance type is not eligible for Free Tier":                                                                                     "change it to the Paid plan",
 		"api error ConflictException: Schedule group sse-soak already exists":                                                                                                                  "choose one with NAME=",
 		"api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1 allows":                                                                          "Service Quotas (EC2, L-1216C47A)",
-		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                              "budget_usd = 0 makes none",
+		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                              "set budget_usd = 0",
 		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone": "the zone does not offer that",
 	} {
-		require.ErrorContains(t, failing(t, said).run(context.Background(), "apply"), remedy)
+		require.ErrorContains(t, failing(t, said).change(context.Background(), "apply"), remedy)
 	}
-	require.EqualError(t, failing(t, "Error: Invalid value for variable").run(context.Background(), "apply"), "terraform apply: exit status 1")
+	require.EqualError(t, failing(t, "Error: Invalid value for variable").change(context.Background(), "apply"), "terraform apply: exit status 1")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,8 +88,8 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers as the query protocol of EC2 does.
-func refuse(w http.ResponseWriter, code string) {
+// answerError answers as the query protocol of EC2 does.
+func answerError(w http.ResponseWriter, code string) {
 	w.WriteHeader(http.StatusPreconditionFailed)
 	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>said AWS</Message></Error></Errors></Response>`, code)
 }
@@ -97,8 +98,8 @@ func refuse(w http.ResponseWriter, code string) {
 func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action string) {
 	switch {
 	case r.FormValue("DryRun") == "true":
-		f.dryRuns = append(f.dryRuns, action+" "+r.FormValue("TagSpecification.1.ResourceType")+" "+r.FormValue("TagSpecification.1.Tag.2.Key")+"="+r.FormValue("TagSpecification.1.Tag.2.Value"))
-		refuse(w, f.dryRun)
+		f.dryRuns = append(f.dryRuns, action+" "+r.FormValue("TagSpecification.1.ResourceType")+" "+r.FormValue("TagSpecification.1.Tag.1.Key")+"="+r.FormValue("TagSpecification.1.Tag.1.Value"))
+		answerError(w, f.dryRun)
 	case action == "TerminateInstances":
 		f.hosts = slices.DeleteFunc(f.hosts, func(id string) bool { return id == r.FormValue("InstanceId.1") || id == r.FormValue("InstanceId.2") })
 		fmt.Fprint(w, `<R/>`)
@@ -135,14 +136,14 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 		}
 		fmt.Fprint(w, `</EvaluationResults></SimulatePrincipalPolicyResult></R>`)
 	default:
-		refuse(w, "InvalidAction")
+		answerError(w, "InvalidAction")
 	}
 }
 
 // serveTarget is the services that speak JSON: Systems Manager, quotas, tags.
 func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte) {
 	switch target {
-	case "GetParameters":
+	case "GetParametersByPath":
 		f.serveParameters(w, body)
 	case "PutParameter":
 		var asked struct{ Name, Value string }
@@ -230,24 +231,26 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 	}
 }
 
+// serveParameters returns at most ten parameters at once, as Systems Manager does.
 func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
-	var asked struct{ Names []string }
+	var asked struct{ Path, NextToken string }
 	_ = json.Unmarshal(body, &asked)
-	f.asked++
-	if f.onAsked != nil {
-		f.onAsked(f.asked, f.parameters)
-	}
-	if len(asked.Names) > maxParameters {
-		http.Error(w, `{"__type":"ValidationException"}`, http.StatusBadRequest)
-		return
-	}
-	found, missing := []map[string]string{}, []string{}
-	for _, name := range asked.Names {
-		if value, ok := f.parameters[name]; ok {
-			found = append(found, map[string]string{"Name": name, "Value": value})
-		} else {
-			missing = append(missing, name)
+	if asked.NextToken == "" {
+		f.asked++
+		if f.onAsked != nil {
+			f.onAsked(f.asked, f.parameters)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"Parameters": found, "InvalidParameters": missing})
+	found := []map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.parameters)) {
+		if strings.HasPrefix(name, asked.Path+"/") && name > asked.NextToken {
+			found = append(found, map[string]string{"Name": name, "Value": f.parameters[name]})
+		}
+	}
+	next := ""
+	if len(found) > 10 {
+		found = found[:10]
+		next = found[9]["Name"]
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"Parameters": found, "NextToken": next})
 }

@@ -16,19 +16,19 @@ func TestASoakLongerThanItsHostsLive(t *testing.T) {
 	f.launched = time.Now().Add(-2 * time.Hour) // of 3
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := deployed(t)
-	err := d.soak(context.Background(), "no program", []string{"--seconds", "3600"})
+	err := d.soak(context.Background(), []string{"--seconds", "3600"})
 	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")
-	require.ErrorContains(t, err, "`bin/soak-aws extend --minutes 11` moves their end")
+	require.ErrorContains(t, err, "move their end with `bin/soak-aws extend --minutes 11`")
 
 	// A later end is taken into account, and a shorter soak fits.
-	err = d.soak(context.Background(), "no program", []string{"--seconds=1800"})
-	require.ErrorContains(t, err, "no program", "it is begun")
+	err = d.soak(context.Background(), []string{"--seconds=1800"})
+	require.ErrorContains(t, err, "no program", "it is started")
 	f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
-	err = d.soak(context.Background(), "no program", nil)
-	require.ErrorContains(t, err, "no program", "it is begun")
+	err = d.soak(context.Background(), nil)
+	require.ErrorContains(t, err, "no program", "it is started")
 
-	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), pending
-	require.ErrorContains(t, d.soak(context.Background(), "no program", nil), "`make aws-up` makes new ones")
+	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), setupPending
+	require.ErrorContains(t, d.soak(context.Background(), nil), "`make aws-up` makes new ones")
 }
 
 func TestEndIsMoved(t *testing.T) {
@@ -44,7 +44,7 @@ func TestEndIsMoved(t *testing.T) {
 	}
 	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule("end-sse-soak-stack"), "end-sse-soak-runners": schedule("end-sse-soak-runners")}
 	d := deployed(t)
-	require.NoError(t, d.extend(context.Background(), 2*time.Hour))
+	require.NoError(t, d.extend(context.Background(), 120))
 	want := f.launched.Add(5 * time.Hour).UTC()
 	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	for name, s := range f.schedules {
@@ -53,12 +53,12 @@ func TestEndIsMoved(t *testing.T) {
 	}
 
 	// Once more, from where it is now; but not for ever.
-	require.NoError(t, d.extend(context.Background(), time.Hour))
+	require.NoError(t, d.extend(context.Background(), 60))
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
-	require.ErrorContains(t, d.extend(context.Background(), 24*time.Hour), "an end may be 24h0m0s ahead at most")
+	require.ErrorContains(t, d.extend(context.Background(), 24*60), "an end may be 24h0m0s ahead at most")
 
 	// What ends them from outside comes first: hosts that believed in a later end would be terminated in their soak.
 	f.schedules = nil
-	require.ErrorContains(t, d.extend(context.Background(), time.Hour), "the hosts still end at")
+	require.ErrorContains(t, d.extend(context.Background(), 60), "the hosts still end at")
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
 }

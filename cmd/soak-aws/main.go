@@ -1,6 +1,5 @@
-// Command soak-aws drives infra/terraform: it makes the stack and the runners on AWS, waits until
-// they are set up, soaks, and takes all down again and looks whether something is left. `make
-// aws-up`, `aws-soak`, `aws-down` and their like call it.
+// Command soak-aws drives infra/terraform: it makes the stack and the runners on AWS, waits until they are set up, soaks, and
+// destroys all of it. `make aws-up`, `aws-soak` and `aws-down` call it.
 //
 // It finds credentials as every AWS tool does: environment, profile, single sign-on, role.
 package main
@@ -12,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -21,56 +21,26 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-func main() {
+// hangup receives the end of the terminal. Terraform and a soak finish then; only an open tunnel waits for it.
+var hangup = make(chan os.Signal, 1)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// untilSignal returns a context that ends at Ctrl-C.
+func untilSignal() (context.Context, context.CancelFunc) {
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// warn prints a line on standard error; tests replace it.
+var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
+
+func run(args []string) int {
 	ctx, stop := untilSignal()
-	code := run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
-}
-
-// errHangup is the cause of a context that ended because the terminal was closed.
-var errHangup = errors.New("the terminal was closed")
-
-// untilSignal returns a context that ends at the first signal.
-func untilSignal() (context.Context, func()) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it; otherwise a closed terminal would leave a tunnel open
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, end := context.WithCancelCause(context.Background())
-	received := make(chan os.Signal, 1)
-	signal.Notify(received, signals...)
-	go func() {
-		if <-received == syscall.SIGHUP {
-			end(errHangup)
-		}
-		end(nil)
-	}()
-	return ctx, func() { signal.Stop(received) }
-}
-
-func run(ctx context.Context, args []string) int {
-	var d deployment
-	root := &cobra.Command{
-		Use:           "soak-aws",
-		Short:         "Soak on AWS: make the stack and the runners, run, take all down",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
-	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
-	root.PersistentFlags().StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
-	root.PersistentFlags().StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/sizing/prices.json [PRICES]")
-	root.PersistentFlags().Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
-	root.PersistentPreRun = func(*cobra.Command, []string) {
-		if d.name != "" {
-			d.set("name", d.name)
-		}
-	}
-	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.attachCommand(), d.openCommand(), d.extendCommand(), d.sweepCommand(),
-		d.subcommand("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
-		d.downCommand(),
-		d.subcommand("logs", "Show how far each host is, what its setup said if it failed, and how to get a shell", d.logs))
+	defer stop()
+	root := (&deployment{}).commands()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit exitError
@@ -85,4 +55,54 @@ func run(ctx context.Context, args []string) int {
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2
+}
+
+func (d *deployment) commands() *cobra.Command {
+	root := &cobra.Command{Use: "soak-aws", Short: "Soak on AWS: make the stack and the runners, run, destroy all", SilenceErrors: true, SilenceUsage: true}
+	flags := root.PersistentFlags()
+	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
+	flags.BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
+	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
+	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
+	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/sizing/prices.json [PRICES]")
+	flags.Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
+	add := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }}
+		root.AddCommand(c)
+		return c
+	}
+	plain := func(use, short string, run func(context.Context) error) *cobra.Command {
+		return add(use, short, cobra.NoArgs, func(ctx context.Context, _ []string) error { return run(ctx) })
+	}
+
+	plain("check", "Check what can be checked before anything costs money", d.inspect)
+	plain("arch", "Print the architecture of the runners' hosts, which their image must have", d.arch)
+	add("soak -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
+	add("attach TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
+
+	var u streams
+	c := plain("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
+	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack is to hold (0: as it is, or 1200)")
+	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: as it is, or 15)")
+
+	var port int
+	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
+	c.Flags().IntVar(&port, "port", openPort, "port of this machine; Grafana's own links name the default")
+
+	var minutes int
+	c = plain("extend", "Move the end of all hosts without making new ones", func(ctx context.Context) error { return d.extend(ctx, minutes) })
+	c.Flags().IntVar(&minutes, "minutes", 60, "how much later they end")
+
+	k := keep{lag: 3 * time.Minute}
+	c = plain("down", "Archive the runs, destroy all, and check that nothing with the tag is left", func(ctx context.Context) error { return d.down(ctx, k) })
+	c.Flags().StringVar(&k.results, "results", "results", "folder of results")
+	c.Flags().BoolVar(&k.without, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
+	c.Flags().BoolVar(&k.all, "all", false, "make no archive, and delete the bucket with the archives in it")
+
+	var region string
+	var endHosts bool
+	c = plain("sweep", "Find resources by their tag, also if the state is lost", func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
+	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: that of the settings)")
+	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a question")
+	return root
 }

@@ -18,7 +18,7 @@ import (
 
 // usual is what infra/terraform makes by default, but for the number of runners' hosts.
 func usual(nodes int) settings {
-	return settings{Name: "sse-soak", Region: "us-east-1", StackType: "c5.large", RunnerType: "c5.large", RunnerNodes: nodes, TTLMinutes: 180, StackDisk: 30, RunnerDisk: 20}
+	return settings{Name: "sse-soak", Region: "us-east-1", Hosts: map[string]int{"c5.large": 1 + nodes}, TTLMinutes: 180, DiskGiB: 30 + nodes*20}
 }
 
 func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
@@ -33,13 +33,13 @@ func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		{.5, func(*settings) {}, "FAIL", "until the hosts end themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
 		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 until the hosts terminate themselves"},
 		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price known for eu-central-1: give --prices FILE"},
-		{9, func(s *settings) { s.RunnerType = "c9x.large" }, "FAIL", "--max-usd is $9.00, and no price known for c9x.large in us-east-1"},
+		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price known for c9x.large in us-east-1"},
 	} {
 		s := usual(1)
 		c.edit(&s)
-		got := (&deployment{maxUSD: c.most}).affordable(s)
-		assert.Equal(t, c.state, got.state, c.wants)
-		assert.Contains(t, got.sentence, c.wants)
+		state, sentence := check(site{deployment: &deployment{maxUSD: c.most}, settings: s}.checkPrice).result(t.Context())
+		assert.Equal(t, c.state, state, c.wants)
+		assert.Contains(t, sentence, c.wants)
 	}
 }
 
@@ -54,10 +54,10 @@ func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	d := &deployment{dir: t.TempDir(), yes: true, maxUSD: .1}
-	require.ErrorContains(t, d.up(context.Background(), up{}), "over the $0.10 of --max-usd")
+	require.ErrorContains(t, d.up(context.Background(), streams{}), "over the $0.10 of --max-usd")
 	require.NoFileExists(t, filepath.Join(bin, "made"))
 	d.maxUSD = 1
-	require.Error(t, d.up(context.Background(), up{}))
+	require.Error(t, d.up(context.Background(), streams{}))
 	require.FileExists(t, filepath.Join(bin, "made"))
 }
 
@@ -77,7 +77,7 @@ func TestPricesOfThePage(t *testing.T) {
 		var sums []string
 		for _, nodes := range []int{1, 3} {
 			s := usual(nodes)
-			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + nodes*s.RunnerDisk})
+			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.Hosts, DiskGiB: s.DiskGiB})
 			require.NoError(t, err)
 			sums = append(sums, sizing.USD(rate.For(life)))
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +22,27 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// inFlight is a resource whose creation takes some seconds and has no provider to download.
-const inFlight = `resource "terraform_data" "slow" {
+// small is a deployment without hosts: its only resource takes some seconds, and has no provider to download.
+const small = `
+locals {
+  settings = {
+    name = "sse-soak", region = "eu-central-1", owner = "", connections = 1200, noop_interval_seconds = 15, ttl_minutes = 180
+    retention_days = 30, subnet_id = null, tags = {}, disk_gib = 50, hosts = {}, architectures = {}, runner_architecture = "amd64"
+  }
+}
+
+resource "terraform_data" "slow" {
   provisioner "local-exec" {
     command = "touch started && sleep 4"
+  }
+}
+
+output "deployment" {
+  value = {
+    settings = local.settings, bucket = "sse-soak-123", backend_url = "http://10.20.0.10", control_url = "http://10.20.0.10:7070", public_url = ""
+    secrets_parameter = "/sse-soak/stack/secrets", kubeconfig_parameter = "/sse-soak/runners/kubeconfig", end_parameter = "/sse-soak/end"
+    status_parameters = { "/sse-soak/stack/status" = "i-1", "/sse-soak/runners/status-0" = "i-2" }
+    instances         = { stack = "i-1", runner-1 = "i-2" }
   }
 }
 `
@@ -61,60 +80,136 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 	return keyboard, terminal
 }
 
-// applyOnATerminal starts soak-aws on a terminal of its own, with the real terraform, and returns when a creation is in flight.
-func applyOnATerminal(t *testing.T) (dir string, cmd *exec.Cmd, keyboard *os.File, shown *screen) {
+// A session is soak-aws on a terminal of its own.
+type session struct {
+	cmd      *exec.Cmd
+	keyboard *os.File
+	shown    *screen
+}
+
+// onATerminal starts soak-aws with the real terraform.
+func onATerminal(t *testing.T, args ...string) session {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
 		untested.Skip(t, "Ctrl-C during terraform: terraform is not installed here")
 	}
-	dir = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(inFlight), 0o600))
-	initialize := exec.Command("terraform", "init", "-input=false")
-	initialize.Dir = dir
-	out, err := initialize.CombinedOutput()
-	require.NoError(t, err, string(out))
-
 	self, err := os.Executable()
 	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "change")
+	program := filepath.Join(t.TempDir(), "soak-aws")
 	require.NoError(t, os.Symlink(self, program))
 	keyboard, terminal := openTerminal(t)
 	defer terminal.Close()
-	cmd = exec.Command(program, dir)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	require.NoError(t, cmd.Start())
-	shown = &screen{}
-	go func() { _, _ = io.Copy(shown, keyboard) }()
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(filepath.Join(dir, "started"))
-		return err == nil
-	}, time.Minute, 10*time.Millisecond, "terraform creates nothing")
-	return dir, cmd, keyboard, shown
+	s := session{exec.Command(program, args...), keyboard, &screen{}}
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, s.cmd.Start())
+	go func() { _, _ = io.Copy(s.shown, keyboard) }()
+	return s
 }
 
-// A terminal sends Ctrl-C to the whole foreground group. With a second SIGINT terraform exits without writing its state.
-func TestCtrlCReachesTerraformOnce(t *testing.T) {
-	t.Parallel()
-	_, cmd, keyboard, shown := applyOnATerminal(t)
-	_, err := keyboard.Write([]byte{3})
+// await waits for a moment.
+func (s session) await(t *testing.T, moment func() bool) {
+	t.Helper()
+	require.Eventually(t, moment, 3*time.Minute, 20*time.Millisecond)
+}
+
+// sees reports whether the terminal has shown a text.
+func (s session) sees(text string) func() bool {
+	return func() bool { return strings.Contains(s.shown.String(), text) }
+}
+
+// interrupt presses Ctrl-C once and waits for the end.
+func (s session) interrupt(t *testing.T) {
+	t.Helper()
+	_, err := s.keyboard.Write([]byte{3})
 	require.NoError(t, err)
-	require.Error(t, cmd.Wait())
-	require.Eventually(t, func() bool { return strings.Contains(shown.String(), "Interrupt received") }, time.Minute, 10*time.Millisecond, shown)
-	require.NoError(t, keyboard.Close())
-	assert.NotContains(t, shown.String(), "Two interrupts")
+	_ = s.cmd.Wait()
+	require.Equal(t, 2, s.cmd.ProcessState.ExitCode(), s.shown)
+	require.NotContains(t, s.shown.String(), "Two interrupts", "with a second SIGINT terraform exits without writing its state")
+	require.NoError(t, s.keyboard.Close())
+}
+
+func exists(file string) func() bool {
+	return func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	}
+}
+
+func TestCtrlCDuringInit(t *testing.T) {
+	startAWS(t)
+	asked := make(chan struct{}, 9)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	dir := t.TempDir()
+	module := "module \"slow\" {\n  source = \"" + slow.URL + "/module.zip\"\n}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small+module), 0o600))
+	s := onATerminal(t, "--dir", dir, "--yes", "up")
+	<-asked
+	s.interrupt(t)
+	assert.NoFileExists(t, filepath.Join(dir, "started"))
+}
+
+// Each Ctrl-C leaves a state that the next command continues from.
+func TestCtrlCAtEachMomentAfterInit(t *testing.T) {
+	f := startAWS(t)
+	withSessions(t, startStack(t).Listener.Addr().String())
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small), 0o600))
+	started, state := filepath.Join(dir, "started"), filepath.Join(dir, "terraform.tfstate")
+
+	s := onATerminal(t, "--dir", dir, "up")
+	s.await(t, s.sees("Enter a value"))
+	s.interrupt(t)
+	assert.NoFileExists(t, started, "nothing was made before the answer")
+
+	s = onATerminal(t, "--dir", dir, "up")
+	s.await(t, s.sees("Enter a value"))
+	_, err := s.keyboard.WriteString("yes\n")
+	require.NoError(t, err)
+	s.await(t, exists(started))
+	s.interrupt(t)
+	assert.Contains(t, s.shown.String(), "Interrupt received")
+	text, err := os.ReadFile(state)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"type": "terraform_data"`, "the state has what was in flight")
+	assert.NotContains(t, strings.Join(names(t, dir), " "), "lock.info")
+
+	s = onATerminal(t, "--dir", dir, "--yes", "up")
+	s.await(t, s.sees("waiting for 2 hosts"))
+	s.interrupt(t)
+	assert.Contains(t, s.shown.String(), "`make aws-up` continues, `make aws-down` cleans up")
+
+	f.mu.Lock()
+	f.ready()
+	f.mu.Unlock()
+	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"; got=1' INT\ntrap 'echo HUP >>"+signals+"; got=1' HUP\n"+
+		"echo up >>"+signals+"\nwhile [ -z \"$got\" ]; do sleep .1; done\nsleep 1\nexit 2\n"), 0o755))
+	s = onATerminal(t, "--dir", dir, "--soak", program, "soak")
+	s.await(t, exists(signals))
+	s.interrupt(t)
+	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "a second SIGINT would have it kill all")
+	assert.Contains(t, s.shown.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
 // If the terminal is closed, terraform finishes what it does: nothing is made that no state knows, and no lock stays.
 func TestAClosedTerminalLetsTerraformFinish(t *testing.T) {
-	t.Parallel()
-	dir, cmd, keyboard, _ := applyOnATerminal(t)
-	require.NoError(t, keyboard.Close())
-	_ = cmd.Wait() // its output has nowhere to go
-	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
-	require.NoError(t, err)
-	assert.Contains(t, string(state), "terraform_data")
-	assert.NotContains(t, strings.Join(names(t, dir), " "), "lock.info")
+	startAWS(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small), 0o600))
+	s := onATerminal(t, "--dir", dir, "--yes", "up")
+	s.await(t, exists(filepath.Join(dir, "started")))
+	require.NoError(t, s.keyboard.Close())
+	s.await(t, func() bool {
+		state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
+		return err == nil && strings.Contains(string(state), "terraform_data") && !strings.Contains(strings.Join(names(t, dir), " "), "lock.info")
+	})
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt)) // it waits for the hosts
+	_ = s.cmd.Wait()
 }
 
 func names(t *testing.T, dir string) (out []string) {

@@ -3,98 +3,113 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
+// soakFlags are the flags of `soak run` that soak-aws has to know.
+type soakFlags struct {
+	streams
+
+	backendURL, out string
+	length          time.Duration
+}
+
+func parse(args []string) (f soakFlags, err error) {
+	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.IntVar(&f.connections, "connections", 0, "")
+	flags.Float64Var(&f.interval, "noop-interval", 0, "")
+	flags.StringVar(&f.backendURL, "backend-url", "", "")
+	flags.StringVar(&f.out, "out", "results", "")
+	seconds := flags.Float64("seconds", defaultLength.Seconds(), "")
+	err = flags.Parse(args)
+	f.length = time.Duration(*seconds * float64(time.Second))
+	return f, err
+}
+
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
-func (d *deployment) soak(ctx context.Context, program string, args []string) error {
-	connections, _ := valueOf("--connections", args)
-	interval, _ := valueOf("--noop-interval", args)
-	streams, _ := strconv.Atoi(connections)
-	seconds, _ := strconv.ParseFloat(interval, 64)
-	return d.drive(ctx, program, args, secondsOf(args), func(out outputs, via string) ([]string, error) {
-		return out.flags(via), settings{Connections: out.Connections, Interval: out.Interval}.differ("the stack, which `"+d.target("aws-up")+"` made,", streams, seconds)
-	})
+func (d *deployment) soak(ctx context.Context, args []string) error {
+	f, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if f.backendURL != "" {
+		return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
+			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
+	}
+	s, err := d.made(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.match(s.settings, "the stack, which `"+d.target("aws-up")+"` made,"); err != nil {
+		return err
+	}
+	command := []string{
+		"run", "--on", "k8s", "--overlay", "k3s", "--shards", s.shards(""), "--backend-url", s.out.BackendURL,
+		"--connections", strconv.Itoa(s.settings.Connections), "--noop-interval", strconv.FormatFloat(s.settings.Interval, 'g', -1, 64),
+	}
+	return s.drive(ctx, f, append(command, args...))
 }
 
-// attach follows a soak that was cut off to its verdict, for as long as the hosts live.
-func (d *deployment) attach(ctx context.Context, program, testID string, args []string) error {
-	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) ([]string, error) {
-		return []string{"attach", testID, "--backend-via", via}, nil
-	})
+// attach follows an interrupted soak to its verdict, for as long as the hosts live.
+func (d *deployment) attach(ctx context.Context, args []string) error {
+	f, err := parse(args)
+	if err != nil {
+		return err
+	}
+	f.length = -aroundASoak
+	s, err := d.made(ctx)
+	if err != nil {
+		return err
+	}
+	return s.drive(ctx, f, append([]string{"attach"}, args...))
 }
 
-// drive runs soak with what command has, and args after it, through a tunnel to the stack that is open for so long.
-func (d *deployment) drive(ctx context.Context, program string, args []string, length time.Duration, command func(out outputs, via string) ([]string, error)) error {
-	out, c, err := d.connected(ctx)
+// drive runs soak with tunnels to the stack and to the cluster of the runners.
+func (s site) drive(ctx context.Context, f soakFlags, args []string) error {
+	end, err := s.fit(ctx, f.length)
 	if err != nil {
 		return err
 	}
-	if out.Kubeconfig == "" {
-		return fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again", out.PublicURL)
-	}
-	values, err := c.readyValues(ctx, out)
+	stack, err := openTunnel(ctx, s.out, "stack", stackPort, 0)
 	if err != nil {
 		return err
 	}
-	end, err := c.endOf(ctx, out)
+	defer stack.close()
+	cluster, err := openTunnel(ctx, s.out, "runner-1", clusterPort, 0)
 	if err != nil {
 		return err
 	}
-	if err := outlives(end, time.Now(), length); err != nil {
-		return err
-	}
-	if valid := c.credentialsFor(ctx, time.Now(), length); valid.state == "FAIL" {
-		return fmt.Errorf("%s %s", valid.what, valid.sentence)
-	} else if valid.state == "note" {
-		fmt.Fprintf(os.Stderr, "warning: %s %s\n", valid.what, valid.sentence)
-	}
-	if _, err := command(out, ""); err != nil {
-		return err
-	}
-	tell := func(news string) { fmt.Fprintln(os.Stderr, news) }
-	t, err := openTunnel(ctx, out, stackEnd, 0, tell)
+	defer cluster.close()
+	kubeconfig, err := os.CreateTemp("", "soak-aws-")
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	api, err := openTunnel(ctx, out, clusterEnd, 0, tell)
-	if err != nil {
-		return err
-	}
-	defer api.close()
-	kubeconfig, err := filepath.Abs(d.kubeconfig())
-	if err != nil {
-		return err
-	}
+	defer os.Remove(kubeconfig.Name())
 	// The certificate of the cluster has this address.
-	text := strings.ReplaceAll(values[out.Kubeconfig], "127.0.0.1:6443", api.address)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+	if _, err := kubeconfig.WriteString(strings.ReplaceAll(s.values[s.out.Kubeconfig], "127.0.0.1:6443", cluster.address)); err != nil {
 		return err
 	}
-	env, err := out.environment(values[out.Secrets], kubeconfig, t.address)
-	if err != nil {
-		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
-	}
-	flags, err := command(out, t.address)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, program, append(flags, args...)...) //nolint:gosec // G204: starts soak without a shell
+	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) //nolint:gosec // G204: starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does
 	// not. A second SIGINT would have it kill all, a SIGHUP after another signal changes nothing; under nohup it is ignored.
 	cmd.Cancel = func() error {
@@ -105,10 +120,11 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	}
 	cmd.WaitDelay = 10 * time.Minute
 	err = cmd.Run()
-	run := latestRun(args)
+	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
+	run := filepath.Base(cmp.Or(latest, "TESTID"))
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: %s\n"+
-		"An interrupted soak continues there: bin/soak-aws attach %s\n"+
-		"Its shards can be judged again at any time: bin/soak merge '%s'\n", clock(end), d.target("aws-down"), run, out.shardsOf(run))
+		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
+		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.shards(run))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -116,72 +132,162 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	return err
 }
 
-// flags are those of `soak run` that follow from where the hosts are and what they are set up for.
-// This machine reaches the stack at the address via; the runners go by the private one. What comes after them wins.
-func (o outputs) flags(via string) []string {
-	return []string{
-		"run", "--on", "k8s", "--overlay", "k3s",
-		"--shards", "s3://" + o.Bucket + "/shards?region=" + url.QueryEscape(o.Region),
-		"--backend-url", o.BackendURL, "--backend-via", via,
-		"--connections", strconv.Itoa(o.Connections), "--noop-interval", strconv.FormatFloat(o.Interval, 'g', -1, 64),
+// shards returns the address of the shards of a run; of all runs if run is "".
+func (s site) shards(run string) string {
+	return "s3://" + path.Join(s.out.Bucket, "shards", run) + "?region=" + url.QueryEscape(s.settings.Region)
+}
+
+// fit returns when the hosts end, and an error if they cannot run a soak to its verdict.
+func (s site) fit(ctx context.Context, length time.Duration) (end time.Time, err error) {
+	if s.out.Kubeconfig == "" {
+		return end, fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again", s.out.PublicURL)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.out.Statuses)) {
+		if state, _ := setup(s.values[name], s.out.Statuses[name]); state != setupReady {
+			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them", s.out.Statuses[name], name, state)
+		}
+	}
+	if end, err = s.end(ctx, length); err != nil {
+		return end, err
+	}
+	switch state, sentence := s.aws.checkCredentials(length).result(ctx); state {
+	case "FAIL":
+		return end, errors.New(sentence)
+	case "note":
+		warn("warning: the credentials: " + sentence)
+	}
+	return end, nil
+}
+
+// environment returns the variables of soak that must not be flags, which every user of this machine sees: the secrets, which
+// the stack's host stores as lines NAME=VALUE. The user may have set another Prometheus for the runners, or another reference.
+func (s site) environment(via string) []string {
+	env := append(strings.Fields(s.values[s.out.Secrets]), "AWS_REGION="+s.settings.Region)
+	_, password, _ := strings.Cut(s.values[s.out.Secrets], "PROMETHEUS_PASSWORD=")
+	password, _, _ = strings.Cut(password, "\n")
+	const user = "prometheus" // of nginx
+	prometheus := url.URL{Scheme: "http", User: url.UserPassword(user, password), Host: via, Path: "/prometheus/"}
+	env = append(env, "PROMETHEUS_URL="+prometheus.String())
+	if _, chosen := os.LookupEnv("K6_PROMETHEUS_RW_SERVER_URL"); !chosen {
+		env = append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.out.BackendURL+"/prometheus/api/v1/write",
+			"K6_PROMETHEUS_RW_USERNAME="+user, "K6_PROMETHEUS_RW_PASSWORD="+password)
+	}
+	// A reference in the runners' cluster would show nothing of the network between runners and stack.
+	if _, chosen := os.LookupEnv("CONTROL_URL"); !chosen {
+		env = append(env, "CONTROL_URL="+s.out.ControlURL)
+	}
+	return env
+}
+
+const (
+	// outsideLater is how much later than a host itself a schedule ends it from outside (modules/host).
+	outsideLater = 15 * time.Minute
+	// longestLife is how far ahead an end may be moved. Hosts refuse more.
+	longestLife = 24 * time.Hour
+	// aroundASoak is the time of a soak in addition to its seconds: starting runners and reading shards.
+	aroundASoak = 10 * time.Minute
+	// defaultLength is the default of `soak run --seconds`.
+	defaultLength = time.Hour
+)
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
+
+// end returns when the first host ends itself. It is an error if that is before the end of a soak.
+func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
+	hosts, err := s.aws.hosts(ctx, "Run", s.settings.Name)
+	if err != nil {
+		return end, err
+	}
+	for _, h := range hosts {
+		if own := h.Launch.Add(time.Duration(s.settings.TTLMinutes) * time.Minute); end.IsZero() || own.Before(end) {
+			end = own
+		}
+	}
+	if moved, err := time.Parse(time.RFC3339, s.values[s.out.EndParameter]); err == nil && moved.After(end) && len(hosts) > 0 {
+		end = moved
+	}
+	left := time.Until(end)
+	switch missing := length + aroundASoak - left; {
+	case left <= 0:
+		return end, errors.New("the hosts have ended: `make aws-up` makes new ones")
+	case missing > 0:
+		return end, fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it; move their end with `bin/soak-aws extend --minutes %d`, or soak for fewer SECONDS",
+			clock(end), left.Round(time.Second), length, aroundASoak, int(math.Ceil(missing.Minutes())))
+	}
+	return end, nil
+}
+
+// checkCredentials checks that the credentials are valid until a soak is judged. Those of a profile are renewed by the AWS tools
+// during its session, whose end is unknown; those in the environment are not.
+func (c *cloud) checkCredentials(length time.Duration) check {
+	return func(ctx context.Context) (string, error) {
+		var exported struct{ Expiration time.Time }
+		if c.ask(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 cannot
+			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
+		}
+		end, fixed := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
+		switch {
+		case end.IsZero() && fixed:
+			return "", fmt.Errorf("the end of AWS_SESSION_TOKEN is unknown: a soak of %v reads its shards with it at its end", length)
+		case end.IsZero() || end.After(time.Now().Add(length+aroundASoak)):
+			return fmt.Sprintf("they are valid until after a soak of %v", length), nil
+		case fixed:
+			return "", refuse("the credentials in the environment end at %s, before a soak of %v is judged: log in for longer, or use a profile that renews them", clock(end), length)
+		}
+		return "", fmt.Errorf("they end at %s, before a soak of %v is judged: its shards can be read only if the profile's session lives longer", clock(end), length)
 	}
 }
 
-// latestRun returns the name of the last run among the results.
-func latestRun(args []string) string {
-	folder, _ := valueOf("--out", args)
-	link, err := os.Readlink(filepath.Join(cmp.Or(folder, "results"), "latest"))
+// extend moves the end of all hosts, without making new ones. First the schedules outside, then the hosts' own: whatever
+// fails in between leaves the end where it was.
+func (d *deployment) extend(ctx context.Context, minutes int) error {
+	s, err := d.made(ctx)
 	if err != nil {
-		return "TESTID"
+		return err
 	}
-	return filepath.Base(link)
+	end, err := s.end(ctx, -aroundASoak)
+	if err != nil {
+		return err
+	}
+	later := end.Add(time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
+	if left := time.Until(later); left > longestLife {
+		return fmt.Errorf("the hosts would end in %v: an end may be %v ahead at most", left.Round(time.Minute), longestLife)
+	}
+	if err := s.aws.moveSchedules(ctx, s.settings.Name, later.Add(outsideLater)); err != nil {
+		return fmt.Errorf("the hosts still end at %s: move the schedules that end them: %w", clock(end), err)
+	}
+	if err := s.aws.ask(ctx, nil, "ssm", "put-parameter", "--overwrite", "--name", s.out.EndParameter, "--value", later.Format(time.RFC3339)); err != nil {
+		return fmt.Errorf("the hosts still end at %s: store the later end: %w", clock(end), err)
+	}
+	fmt.Printf("all hosts end at %s, in %v; a schedule ends them from outside %v later\n", clock(later), time.Until(later).Round(time.Minute), outsideLater)
+	return nil
 }
 
-// readyValues returns the secrets. It is an error if a host is not set up.
-func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string, error) {
-	names := slices.Sorted(maps.Keys(out.Statuses))
-	values, err := c.parameters(ctx, append([]string{out.Secrets, out.Kubeconfig}, names...)...)
-	if err != nil {
-		return nil, err
+// moveSchedules sets the time of every schedule in a group, and leaves the rest of each as it is.
+func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) error {
+	var names []string
+	if err := c.ask(ctx, &names, "scheduler", "list-schedules", "--group-name", group, "--query", "Schedules[].Name"); err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("there is none in the group %s", group)
 	}
 	for _, name := range names {
-		if s := setupOf(values[name], out.Statuses[name]); s.state != setupReady {
-			return nil, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them, `bin/soak-aws logs` shows more", s.host, name, s.state)
+		var schedule map[string]any
+		if err := c.ask(ctx, &schedule, "scheduler", "get-schedule", "--group-name", group, "--name", name); err != nil {
+			return err
+		}
+		for _, answered := range []string{"Arn", "CreationDate", "LastModificationDate"} {
+			delete(schedule, answered)
+		}
+		schedule["ScheduleExpression"] = "at(" + to.UTC().Format("2006-01-02T15:04:05") + ")"
+		text, err := json.Marshal(schedule)
+		if err != nil {
+			return err
+		}
+		if err := c.ask(ctx, nil, "scheduler", "update-schedule", "--cli-input-json", string(text)); err != nil {
+			return err
 		}
 	}
-	if server := out.Instances["runner-1"]; !strings.HasPrefix(values[out.Kubeconfig], "# "+server+"\n") {
-		return nil, fmt.Errorf("the kubeconfig in %s is not of the host %s; `make aws-up` waits for it", out.Kubeconfig, server)
-	}
-	return values, nil
+	return nil
 }
-
-// environment has what soak must not be told by flags, which every user of this machine sees: the
-// secrets, which come as lines of NAME=VALUE; and what the person at the terminal may have set there.
-func (o outputs) environment(secrets, kubeconfig, via string) ([]string, error) {
-	values := map[string]string{}
-	for line := range strings.Lines(strings.TrimSpace(secrets)) {
-		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if !ok {
-			return nil, errors.New("it holds a line that is not NAME=VALUE")
-		}
-		values[name] = value
-	}
-	prometheus := url.URL{Scheme: "http", User: url.UserPassword(prometheusUser, values["PROMETHEUS_PASSWORD"]), Host: via, Path: "/prometheus/"}
-	env := []string{"KUBECONFIG=" + kubeconfig, "AWS_REGION=" + o.Region, "BACKEND_TOKEN=" + values["BACKEND_TOKEN"], "PROMETHEUS_URL=" + prometheus.String()}
-	if _, chosen := os.LookupEnv(remoteWrite + "SERVER_URL"); !chosen {
-		env = append(env, remoteWrite+"SERVER_URL="+o.BackendURL+"/prometheus/api/v1/write",
-			remoteWrite+"USERNAME="+prometheusUser, remoteWrite+"PASSWORD="+values["PROMETHEUS_PASSWORD"])
-	}
-	// The stack's host is on the other side of the network that is soaked: one in the runners' cluster would tell nothing of it.
-	if _, chosen := os.LookupEnv("CONTROL_URL"); !chosen {
-		env = append(env, "CONTROL_URL="+o.ControlURL)
-	}
-	return env, nil
-}
-
-// remoteWrite begins k6's variables for the Prometheus that the runners write metrics to: that of the stack, by its private
-// address, unless the person at the terminal has named another one, or none.
-const remoteWrite = "K6_PROMETHEUS_RW_"
-
-// prometheusUser is who nginx lets through to the stack's Prometheus.
-const prometheusUser = "prometheus"

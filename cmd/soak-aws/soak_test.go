@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 // deployed is a deployment whose terraform tells the outputs in testdata/outputs.json, with some of their text replaced.
 func deployed(t *testing.T, replace ...string) *deployment {
 	t.Helper()
-	d := &deployment{dir: t.TempDir()}
+	d := &deployment{dir: t.TempDir(), program: "no program"}
 	text, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
 	bin := t.TempDir()
@@ -29,7 +30,6 @@ func deployed(t *testing.T, replace ...string) *deployment {
 	require.NoError(t, os.WriteFile(told, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+told+"'\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	require.NoError(t, os.WriteFile(filepath.Join(d.dir, settingsFile), nil, 0o600))
 	return d
 }
 
@@ -37,7 +37,7 @@ func deployed(t *testing.T, replace ...string) *deployment {
 func (f *fakeAWS) ready() {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready i-1",
-		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfig, "/sse-soak/end": pending,
+		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfig, "/sse-soak/end": setupPending,
 	}
 	f.hosts, f.launched, f.buckets = []string{"i-1", "i-2"}, time.Now(), []string{"sse-soak-123"}
 }
@@ -51,7 +51,8 @@ func TestSoak(t *testing.T) {
 	log, _ := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d := deployed(t)
-	err := d.soak(context.Background(), soakProgram(t), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
+	d.program = soakProgram(t)
+	err := d.soak(context.Background(), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
 	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
 
 	made := cluster.created("testruns")
@@ -82,10 +83,6 @@ func TestSoak(t *testing.T) {
 	} {
 		assert.Regexp(t, name+"\\W+"+regexp.QuoteMeta(value), cluster.created("secrets"))
 	}
-
-	info, err := os.Stat(d.kubeconfig())
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
 // Ctrl-C reaches the soak from the terminal. It is not told a second time by a signal that would have it kill all.
@@ -98,9 +95,10 @@ func TestAStopInterruptsTheSoakOnce(t *testing.T) {
 	program, told := filepath.Join(dir, "soak"), filepath.Join(dir, "told")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+told+"' INT\ntrap 'echo HUP >>"+told+"; exit 2' HUP\necho up >"+told+
 		"\ni=0; while [ $i -lt 200 ]; do sleep .1; i=$((i+1)); done\n"), 0o755))
+	d.program = program
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- d.soak(ctx, program, []string{"--seconds", "60", "--out", dir}) }()
+	go func() { ended <- d.soak(ctx, []string{"--seconds", "60", "--out", dir}) }()
 	require.Eventually(t, func() bool { return len(lines(t, told)) > 0 }, 20*time.Second, 10*time.Millisecond)
 	stop()
 	require.Error(t, <-ended)
@@ -113,51 +111,44 @@ func TestAttach(t *testing.T) {
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
-	require.NoError(t, m.attach(t.Context(), m.program, "aws-1", []string{"--out", t.TempDir()}))
+	require.NoError(t, m.attach(t.Context(), []string{"aws-1", "--out", t.TempDir()}))
 	asked := lines(t, filepath.Join(m.bin, "asked"))
-	assert.Regexp(t, `^attach aws-1 --backend-via (127\.0\.0\.1:\d+) --out `, asked[0])
+	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, asked[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, asked[1])
 
 	f.launched = time.Now().Add(-185 * time.Minute)
-	require.ErrorContains(t, m.attach(t.Context(), m.program, "aws-1", nil), "the hosts ended at ")
+	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have ended")
 }
 
 func TestEnvironmentOfSoak(t *testing.T) {
-	out := outputs{Region: "eu-central-1", BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070"}
-	want := []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
-	env, err := out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
-	require.NoError(t, err)
-	assert.Equal(t, append(want, "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
-		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), env)
+	made := site{
+		settings: settings{Region: "eu-central-1"}, values: map[string]string{"/secrets": "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n"},
+		out: outputs{BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070", Secrets: "/secrets"},
+	}
+	want := []string{"BACKEND_TOKEN=abc", "PROMETHEUS_PASSWORD=g:i", "AWS_REGION=eu-central-1", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
+	assert.Equal(t, append(slices.Clone(want), "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
+		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), made.environment("127.0.0.1:9999"))
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	t.Setenv("CONTROL_URL", "http://10.20.0.99:7070")
-	env, err = out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
-	require.NoError(t, err)
-	assert.Equal(t, want, env, "the one who soaks wants no metrics, or has another Prometheus for them, and another reference")
+	assert.Equal(t, want, made.environment("127.0.0.1:9999"), "the user wants no metrics, or has another Prometheus for them, and another reference")
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
-	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = pending, pending
-	err := deployed(t).soak(context.Background(), "no program", nil)
+	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = setupPending, setupPending
+	err := deployed(t).soak(context.Background(), nil)
 	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
 
 	f.ready()
 	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a host that is gone
-	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "not all hosts are set up")
-	f.ready()
-	f.parameters["/sse-soak/runners/kubeconfig"] = "# i-0\n" + kubeconfig
-	require.ErrorContains(t, deployed(t).soak(context.Background(), "no program", nil), "is not of the host i-2")
+	require.ErrorContains(t, deployed(t).soak(context.Background(), nil), "not all hosts are set up")
 }
 
 // Another service would be sent the stack's token, and judged by the stack's ledger and CPU.
 func TestOnlyTheStacksBackendIsSoaked(t *testing.T) {
 	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
-		c := deployed(t).soakCommand()
-		c.SetArgs(append([]string{"--"}, args...))
-		c.SilenceErrors, c.SilenceUsage = true, true
-		require.ErrorContains(t, c.Execute(), "`bin/soak run --on k8s --backend-url http://other` soaks that")
+		require.ErrorContains(t, deployed(t).soak(context.Background(), args), "`bin/soak run --on k8s --backend-url http://other` soaks that")
 	}
 }
 
@@ -166,9 +157,9 @@ func TestSoakOfOtherStreamsThanTheStackHas(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	d := deployed(t)
-	require.EqualError(t, d.soak(context.Background(), "no program", []string{"--connections", "5000"}),
-		"CONNECTIONS is 5000, and the stack, which `make aws-up` made, has 1200; change it there, or leave CONNECTIONS out")
-	require.ErrorContains(t, d.soak(context.Background(), "no program", []string{"--noop-interval=5"}), "NOOP_INTERVAL is 5, and the stack")
+	require.EqualError(t, d.soak(context.Background(), []string{"--connections", "5000"}),
+		"the stack, which `make aws-up` made, has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or leave it out here")
+	require.ErrorContains(t, d.soak(context.Background(), []string{"--noop-interval=5"}), ", not NOOP_INTERVAL=5; change it there")
 }
 
 // Shards are read with the credentials at the end of a soak.
@@ -178,13 +169,7 @@ func TestSoakThatOutlivesItsCredentials(t *testing.T) {
 	d := deployed(t)
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	require.ErrorContains(t, d.soak(context.Background(), "no program", nil), "before a soak of 1h0m0s is judged: log in for longer")
+	require.ErrorContains(t, d.soak(context.Background(), nil), "before a soak of 1h0m0s is judged: log in for longer")
 	withSessions(t, startStack(t).Listener.Addr().String())
-	require.ErrorContains(t, d.soak(context.Background(), "no program", []string{"--seconds", "1800"}), "no program", "it is begun")
-}
-
-func TestSettingsAreMissing(t *testing.T) {
-	d := deployed(t)
-	require.NoError(t, os.Remove(filepath.Join(d.dir, settingsFile)))
-	require.ErrorContains(t, d.check(), "terraform.tfvars is missing; run cp ")
+	require.ErrorContains(t, d.soak(context.Background(), []string{"--seconds", "1800"}), "no program", "it is started")
 }

@@ -14,22 +14,22 @@ func TestSweep(t *testing.T) {
 	f.hosts, f.owner, f.buckets = []string{"i-1", "i-2"}, "arn:aws:iam::123456789012:user/eve", []string{"sse-soak-1"}
 	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:s3:::sse-soak-gone"}}
 	d := &deployment{yes: true}
-	said := printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false, false)) })
+	said := printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false)) })
 	for _, part := range []string{
 		"3 things in eu-central-1 carry the tag Project=sse-soak and cost money, 2 are free",
 		"  i-1\n  i-2\n  arn:aws:s3:::sse-soak-1\n  arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n",
-		"host i-1 of sse-soak, made by arn:aws:iam::123456789012:user/eve\n", "`soak-aws sweep --end-hosts` terminates hosts",
+		"host i-1 of sse-soak, made by arn:aws:iam::123456789012:user/eve\n",
 	} {
 		assert.Contains(t, said, part)
 	}
 	assert.Len(t, f.hosts, 2, "nobody asked for more")
 
-	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true, false), "--end-hosts ends the hosts of one deployment (--name NAME) or of everybody in the region (--all); say which")
-	d.yes = false // and standard input of a test is empty
-	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true, true), "not confirmed, no host was terminated")
+	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts needs --name NAME: it ends the hosts of one deployment")
+	d.name, d.yes = "sse-soak", false // and standard input of a test is empty
+	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, no host was terminated")
 	assert.Len(t, f.hosts, 2)
 	d.yes = true
-	said = printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true, true)) })
+	said = printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true)) })
 	assert.Contains(t, said, "2 hosts are being terminated")
 	assert.Empty(t, f.hosts)
 }

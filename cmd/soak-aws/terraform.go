@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,48 +17,42 @@ import (
 
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
-	dir  string
-	name string // NAME, for a state of its own; empty: the one whose name the settings say
-	yes  bool   // terraform does not ask
-	env  []string
-
-	prices string  // file with prices in place of the built-in ones; "": none
-	maxUSD float64 // that all of it may cost; 0: anything
+	dir     string
+	name    string   // NAME, for a state of its own; "": the name in the settings
+	yes     bool     // ask no question
+	program string   // soak
+	env     []string // variables for terraform, which those of the user override
+	prices  string   // file with prices in place of the built-in ones; "": none
+	maxUSD  float64  // maximum cost of all of it; 0: no limit
 }
 
-// outputs are those of infra/terraform that the commands here need.
+// settings are local.settings of infra/terraform: what must be known before anything is made.
+type settings struct {
+	Name, Region, Owner string
+	Connections         int
+	Interval            float64 `json:"noop_interval_seconds"`
+	TTLMinutes          int     `json:"ttl_minutes"`
+	RetentionDays       int     `json:"retention_days"`
+	DiskGiB             int     `json:"disk_gib"`
+	RunnerArchitecture  string  `json:"runner_architecture"`
+	SubnetID            string  `json:"subnet_id"`
+	Tags                map[string]string
+	Hosts               map[string]int    // by instance type
+	Architectures       map[string]string // by instance type
+}
+
+// outputs are the output deployment of infra/terraform.
 type outputs struct {
-	Name         string            `json:"name"`
-	Owner        string            `json:"owner"`
-	Region       string            `json:"region"`
-	BackendURL   string            `json:"backend_url"`
-	ControlURL   string            `json:"control_url"`
-	PublicURL    string            `json:"public_url"`
-	Bucket       string            `json:"bucket"`
+	Settings     settings
+	BackendURL   string `json:"backend_url"`
+	ControlURL   string `json:"control_url"`
+	PublicURL    string `json:"public_url"`
+	Bucket       string
 	Secrets      string            `json:"secrets_parameter"`
 	Kubeconfig   string            `json:"kubeconfig_parameter"`
 	Statuses     map[string]string `json:"status_parameters"` // ids of hosts by parameter
-	Instances    map[string]string `json:"instances"`
-	SSMCommand   string            `json:"ssm_command"`
-	Connections  int               `json:"connections"`
-	Interval     float64           `json:"noop_interval_seconds"`
-	TTLMinutes   int               `json:"ttl_minutes"`
+	Instances    map[string]string // ids of hosts by name
 	EndParameter string            `json:"end_parameter"`
-}
-
-// has reports whether a host is in the state.
-func (o outputs) has(id string) bool {
-	return slices.Contains(slices.Collect(maps.Values(o.Instances)), id)
-}
-
-// connected returns terraform's outputs, and a way to ask AWS.
-func (d *deployment) connected(ctx context.Context) (outputs, *cloud, error) {
-	out, err := d.outputs(ctx)
-	if err != nil {
-		return out, nil, err
-	}
-	c, err := connect(ctx, out.Region)
-	return out, c, err
 }
 
 // target returns the command of a make target for this deployment.
@@ -73,142 +63,173 @@ func (d *deployment) target(name string) string {
 	return "make " + name
 }
 
-// settingsFile is where a deployment's settings are.
-const settingsFile = "terraform.tfvars"
-
-// check finds what would make terraform ask or fail in many words.
-func (d *deployment) check() error {
-	if _, err := exec.LookPath("terraform"); err != nil {
-		return errors.New("terraform is not installed: https://developer.hashicorp.com/terraform/install")
-	}
-	if os.Getenv("TF_VAR_alert_emails") != "" || os.Getenv("TF_VAR_budget_usd") == "0" {
-		return nil
-	}
-	file := filepath.Join(d.dir, settingsFile)
-	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("%s is missing; run cp %s.example %s and set alert_emails in it", file, file, file)
-	}
-	return nil
-}
-
-// set gives a variable to terraform. What stands in terraform.tfvars wins.
-func (d *deployment) set(name, value string) {
-	if os.Getenv("TF_VAR_"+name) == "" {
-		d.env = append(d.env, "TF_VAR_"+name+"="+value)
-	}
-}
+// set gives a variable to terraform. A line in terraform.tfvars, and a variable of the user's environment, override it.
+func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
 // command returns a terraform command in the folder. It has a process group of its own: a terminal sends Ctrl-C and its end to the
-// whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws passes one SIGINT on,
-// and lets terraform finish if the terminal was closed.
+// whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws passes one SIGINT on.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
-	running, interrupt := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() {
-		if !errors.Is(context.Cause(ctx), errHangup) {
-			interrupt()
-		}
-	})
-	cmd := exec.CommandContext(running, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
+	cmd := exec.CommandContext(ctx, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = d.dir
-	// The workspace is named each time: the one that was selected last may be another deployment's.
-	workspace := cmp.Or(d.name, os.Getenv("TF_WORKSPACE"), "default")
-	cmd.Env = append(append(os.Environ(), d.env...), "TF_WORKSPACE="+workspace)
+	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is named each time: the
+	// one that was selected last may be of another deployment.
+	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}
+	cmd.Env = slices.Concat(cmd.Env, d.env, os.Environ())
+	if d.name != "" {
+		cmd.Env = append(cmd.Env, "TF_VAR_name="+d.name, "TF_WORKSPACE="+d.name)
+	}
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Minute
 	return cmd
 }
 
-// change runs terraform apply or destroy, after the user confirmed the plan.
-func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
-	if d.yes {
-		return d.run(ctx, verb, append(args, "-auto-approve")...)
-	}
-	dir, err := os.MkdirTemp("", "soak-aws-") // a plan may hold secrets
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	plan := filepath.Join(dir, "plan")
-	args = append(args, "-out="+plan)
-	if verb == "destroy" {
-		args = append(args, "-destroy")
-	}
-	if err := d.run(ctx, "plan", args...); err != nil {
-		return err
-	}
-	fmt.Printf("\nEnter yes to %s this plan: ", verb)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		answer <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case text := <-answer:
-		if text != "yes" {
-			return fmt.Errorf("terraform %s: not confirmed, nothing was changed; pass --yes to skip the question", verb)
-		}
-	}
-	return d.run(ctx, "apply", plan)
-}
-
-// run runs terraform with its output on the terminal. Known errors of AWS get a remedy.
-func (d *deployment) run(ctx context.Context, verb string, args ...string) error {
-	cmd := d.command(ctx, append([]string{verb, "-input=false"}, args...)...)
-	var text bytes.Buffer
-	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &text)
-	err := cmd.Run()
-	if remedy := explain(text.String()); err != nil && remedy != "" {
-		return fmt.Errorf("terraform %s: %s (%w)", verb, remedy, err)
-	}
-	if err != nil {
-		return fmt.Errorf("terraform %s: %w", verb, err)
+// init prepares the folder; the first one downloads the AWS provider.
+func (d *deployment) init(ctx context.Context) error {
+	cmd := d.command(ctx, "init", "-input=false")
+	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // that of the deployment may not exist yet
+	cmd.Stderr = nil
+	if text, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s", text)
+		return fmt.Errorf("terraform init: %w", err)
 	}
 	return nil
 }
 
-// inState returns the addresses of resources in terraform's state.
+// readSettings returns the values of the variables, from all their sources.
+func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
+	cmd := d.command(ctx, "console")
+	cmd.Stdin = strings.NewReader("jsonencode(local.settings)\n")
+	text, err := cmd.Output()
+	text = bytes.TrimSpace(text)
+	text = text[bytes.LastIndexByte(text, '\n')+1:] // before it: that it waits for the lock of the state
+	var quoted string
+	if err == nil {
+		err = json.Unmarshal(text, &quoted)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(quoted), &s)
+	}
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("the settings in %s are not valid, see above (%w)", d.dir, err)
+	case d.name != "" && s.Name != d.name:
+		return s, fmt.Errorf("terraform.tfvars has name = %q, which overrides NAME=%s; delete that line", s.Name, d.name)
+	}
+	return s, nil
+}
+
+func (d *deployment) arch(ctx context.Context) error {
+	s, err := d.readSettings(ctx)
+	if err == nil {
+		fmt.Println(s.RunnerArchitecture)
+	}
+	return err
+}
+
+// change runs terraform apply or destroy, which shows its plan and asks. Known errors of AWS get a remedy.
+func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
+	if d.yes {
+		args = append(args, "-auto-approve")
+	}
+	cmd := d.command(ctx, append([]string{verb}, args...)...)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &text)
+	answers, err := cmd.StdinPipe() // a terminal is for its foreground process group only
+	if err != nil {
+		return fmt.Errorf("terraform %s: %w", verb, err)
+	}
+	go func() {
+		_, _ = io.Copy(answers, os.Stdin)
+		_ = answers.Close()
+	}()
+	if err = cmd.Run(); err == nil {
+		return nil
+	}
+	if remedy := explain(text.String()); remedy != "" {
+		return fmt.Errorf("terraform %s: %s (%w)", verb, remedy, err)
+	}
+	return fmt.Errorf("terraform %s: %w", verb, err)
+}
+
+// inState returns the addresses of resources in terraform's state; "" if there is none.
 func (d *deployment) inState(ctx context.Context, filter ...string) string {
 	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
 	cmd.Stderr = nil // there may be no state yet
-	list, err := cmd.Output()
-	if err != nil {
-		return ""
-	}
+	list, _ := cmd.Output()
 	return strings.TrimSpace(string(list))
 }
 
 // errNoOutputs is the error for a state without resources.
 var errNoOutputs = errors.New("nothing is there: `make aws-up` makes it")
 
-// outputs reads the outputs of terraform's state.
-func (d *deployment) outputs(ctx context.Context) (outputs, error) {
-	var out outputs
-	cmd := d.command(ctx, "output", "-json")
-	text, err := cmd.Output()
-	if err != nil {
-		return out, fmt.Errorf("terraform output: %w", err)
-	}
+// outputs reads the output of terraform's state.
+func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	var values map[string]struct{ Value json.RawMessage }
-	if err := json.Unmarshal(text, &values); err != nil {
-		return out, fmt.Errorf("terraform output: %w", err)
+	text, err := d.command(ctx, "output", "-json").Output()
+	if err == nil {
+		err = json.Unmarshal(text, &values)
 	}
-	if len(values) == 0 {
+	made, exists := values["deployment"]
+	switch {
+	case err != nil:
+		return out, fmt.Errorf("terraform output: %w", err)
+	case !exists:
 		return out, errNoOutputs
 	}
-	plain := map[string]json.RawMessage{}
-	for name, v := range values {
-		plain[name] = v.Value
-	}
-	text, err = json.Marshal(plain)
+	return out, json.Unmarshal(made.Value, &out)
+}
+
+// A site is a deployment with what exists of it.
+type site struct {
+	*deployment
+	settings settings
+	out      outputs // zero if nothing was made
+	aws      *cloud
+	values   map[string]string // of the parameters
+}
+
+// planned returns the deployment as the settings describe it.
+func (d *deployment) planned(ctx context.Context) (site, error) {
+	s := site{deployment: d}
+	err := d.init(ctx)
 	if err == nil {
-		err = json.Unmarshal(text, &out)
+		s.settings, err = d.readSettings(ctx)
 	}
-	if err != nil {
-		return out, fmt.Errorf("terraform output: %w", err)
+	if err == nil {
+		s.out, err = d.outputs(ctx)
 	}
-	return out, nil
+	if err == nil || errors.Is(err, errNoOutputs) {
+		s.aws, err = connect(ctx, s.settings.Region)
+	}
+	if err == nil {
+		s.values, _ = s.parameters(ctx) // none: terraform makes them, and reports missing rights
+	}
+	return s, err
+}
+
+// made returns the deployment as it was made.
+func (d *deployment) made(ctx context.Context) (site, error) {
+	out, err := d.outputs(ctx)
+	s := site{deployment: d, settings: out.Settings, out: out}
+	if err == nil {
+		s.aws, err = connect(ctx, out.Settings.Region)
+	}
+	if err == nil {
+		s.values, err = s.parameters(ctx)
+	}
+	return s, err
+}
+
+// parameters returns the values of the parameters, decrypted.
+func (s site) parameters(ctx context.Context) (map[string]string, error) {
+	var list []struct{ Name, Value string }
+	err := s.aws.ask(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",
+		"--query", "Parameters[].{Name:Name,Value:Value}")
+	values := map[string]string{}
+	for _, p := range list {
+		values[p.Name] = p.Value
+	}
+	return values, err
 }

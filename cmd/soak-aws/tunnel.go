@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,124 +17,91 @@ import (
 	"github.com/sse-soak/sse-soak/internal/process"
 )
 
-// A remoteEnd is the end of a tunnel on a host of the deployment.
-type remoteEnd struct{ host, port, what string }
-
-var (
-	// stackEnd is nginx on the stack's host. Grafana, Prometheus and the backend's own pages are behind it.
-	stackEnd = remoteEnd{"stack", "80", "the stack's host"}
-	// clusterEnd is the Kubernetes API of the runners.
-	clusterEnd = remoteEnd{"runner-1", "6443", "the runners' cluster"}
-)
-
 const (
 	// openPort is the default port of `soak-aws open`. The links of Grafana on the stack's host name it (modules/stack/setup.sh).
 	openPort = 8080
+	// stackPort is nginx on the stack's host. Grafana, Prometheus and the backend's own pages are behind it.
+	stackPort = 80
+	// clusterPort is the Kubernetes API on runner-1.
+	clusterPort = 6443
 	// opensWithin is how long a session may take until its end answers.
 	opensWithin = time.Minute
-	pluginHelp  = "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
 )
+
+// checkTunnels is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for as few as one if the
+// account's preferences say so.
+var checkTunnels = 30 * time.Second
 
 // A tunnel is a port of this machine's loopback interface that leads to a host by Systems Manager, which encrypts it: nothing
 // crosses the internet in another way. The AWS command line and its plugin make it.
 type tunnel struct {
 	address string // HOST:PORT on this machine
 	region  string
-	host    string // id of the instance
-	end     remoteEnd
-	every   time.Duration // between two looks at whether it is open
-	tell    func(string)
+	name    string // of the host
+	host    string // id of the host
+	port    int    // on the host
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 }
 
-// tunnelTools is an error where this machine lacks a program that a tunnel needs.
-func tunnelTools() error {
-	for _, tool := range [][3]string{
-		{"aws", "the AWS command line", "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
-		{"session-manager-plugin", "the Session Manager plugin of the AWS command line", pluginHelp},
-	} {
-		if _, err := exec.LookPath(tool[0]); err != nil {
-			return fmt.Errorf("%s (%s), which makes the encrypted way to the hosts, is not installed: %s", tool[1], tool[0], tool[2])
-		}
-	}
-	return nil
-}
-
-// openTunnel returns once the remote end answers through it. With port 0 it takes a free one. It is kept open, and opened anew
-// where it is cut, until close; tell hears of that.
-func openTunnel(ctx context.Context, out outputs, end remoteEnd, port int, tell func(string)) (*tunnel, error) {
-	if out.Instances[end.host] == "" {
-		return nil, fmt.Errorf("terraform knows no host %s: `make aws-up` makes it", end.host)
-	}
-	if err := tunnelTools(); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+// openTunnel opens a tunnel that is reopened if it is cut, until close. With local 0 it uses a free port of this machine.
+func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
-		return nil, fmt.Errorf("port %d of this machine is taken: name another one, `bin/soak-aws open --port 8081` (%w)", port, err)
+		return nil, fmt.Errorf("port %d of this machine is in use; name another one with `bin/soak-aws open --port 8081` (%w)", local, err)
 	}
-	// AWS ends a session that is idle for 20 minutes, or for as few as one where the account's preferences say so.
-	t := &tunnel{address: l.Addr().String(), region: out.Region, host: out.Instances[end.host], end: end, every: 30 * time.Second, tell: tell}
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	return t, t.open(ctx)
-}
-
-func (t *tunnel) open(ctx context.Context) error {
-	// It outlives Ctrl-C, after which a soak still asks for the backend's ledger: close ends it.
+	// It outlives Ctrl-C, after which a soak still reads the backend's ledger: close ends it.
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t.stop = stop
-	opened := make(chan error, 1)
-	t.ended.Go(func() { t.keep(keeping, opened) })
-	var err error
+	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
+	first := make(chan error, 1)
+	t.ended.Go(func() { t.keep(keeping, first) })
 	select {
-	case err = <-opened:
+	case err = <-first:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	if err != nil {
 		t.close()
 	}
-	return err
+	return t, err
 }
 
-// close ends the session.
 func (t *tunnel) close() {
 	t.stop()
 	t.ended.Wait()
 }
 
-// keep runs one session after another. The result of the first goes to opened.
-func (t *tunnel) keep(ctx context.Context, opened chan<- error) {
-	first, told := true, false
-	for ctx.Err() == nil {
-		wasOpen := false
+// keep runs one session after another until ctx ends. It sends to first when the first one is open, or why it is not.
+func (t *tunnel) keep(ctx context.Context, first chan<- error) {
+	for again, refused := false, false; ctx.Err() == nil; {
+		isOpen := false
 		err := t.session(ctx, func() {
-			if wasOpen = true; first {
-				opened <- nil
+			if isOpen = true; again {
+				warn("the tunnel to the host " + t.name + " is open again")
 			} else {
-				t.tell("the tunnel to " + t.end.what + " is open again")
+				first <- nil
 			}
-			first, told = false, false
 		})
 		switch {
 		case ctx.Err() != nil:
 			return
-		case first:
-			opened <- err
-			return
-		case wasOpen:
-			t.tell("the tunnel to " + t.end.what + " was cut; opening another one")
+		case isOpen:
+			again, refused = true, false
+			warn("the tunnel to the host " + t.name + " was cut; opening another one")
 			continue
-		case !told:
-			told = true
-			t.tell(err.Error() + "; trying again")
+		case !again:
+			first <- err
+			return
+		case !refused:
+			refused = true
+			warn(err.Error() + "; trying again")
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(t.every):
+		case <-time.After(checkTunnels):
 		}
 	}
 }
@@ -152,81 +118,58 @@ func (t *tunnel) answers(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// together is a shell that runs its arguments. Descriptor 3 is a pipe from soak-aws, which has no writer: it ends with
-// soak-aws, also with one that is killed, and then so do the command line and its plugin. SIGINT is for the plugin.
-const together = `trap '' INT; { read -r _; kill -KILL 0; } <&3 & r=$!; "$@" & wait $!; exec 2>/dev/null; kill -KILL $r; wait`
-
-// session runs the AWS command line until it ends, its end no longer answers, or the context ends. The looks at the tunnel also
-// keep the session from being idle.
+// session runs the AWS command line until it ends, its end no longer answers, or the context ends. The checks also keep the
+// session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
-	_, port, _ := net.SplitHostPort(t.address)
+	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(log.Name())
 	defer log.Close()
-	alive, us, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer us.Close()
-	defer alive.Close()
 	p, err := process.Start(process.Spec{
-		Name: "the AWS command line", Path: "/bin/sh", Env: os.Environ(), Log: log.Name(), Extra: []*os.File{alive},
-		Args: []string{"-c", together, "sh", "aws", "ssm", "start-session", "--region", t.region, "--target", t.host,
-			"--document-name", "AWS-StartPortForwardingSession", "--parameters", "portNumber=" + t.end.port + ",localPortNumber=" + port},
+		Name: "the AWS command line", Path: "aws", Env: os.Environ(), Output: log,
+		Args: []string{"ssm", "start-session", "--region", t.region, "--target", t.host,
+			"--document-name", "AWS-StartPortForwardingSession", "--parameters", fmt.Sprintf("portNumber=%d,localPortNumber=%s", t.port, local)},
 	})
 	if err != nil {
 		return err
 	}
-	// As Ctrl-C does; what does not listen is killed. A plugin that outlives the command line would keep the port.
-	defer p.StopGroup(context.Background(), syscall.SIGINT, 5*time.Second)
-	pause, begun, isOpen := 100*time.Millisecond, time.Now(), false
+	if release, err := p.Guard(); err == nil { // a plugin that outlives soak-aws would keep the port
+		defer release()
+	}
+	defer p.StopGroup(context.Background(), syscall.SIGINT, 5*time.Second) // as Ctrl-C does
+	pause, start, isOpen := 100*time.Millisecond, time.Now(), false
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.Done():
-			return t.failure(log.Name())
+			text, _ := os.ReadFile(log.Name())
+			reason := cmp.Or(explain(string(text)), "aws ssm start-session ended")
+			return fmt.Errorf("no tunnel to the host %s (%s): %s (%s)", t.name, t.host, reason, strings.TrimSpace(string(text)))
 		case <-time.After(pause):
 		}
 		switch ok := t.answers(ctx); {
 		case ok && !isOpen:
-			isOpen, pause = true, t.every
+			isOpen, pause = true, checkTunnels
 			opened()
 		case isOpen && !ok:
 			return errors.New("it does not answer any more")
-		case !ok && time.Since(begun) > opensWithin:
-			return fmt.Errorf("%s (%s) does not answer through the tunnel after %v; `bin/soak-aws logs` shows the state of the host", t.end.what, t.host, opensWithin)
+		case !ok && time.Since(start) > opensWithin:
+			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts", t.name, t.host, opensWithin)
 		}
 	}
 }
 
-// failure explains why the command line ended.
-func (t *tunnel) failure(log string) error {
-	text, _ := os.ReadFile(log) //nolint:gosec // G304: a temporary file
-	said := strings.TrimSpace(string(text))
-	for _, known := range [][2]string{
-		{"TargetNotConnected", "it is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `bin/soak-aws logs` says more"},
-		{"AccessDenied", "these credentials may not open a session: docs/aws.md has the policy with ssm:StartSession"},
-		{"ExpiredToken", "the credentials have expired: log in again (aws sso login)"},
-		{"SessionManagerPlugin is not found", "the Session Manager plugin is not installed: " + pluginHelp},
-	} {
-		if strings.Contains(said, known[0]) {
-			return fmt.Errorf("no tunnel to %s %s: %s (%s)", t.end.what, t.host, known[1], said)
-		}
-	}
-	return fmt.Errorf("no tunnel to %s %s: aws ssm start-session ended: %s", t.end.what, t.host, cmp.Or(said, "it said nothing"))
-}
-
-// open opens the way to Grafana and Prometheus until Ctrl-C.
+// open opens a tunnel to Grafana and Prometheus until Ctrl-C.
 func (d *deployment) open(ctx context.Context, port int) error {
 	out, err := d.outputs(ctx)
 	if err != nil {
 		return err
 	}
-	t, err := openTunnel(ctx, out, stackEnd, port, func(news string) { fmt.Fprintln(os.Stderr, news) })
+	t, err := openTunnel(ctx, out, "stack", stackPort, port)
 	if err != nil {
 		return err
 	}
@@ -235,7 +178,10 @@ func (d *deployment) open(ctx context.Context, port int) error {
 	fmt.Printf("grafana     http://localhost:%s/grafana/     user admin, password GRAFANA_PASSWORD\n"+
 		"prometheus  http://localhost:%[1]s/prometheus/  user prometheus, password PROMETHEUS_PASSWORD\n"+
 		"passwords   aws ssm get-parameter --region %s --name %s --with-decryption --query Parameter.Value --output text\n"+
-		"Open until Ctrl-C.\n", local, out.Region, out.Secrets)
-	<-ctx.Done()
+		"Open until Ctrl-C.\n", local, out.Settings.Region, out.Secrets)
+	select {
+	case <-ctx.Done():
+	case <-hangup:
+	}
 	return nil
 }

@@ -4,6 +4,30 @@
 locals {
   # The letter after the generation is the maker of the processor; a1 is older than that.
   runner_architecture = can(regex("^([a-z]+[0-9]+g|a1[.])", var.runner_instance_type)) ? "arm64" : "amd64"
+
+  # The budget, the cleanup and the allocation of costs use Run.
+  tags = merge(var.tags, { Project = "sse-soak", Run = var.name, ManagedBy = "terraform" })
+
+  # What soak-aws has to know before anything is made.
+  settings = {
+    name                  = var.name
+    region                = var.region
+    owner                 = var.owner
+    connections           = var.connections
+    noop_interval_seconds = var.noop_interval_seconds
+    ttl_minutes           = var.ttl_minutes
+    retention_days        = var.retention_days
+    subnet_id             = var.subnet_id
+    tags                  = local.tags
+    disk_gib              = var.stack_disk_gib + var.runner_node_count * var.runner_disk_gib
+    runner_architecture   = local.runner_architecture
+    architectures         = merge({ (var.runner_instance_type) = local.runner_architecture }, { (var.stack_instance_type) = "amd64" })
+    hosts = { for type in local.instance_types : type =>
+      (type == var.stack_instance_type ? 1 : 0) + (type == var.runner_instance_type ? var.runner_node_count : 0)
+    }
+  }
+
+  instance_types = distinct(concat([var.stack_instance_type], var.runner_node_count > 0 ? [var.runner_instance_type] : []))
 }
 
 module "network" {
@@ -13,7 +37,7 @@ module "network" {
   region         = var.region
   zone           = var.zone
   subnet_id      = var.subnet_id
-  instance_types = distinct(concat([var.stack_instance_type], var.runner_node_count > 0 ? [var.runner_instance_type] : []))
+  instance_types = local.instance_types
 }
 
 module "storage" {

@@ -23,7 +23,7 @@ variable "alert_emails" {
 
   validation {
     condition     = length(var.alert_emails) > 0 || var.budget_usd == 0
-    error_message = "alert_emails needs at least one e-mail address: without one a budget warns nobody. budget_usd = 0 makes no budget."
+    error_message = "alert_emails needs at least one e-mail address: copy terraform.tfvars.example to terraform.tfvars and set it there; budget_usd = 0 makes no budget."
   }
 }
 

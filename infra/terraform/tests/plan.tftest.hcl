@@ -19,12 +19,12 @@ run "defaults" {
   }
 
   assert {
-    condition     = output.name == "sse-soak" && output.region == "us-east-1"
+    condition     = output.deployment.settings.name == "sse-soak" && output.deployment.settings.region == "us-east-1"
     error_message = "What is not set has its default."
   }
 
   assert {
-    condition     = toset(keys(output.status_parameters)) == toset(["/sse-soak/stack/status", "/sse-soak/runners/status-0"])
+    condition     = toset(keys(output.deployment.status_parameters)) == toset(["/sse-soak/stack/status", "/sse-soak/runners/status-0"])
     error_message = "Each host has a parameter for the state of its setup."
   }
 
@@ -38,17 +38,17 @@ run "everything" {
   }
 
   assert {
-    condition     = length(output.status_parameters) == 4 && toset(keys(output.instances)) == toset(["stack", "runner-1", "runner-2", "runner-3"])
+    condition     = length(output.deployment.status_parameters) == 4 && toset(keys(output.deployment.instances)) == toset(["stack", "runner-1", "runner-2", "runner-3"])
     error_message = "One host with the stack, one server, two agents."
   }
 
   assert {
-    condition     = output.backend_url == "http://10.20.0.10" && output.control_url == "http://10.20.0.10:7070" && output.public_url == "http://203.0.113.20"
+    condition     = output.deployment.backend_url == "http://10.20.0.10" && output.deployment.control_url == "http://10.20.0.10:7070" && output.deployment.public_url == "http://203.0.113.20"
     error_message = "Runners go by the private address, laptops by the public one."
   }
 
   assert {
-    condition     = strcontains(output.ssm_command, "i-0123456789abcdef0") && output.bucket == "sse-soak-mock"
+    condition     = output.deployment.instances.stack == "i-0123456789abcdef0" && output.deployment.bucket == "sse-soak-mock"
     error_message = "The next command needs these."
   }
 }
@@ -62,7 +62,7 @@ run "no_runners" {
   }
 
   assert {
-    condition     = length(output.status_parameters) == 1 && output.kubeconfig_parameter == null
+    condition     = length(output.deployment.status_parameters) == 1 && output.deployment.kubeconfig_parameter == null
     error_message = "Without runners there is the stack alone."
   }
 }

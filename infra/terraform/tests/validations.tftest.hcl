@@ -236,7 +236,7 @@ run "graviton" {
   }
 
   assert {
-    condition     = output.runner_architecture == "arm64"
+    condition     = output.deployment.settings.runner_architecture == "arm64"
     error_message = "Graviton is arm64, and so is the image of its hosts."
   }
 }
@@ -249,7 +249,7 @@ run "letters_that_are_not_gravitons" {
   }
 
   assert {
-    condition     = output.runner_architecture == "amd64"
+    condition     = output.deployment.settings.runner_architecture == "amd64"
     error_message = "A graphics card is not a Graviton."
   }
 }

@@ -16,7 +16,7 @@ import (
 // made is a deployment that terraform made, as a program that notes what it destroys.
 type madeDeployment struct {
 	*deployment
-	bin, results, program string
+	bin, results string
 }
 
 // withRun is one with a run, and a soak that puts an archive into the bucket.
@@ -25,13 +25,11 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	bin := t.TempDir()
 	outputs, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
-	settings := strings.Replace(strings.Replace(defaults, "us-east-1", "eu-central-1", 1), `"budget_usd"`, `"retention_days":30,"budget_usd"`, 1)
+	settings := strings.Replace(defaults, "us-east-1", "eu-central-1", 1)
 	program := filepath.Join(bin, "soak")
 	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; state) cat state;; destroy) shift 2; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
+		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; destroy) shift; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
 		"settings":  strconv.Quote(settings), "outputs": string(outputs),
-		"state": "data.aws_partition.this\nmodule.guard.data.aws_caller_identity.current\nmodule.network.aws_vpc.this\nmodule.runners[0].module.server.aws_instance.this[0]\n" +
-			"module.storage.aws_s3_bucket.this\nmodule.storage.aws_s3_bucket_policy.this\nmodule.storage.aws_s3_object.stack\n",
 		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/asked'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/asked'\n" +
 			"test $1 != archive || curl -sSf -X PUT \"$AWS_ENDPOINT_URL/sse-soak-123/archives/run-1.tar.gz\"\nexit $SOAK_FAILS\n",
 	} {
@@ -45,13 +43,13 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	results := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
-	return madeDeployment{&deployment{dir: t.TempDir(), yes: true}, bin, results, program}
+	return madeDeployment{&deployment{dir: t.TempDir(), yes: true, program: program}, bin, results}
 }
 
 func (m madeDeployment) down(t *testing.T, k keep) (said string, err error) {
 	t.Helper()
-	k.program, k.results = m.program, m.results
-	said = printed(t, func() { err = m.deployment.down(context.Background(), time.Second, k) })
+	k.results, k.lag = m.results, time.Second
+	said = printed(t, func() { err = m.deployment.down(context.Background(), k) })
 	return said, err
 }
 
@@ -66,28 +64,27 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	asked := lines(t, filepath.Join(m.bin, "asked"))
 	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, asked[1], "soak knows what must stay out")
-	assert.Equal(t, []string{"destroy -target=module.network.aws_vpc.this -target=module.runners[0].module.server.aws_instance.this[0] -target=module.storage.aws_s3_object.stack"},
+	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
-		"nothing but the bucket that costs money is left in eu-central-1", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
+		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
 		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
 	} {
 		assert.Contains(t, said, part)
 	}
 
 	// Again: the run is kept already, and the bucket is all there is.
-	require.NoError(t, os.WriteFile(filepath.Join(m.bin, "state"), []byte("module.storage.aws_s3_bucket.this\n"), 0o600))
 	_, err = m.down(t, keep{})
 	require.NoError(t, err)
 	assert.Len(t, lines(t, filepath.Join(m.bin, "asked")), 2)
-	assert.Len(t, lines(t, filepath.Join(m.bin, "destroyed")), 1, "destroying without a target would take the bucket")
+	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
 	// Until somebody wants it gone.
 	f.tagged = nil
 	said, err = m.down(t, keep{all: true})
 	require.NoError(t, err)
-	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[1])
-	assert.Contains(t, said, "nothing that costs money is left in eu-central-1")
+	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[2])
+	assert.NotContains(t, said, "kept: ")
 }
 
 func TestDownWithoutAnArchive(t *testing.T) {
@@ -107,7 +104,7 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
 	_, err := m.down(t, keep{})
 	require.NoError(t, err)
-	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the stack's host i-1: it is not connected to Systems Manager")
+	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
 
 	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
 	delete(f.objects, "sse-soak-123/archives/run-1.tar.gz")
