@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,13 @@ func (p *Part) cause() string {
 // wait.
 func (m *Machine) blocked(s Snapshot) {
 	cause := ""
+	m.blockedBy = ""
 	consider := func(name string, p *Part) {
+		if p.Pod != nil && m.blockedBy == "" {
+			if why := waiting(p.Pod); why != "" {
+				m.blockedBy = fmt.Sprintf("the %s (%s) has not started: %s", name, location(p.Pod), why)
+			}
+		}
 		if why := p.cause(); cause == "" && why != "" {
 			cause = fmt.Sprintf("the %s (%s) cannot start: %s", name, location(p.Pod), why)
 		}
@@ -52,6 +59,7 @@ func (m *Machine) blocked(s Snapshot) {
 	if m.phase == Initializing && s.Stage == "" && s.Initializer.Job == nil {
 		cause = "the k6-operator did nothing with the TestRun: is it running? kubectl get pods -n " + operatorNamespace
 	}
+	m.blockedBy = cmp.Or(cause, m.blockedBy)
 	switch {
 	case cause == "":
 		m.blockedSince, m.named = time.Time{}, false
@@ -63,5 +71,12 @@ func (m *Machine) blocked(s Snapshot) {
 		m.news = append(m.news, cause+"; waiting for up to "+m.limits.Start.String())
 	default:
 		m.giveUp("%s", cause)
+	}
+}
+
+// Interrupt notes the cause that kept the run from starting until the user ended it, if one is known.
+func (m *Machine) Interrupt() {
+	if m.phase < Running && !m.GivenUp && m.blockedBy != "" {
+		m.problem("%s", m.blockedBy)
 	}
 }

@@ -42,6 +42,20 @@ func TestACauseThatDoesNotPassEndsTheRun(t *testing.T) {
 	assert.Contains(t, m.Problems[0], `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
 }
 
+// The user ends a run that does not start: the verdict has the cause that is known by then.
+func TestAnInterruptedStartHasItsCause(t *testing.T) {
+	t.Parallel()
+	m := NewMachine(3, testLimits(), noon)
+	m.Advance(badImage(noon))
+	m.Interrupt()
+	require.Len(t, m.Problems, 1)
+	assert.Contains(t, m.Problems[0], `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+
+	m = NewMachine(1, testLimits(), noon)
+	m.Interrupt()
+	assert.Empty(t, m.Problems, "nothing is known")
+}
+
 func TestAChosenTimeoutIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()

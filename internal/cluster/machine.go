@@ -51,7 +51,8 @@ type Machine struct {
 	// GivenUp reports whether the run cannot finish.
 	GivenUp bool
 
-	blockedSince time.Time // since when a cause keeps the run from starting; zero: none does
+	blockedBy    string    // what the run waits for before it starts; "": nothing is known
+	blockedSince time.Time // since when; zero: none does
 	named        bool      // it was reported
 	news         []string
 }

@@ -76,6 +76,7 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 		s, err := r.look(ctx)
 		switch {
 		case ctx.Err() != nil:
+			r.machine.Interrupt()
 			return ctx.Err()
 		case err != nil && time.Since(lastAnswer) > r.limits.Unreachable:
 			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
@@ -99,6 +100,7 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 		}
 		select {
 		case <-ctx.Done():
+			r.machine.Interrupt()
 			return ctx.Err()
 		case <-tick.C:
 		}

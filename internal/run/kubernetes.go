@@ -108,6 +108,9 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 			return nil, err
 		}
 		d.makeControl(ctx)
+		if d.Live == "" {
+			d.say("the runners write their shards to the bucket; watch them: soak live '" + d.location + "'")
+		}
 	}
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)

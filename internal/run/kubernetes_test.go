@@ -46,3 +46,16 @@ func TestASuiteHasSettingsWithoutFlags(t *testing.T) {
 	require.Equal(t, []string{"0", "3"}, []string{env["MAX_LATE"], env["MEAN_HOLD"]})
 	require.NotContains(t, env, "BACKEND_URL", "the plan has it")
 }
+
+// The progress of streams on Kubernetes is what k6 aggregates.
+func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {
+		one, err := suite.Of(plan.Plan{Suite: name})
+		require.NoError(t, err)
+		for i, on := range []string{"local", "k8s"} {
+			env := newSession(Config{Suite: one, Local: plan.Local{On: on}}).environment()
+			require.Equal(t, []string{"disabled", want[i]}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"]}, name)
+		}
+	}
+}

@@ -246,12 +246,17 @@ func (s *session) settings(more map[string]string) map[string]string {
 	return all
 }
 
-// environment has the variables of k6 that every runner gets.
+// environment has the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no metrics, which saves the
+// memory of one value per request; but on Kubernetes its aggregates are the progress.
 func (s *session) environment() map[string]string {
-	if !s.Suite.Declares() {
-		return map[string]string{}
+	env := map[string]string{}
+	if s.Suite.Declares() {
+		env["K6_SUMMARY_MODE"] = "disabled"
+		if s.On != "k8s" || !s.Suite.Target.Streams {
+			env["K6_NO_THRESHOLDS"] = "true"
+		}
 	}
-	return map[string]string{"K6_SUMMARY_MODE": "disabled", "K6_NO_THRESHOLDS": "true"}
+	return env
 }
 
 // here is the part of the plan that this machine runs.
