@@ -37,6 +37,7 @@ type controlGroup struct {
 	mu      sync.Mutex
 	all     shard.Control       // its counts are those of the buckets that are over
 	present shard.ControlCounts // of the present bucket
+	recent  *time.Duration      // longest lateness since it was last published; nil: no event came
 	streams []*controlStream
 }
 
@@ -174,6 +175,21 @@ func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	}
 	g.all.Lost += arrival.Lost
 	g.present.Note(arrival.Late, arrival.Reference, g.limit)
+	if g.recent == nil || arrival.Late > *g.recent {
+		g.recent = &arrival.Late
+	}
+}
+
+// latest returns the longest lateness since the last call; nil if no event came, or without a group.
+func (g *controlGroup) latest() *time.Duration {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	longest := g.recent
+	g.recent = nil
+	return longest
 }
 
 // end settles the messages that the present stream still expected.

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"slices"
+	"time"
 
 	"go.k6.io/k6/v2/metrics"
 
@@ -16,6 +17,8 @@ type snapshot struct {
 	open    int              // streams, and attempts at one, that are not over
 	reports int              // snapshots so far
 	recent  *shard.Histogram // lateness since the snapshot before; nil: none came
+	control *time.Duration   // longest lateness of the control group since then; nil: no event came
+	left    time.Duration    // until the first streams of the plan end
 	self    shard.Process
 }
 
@@ -43,6 +46,7 @@ var everyRun = []metric{
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
 	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
+	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.left.Seconds() }},
 	{"soak_reports", metrics.Counter, func(s *snapshot) float64 { return float64(s.reports) }},
 	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.RSS) }},
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
@@ -69,6 +73,11 @@ var publishedLateness = []metric{
 	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
 	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},
 	{"soak_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.recent.Max().Seconds() }},
+}
+
+// publishedControl exists only if events of the control group came.
+var publishedControl = []metric{
+	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.control.Seconds() }},
 }
 
 func quantile(q float64) func(*snapshot) float64 {

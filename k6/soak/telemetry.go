@@ -52,7 +52,7 @@ func newTelemetry(r *recorder) *telemetry {
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
-		for _, m := range slices.Concat(published["noop"], published["message"], publishedLateness) {
+		for _, m := range slices.Concat(published["noop"], published["message"], publishedLateness, publishedControl) {
 			if p.metrics[m.name] == nil {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
@@ -125,6 +125,8 @@ type look struct {
 	sums     shard.Progress
 	lateness *shard.Histogram
 	planned  int
+	left     time.Duration
+	control  *controlGroup
 	noun     string // of a message
 }
 
@@ -133,7 +135,8 @@ func (p *telemetry) look() (l look) {
 	r := p.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.planned, l.noun = r.plan.Connections, r.service.Message.Noun
+	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
+	l.left = max(0, time.Until(r.start.Add(r.plan.Hold())))
 	return l
 }
 
@@ -141,7 +144,7 @@ func (p *telemetry) look() (l look) {
 func (p *telemetry) publish(seen look) {
 	p.reports++
 	all := seen.lateness
-	s := snapshot{Progress: seen.sums, planned: seen.planned, reports: p.reports, self: p.sampler.take()}
+	s := snapshot{Progress: seen.sums, planned: seen.planned, left: seen.left, reports: p.reports, self: p.sampler.take()}
 	for _, streams := range p.live {
 		s.open += streams
 	}
@@ -150,6 +153,9 @@ func (p *telemetry) publish(seen look) {
 		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}
 	p.before = all
+	if s.control = seen.control.latest(); s.control != nil {
+		list = slices.Concat(list, publishedControl)
+	}
 	var samples metrics.Samples // made once: a counter's are what it grew by
 	for o := range p.live {
 		if samples == nil {

@@ -89,7 +89,7 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
 	require.InDelta(t, 2, got["soak_lateness_max_seconds"], .02)
 	require.Less(t, got["soak_lateness_p50_seconds"], .01)
-	for _, name := range []string{"soak_rss_bytes", "soak_cpu_percent", "soak_lateness_p50_seconds", "soak_lateness_p99_seconds", "soak_lateness_max_seconds"} {
+	for _, name := range []string{"soak_rss_bytes", "soak_cpu_percent", "soak_lateness_p50_seconds", "soak_lateness_p99_seconds", "soak_lateness_max_seconds", "soak_remaining_seconds"} {
 		require.Contains(t, got, name)
 		delete(got, name)
 	}
@@ -274,7 +274,7 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	documented := string(text)
 	names := map[string]bool{}
-	for _, f := range slices.Concat(published["noop"], published["message"], publishedLateness) {
+	for _, f := range slices.Concat(published["noop"], published["message"], publishedLateness, publishedControl) {
 		kind := strings.ToLower(f.kind.String())
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 		names[f.name] = true

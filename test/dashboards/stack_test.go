@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/infra/alertmanager"
+	"github.com/sse-soak/sse-soak/internal/control"
 	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/grafana"
@@ -52,6 +54,7 @@ type stack struct {
 	dir                                             string
 	backend, nginx, status, node, exporter, watcher string // addresses
 	alerts                                          string // address of the Alertmanager, where there is one
+	reference                                       string // address of the control group's reference
 	hasExporter                                     bool
 	service                                         *process.Process // the backend
 	runners                                         []*process.Process
@@ -84,7 +87,25 @@ func startStackThatTells(t *testing.T, webhook string, env ...string) *stack {
 		s.answers("http://" + s.exporter + "/metrics")
 	}
 	s.startPrometheus()
+	s.startReference()
 	return s
+}
+
+// startReference serves the reference of the control groups.
+func (s *stack) startReference() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(s.t, err)
+	s.reference = listener.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = control.Serve(ctx, listener)
+	}()
+	s.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
 }
 
 func (s *stack) startBackend(env ...string) {
@@ -187,12 +208,12 @@ func (s *stack) runner(run string, seconds, number int, flags ...string) *proces
 	env := []string{
 		"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
 		"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(number),
-		"PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+		"CONTROL=5", "CONTROL_URL=http://" + s.reference, "PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
 		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
 		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
 	}
 	args := append([]string{
-		"run", "--quiet", "--no-color", "--out", "experimental-prometheus-rw", "--tag", "testid=" + run, "--tag", "runner=" + strconv.Itoa(number),
+		"run", "--quiet", "--no-color", "--out", "experimental-prometheus-rw", "--out", "soak=" + filepath.Join(s.dir, "shards-"+run), "--tag", "testid=" + run, "--tag", "runner=" + strconv.Itoa(number),
 	}, flags...)
 	return s.start("k6-"+run+"-"+strconv.Itoa(number), env, filepath.Join(root, "bin", "k6"),
 		append(args, filepath.Join(root, "load-tests", "sse", "connectionTest.js"))...)

@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -39,6 +40,8 @@ type Panel struct {
 	// ExplainedBy is the title of the panel that a click on this one opens.
 	ExplainedBy string
 	Queries     []Query
+	// Names are shown in place of the values 0, 1, 2 …
+	Names []string
 	// Decimals is how many Grafana shows, where it is not to choose by the size of the value.
 	Decimals *float64
 }
@@ -97,6 +100,9 @@ func table(title, about string, columns ...column) Panel {
 
 // explainedBy links a panel to the one that shows why it is red.
 func (p Panel) explainedBy(title string) Panel { p.ExplainedBy = title; return p }
+
+// named shows names in place of the values 0, 1, 2 …
+func (p Panel) named(names ...string) Panel { p.Names = names; return p }
 
 // badFrom draws the first value that is bad, badBelow the lowest that is good.
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
@@ -165,6 +171,13 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	}
 	if p.Decimals != nil {
 		b.Decimals(*p.Decimals)
+	}
+	if p.Names != nil {
+		names := map[string]dashboard.ValueMappingResult{}
+		for i, name := range p.Names {
+			names[strconv.Itoa(i)] = dashboard.ValueMappingResult{Text: cog.ToPtr(name), Index: cog.ToPtr(int32(i))}
+		}
+		b.Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: names}}})
 	}
 	return b
 }

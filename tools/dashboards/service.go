@@ -26,7 +26,7 @@ func service() Board {
 						"Connections that nginx dropped because worker_connections or descriptors were used up, since it started. One is enough to raise "+
 							"worker_connections, which counts both sides of each stream.",
 						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).explainedBy("Connections of nginx by state"),
-					number("Beside the backend's streams", count,
+					number("Not streams of the backend", count,
 						"Connections of clients minus the streams that the backend holds. A few are the scrape and requests under way. Many: streams that one side lost "+
 							"and the other still holds.",
 						`sum(nginx_connections_active) - sum(backend_streams_open)`, "difference"),

@@ -100,9 +100,20 @@ func soak() Board {
 			}},
 			{Title: "Now", lines: []line{
 				{
+					number("Phase", count,
+						"What the run does: streams open, all are held, or their planned end has come.",
+						`(sum(k6_sse_connection_opened_total{testid="$testid"}) >= bool `+plannedAll+`) + (max(k6_soak_remaining_seconds{testid="$testid"}) <= bool 0)`, "phase").
+						named("opening", "holding", "ending"),
+					number("Remaining", units.Seconds,
+						"Time until the first streams of the plan end. Ending, collecting and judging come after that.",
+						`max(k6_soak_remaining_seconds{testid="$testid"})`, "remaining"),
 					number("Elapsed", units.Seconds,
 						"Time since the first report of a runner in the last 12 hours. The plan of the run has its length.",
 						`time() - min(min_over_time(timestamp(k6_soak_streams_planned{testid="$testid"})[12h:30s]))`, "elapsed"),
+					number("Control group, lateness now", units.Seconds,
+						"The longest lateness of the control group in the last seconds, of the worst runner. High: the runner or the network is late, not the service. Empty "+
+							"without a control group.",
+						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1).explainedBy("Lateness"),
 					number("Runners reporting", count,
 						"Runners that reported within the last 30 s. Fewer than were started: one has ended, or cannot reach Prometheus.",
 						`count(`+byRunner+`(k6_soak_streams_planned{testid="$testid"}))`, "runners"),
@@ -173,10 +184,12 @@ func soak() Board {
 				{
 					graph("Lateness", units.Seconds,
 						"By how much noops came after their interval, or messages after they were sent, as the clients measured it: of those of the last seconds, by the "+
-							"worst runner. The line is LATE_MS by default.",
+							"worst runner. The line is LATE_MS by default. If the control group, which has a reference in place of the service, is as late, the cause is the "+
+							"runner or the network.",
 						`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",
-						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1),
+						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max",
+						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max of the control group").badFrom(1),
 					heat("Lateness of all messages", eventsPerSecond,
 						"From the ledgers of all runners, added up: how many messages per second came how late. Noops after their interval, messages after they were "+
 							"sent. A second band above the first: some of the streams are late all the time. A column that reaches up: all were late at that moment.",
