@@ -342,6 +342,31 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 }
 
+// Behind returns the number of messages that at least two other clients of the runner received and this one did not, by an instant:
+// skipped, because later ones arrived; due, because others received them more than LATE_MS ago. It is for display only. Both are 0 if
+// messages carry numbers.
+func (l *Ledger) Behind(at Instant) (skipped, due uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.messages
+	if c == nil || c.cursor == nil || !c.hasNumber {
+		return 0, 0
+	}
+	log := c.cursor.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	before := at - c.stream.cfg.Late
+	for _, h := range c.numbers.holes {
+		if !h.separate && h.at < before {
+			skipped += log.received(h.from, h.to, before)
+		}
+	}
+	if c.stream.open {
+		due = log.received(c.numbers.highest+1, log.last(), before)
+	}
+	return skipped, due
+}
+
 // fillDeviations copies the deviations into a record.
 func (c *deliveries) fillDeviations(r *Record) {
 	f := c.cursor

@@ -80,6 +80,16 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
+// received returns the number of messages in a range that at least two streams received before an instant.
+func (l *Log) received(from, to uint64, before Instant) (count uint64) {
+	for n := from; n <= to && l.at(n).At < before; n++ {
+		if e := l.at(n); e.Live && e.Count > 1 {
+			count++
+		}
+	}
+	return count
+}
+
 // extra counts a message that a stream received again after another one, and returns its index.
 func (l *Log) extra(after, print uint64, at Instant) int {
 	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == print })

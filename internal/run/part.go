@@ -92,6 +92,9 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 		sums := p.Sums()
 		fmt.Fprintf(s.Stdout, "; published %d of %d, %d confirmed", sums.Sent, p.Planned, sums.Confirmed)
 	}
+	if len(own.Feeds) > 0 {
+		fmt.Fprint(s.Stdout, "; \"soak merge\" compares its clients with each other and with those of the other parts")
+	}
 	fmt.Fprintln(s.Stdout)
 	return outcome
 }

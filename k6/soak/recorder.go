@@ -223,10 +223,11 @@ func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, co
 	asides := maps.Clone(r.asides)
 	r.tally.mu.Unlock()
 	r.mu.Lock()
-	ledgers, owed := r.ledgers, dueBy(r.instant(time.Now()), &r.config)
+	now := r.instant(time.Now())
+	ledgers, owed := r.ledgers, dueBy(now, &r.config)
 	if r.publishing != nil {
-		now := r.publishing.Progress()
-		p.Published, p.Confirmed = now.Sent, now.Confirmed
+		sums := r.publishing.Progress()
+		p.Published, p.Confirmed = sums.Sent, sums.Confirmed
 	}
 	r.mu.Unlock()
 	var sums ledger.Record // one for all: it escapes to the heap through count
@@ -239,6 +240,9 @@ func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, co
 		if sums = l.Sums(); sums.State == ledger.Open {
 			p.Undecided += owed(sums.LastAt)
 		}
+		skipped, due := l.Behind(now)
+		sums.Lost += skipped
+		p.Undecided += due
 		count(&sums, asides[l])
 	}
 }

@@ -58,6 +58,8 @@ func (r *run) expected() *expected {
 		return r.want
 	case r.found != nil:
 		return r.found
+	case r.Feed != nil:
+		return r.expectFeed()
 	case r.hub != nil:
 		return r.expectHub(r.hub)
 	case r.service == nil:
@@ -79,7 +81,7 @@ func (r *run) lateness() time.Duration {
 
 // start starts what is soaked.
 func (r *run) start(ctx context.Context) error {
-	if r.Service == nil && r.Hub == nil && r.Finite == nil {
+	if r.Service == nil && r.Hub == nil && r.Finite == nil && r.Feed == nil {
 		return nil
 	}
 	l, err := listen()
@@ -88,7 +90,11 @@ func (r *run) start(ctx context.Context) error {
 	}
 	r.stops = append(r.stops, func() { _ = l.Close() })
 	address := l.Addr().String()
-	if r.Finite != nil {
+	if r.Feed != nil {
+		if err := r.startFeed(l); err != nil {
+			return err
+		}
+	} else if r.Finite != nil {
 		if err := r.startFinite(l); err != nil {
 			return err
 		}

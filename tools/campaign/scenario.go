@@ -22,6 +22,7 @@ type scenario struct {
 	Hub      *hubSpec                 `json:",omitempty"` // one that is published to, in its place
 	HubFault hubFault
 	Finite   *finiteSpec `json:",omitempty"` // responses that end by themselves, in its place
+	Feed     *feedSpec   `json:",omitempty"` // the same messages for all clients, without numbers, in its place
 	Strike   fakeservice.Strike
 	Wire     fakeservice.WireSpec
 	Suite    string            `json:",omitempty"` // instead of a soak
@@ -48,6 +49,9 @@ type prepare func(r *rand.Rand, sc *scenario)
 func draw(seed uint64, only string) *scenario {
 	if isFinite(only) {
 		return drawFinite(seed, only)
+	}
+	if isSubscribers(only) {
+		return drawSubscribers(seed, only)
 	}
 	hubs := rand.New(rand.NewPCG(seed, 0x4ab))
 	if f := familyOf(hubs, only); f != nil {
@@ -132,7 +136,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 
 // named are the kinds with that name, or of that group.
 func named(only string) []kind {
-	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds)
+	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds, subscriberKinds)
 	for _, f := range families {
 		all = append(all, f.faulty...)
 	}

@@ -51,10 +51,7 @@ func (c *campaign) summary() *summary {
 	for _, r := range c.results {
 		all, kind := s.Faulty, r.Scenario.Kind
 		if r.Scenario.clean() {
-			all, kind = s.Clean, cmp.Or(r.Scenario.Suite, "soak")
-			if r.Scenario.Hub != nil {
-				kind = r.Scenario.Family
-			}
+			all, kind = s.Clean, cmp.Or(r.Scenario.Family, r.Scenario.Suite, "soak")
 		}
 		for _, sum := range []*row{all, of(r.Scenario.Group, kind)} {
 			sum.PutIn++
@@ -99,7 +96,7 @@ func (s *summary) line(runs int) string {
 // sentence names a result that is a bug, and how to repeat it.
 func (r *result) sentence() string {
 	sc := r.Scenario
-	service := cmp.Or(sc.Suite, "own backend")
+	service := cmp.Or(sc.Suite, sc.Family, "own backend")
 	if sc.Hub != nil {
 		service = sc.Hub.Form
 	}

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// While a run is under way, a client is compared with the others of its runner.
+func TestAClientIsBehindTheOthersOfItsRunner(t *testing.T) {
+	t.Parallel()
+	log, now := NewLog(), time.Second
+	cfg := &Config{Interval: time.Second, Late: time.Second, Counting: Numbered, Published: true, AnyOrder: true, IgnoresSilence: true}
+	clients := make([]*Ledger, 3)
+	for i := range clients {
+		clients[i] = New("gold", cfg)
+		clients[i].Follow(log)
+		clients[i].Connecting(now)
+		clients[i].Opened(now)
+	}
+	send := func(message uint64, to ...int) {
+		now += 2 * time.Second
+		for _, i := range to {
+			clients[i].Printed(Print{At: now, Sum: message})
+		}
+	}
+	behind := func(i int) [2]uint64 {
+		skipped, due := clients[i].Behind(now + 2*time.Second)
+		return [2]uint64{skipped, due}
+	}
+	send(1, 0, 1, 2)
+	send(2, 0, 1)
+	require.Equal(t, [2]uint64{0, 1}, behind(2), "it may still arrive")
+	send(3, 0, 1, 2)
+	require.Equal(t, [2]uint64{1, 0}, behind(2))
+	send(4, 2)
+	require.Equal(t, [2]uint64{}, behind(0), "only one client received it: it may be a changed message")
+	skipped, due := clients[2].Behind(now)
+	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
+	clients[2].Printed(Print{At: now, Sum: 2})
+	require.Equal(t, [2]uint64{}, behind(2), "it arrived")
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A feedService sends prices.
+type feedService struct {
+	feedSpec
+	plan    *plan
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	random *rand.Rand
+	topics []*priceTopic
+	ready  time.Time // all clients were connected
+	cut    bool      // a client was disconnected
+}
+
+// A priceTopic is what was sent to the clients of one topic, and those that are connected.
+type priceTopic struct {
+	price   int
+	sent    []int
+	streams map[*priceStream]bool
+	hold    int // the price stays other than before until that message
+	faulty  int // the message with the fault; -1: it was not sent yet
+}
+
+// A priceStream is one stream. Its queue has indexes of messages; −1 ends it.
+type priceStream struct {
+	client int // −1: not one of the run
+	from   int // first message
+	queue  chan feedItem
+}
+
+// A feedItem is a message for one stream.
+type feedItem struct {
+	n   int
+	due time.Time
+}
+
+func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	which, err := strconv.Atoi(r.URL.Query().Get("topic"))
+	if err != nil || which >= len(f.topics) {
+		http.NotFound(w, r)
+		return
+	}
+	t := f.topics[which]
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.(http.Flusher).Flush()
+	s := f.join(t, r)
+	defer func() {
+		f.mu.Lock()
+		delete(t.streams, s)
+		f.mu.Unlock()
+	}()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case i := <-s.queue:
+			if i.n < 0 {
+				return
+			}
+			select {
+			case <-time.After(time.Until(i.due)):
+			case <-r.Context().Done():
+				return
+			}
+			for _, text := range f.messages(t, s, i.n) {
+				_, _ = fmt.Fprint(w, text)
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// join adds a stream to a topic, with the messages that it begins with.
+func (f *feedService) join(t *priceTopic, r *http.Request) *priceStream {
+	s := &priceStream{client: -1, queue: make(chan feedItem, 10_000)}
+	if n, ok := strings.CutPrefix(r.URL.Query().Get("id"), f.plan.Prefix); ok {
+		if client, err := strconv.Atoi(n); err == nil {
+			s.client = client
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.from = max(len(t.sent)-f.History, 0)
+	if last, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "m")); err == nil && f.Cut == cutResumed {
+		s.from = last + 1
+	}
+	for n := s.from; n < len(t.sent); n++ {
+		f.put(s, n, time.Duration(n-s.from)*f.HistoryIn)
+	}
+	t.streams[s] = true
+	return s
+}
+
+// put queues a message. The messages of a client that lags are due later.
+func (f *feedService) put(s *priceStream, n int, in time.Duration) {
+	if s.client == f.Topics && f.Lag > 0 {
+		in += f.Lag
+	}
+	s.queue <- feedItem{n, time.Now().Add(in)}
+}
+
+// text is a message for one client.
+func (f *feedService) text(s *priceStream, n, price int) (text string) {
+	if f.Cut == cutResumed || f.Same == "id" {
+		text = fmt.Sprintf("id: m%d\n", n)
+	}
+	client := 0
+	if f.Personal {
+		client = s.client
+	}
+	if f.Comments {
+		text += ": a comment\n"
+	}
+	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
+}
+
+// messages are what a client receives at a message.
+func (f *feedService) messages(t *priceTopic, s *priceStream, n int) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.text(s, n, t.sent[n])
+	at := t.faulty
+	if at < 0 || !f.hits(f.plan, s.client) {
+		return []string{own}
+	}
+	switch f.Fault {
+	case feedSilent:
+		if n >= at {
+			return nil
+		}
+	case feedSeveral:
+		if n >= at && n < at+feedBurst {
+			return nil
+		}
+	case feedDoubled:
+		if n == at {
+			return []string{own, own}
+		}
+	case feedChanged:
+		if n == at {
+			return []string{f.text(s, n, 123456789)}
+		}
+	case feedSwapped:
+		switch n {
+		case at:
+			return nil
+		case at + 1:
+			return []string{own, f.text(s, at, t.sent[at])}
+		}
+	default:
+		if n == at {
+			return nil
+		}
+	}
+	return []string{own}
+}
+
+// run sends messages until the run ends.
+func (f *feedService) run() {
+	for {
+		f.mu.Lock()
+		pause := time.Duration((0.5 + f.random.Float64()) * float64(f.Every*time.Duration(f.Burst)))
+		f.mu.Unlock()
+		select {
+		case <-f.done:
+			return
+		case <-time.After(pause):
+		}
+		f.mu.Lock()
+		for i, t := range f.topics {
+			for range f.Burst {
+				f.send(i, t)
+			}
+		}
+		f.mu.Unlock()
+	}
+}
+
+// send sends one message to all clients of a topic.
+func (f *feedService) send(which int, t *priceTopic) {
+	n := len(t.sent)
+	since := f.sinceReady()
+	if !f.Repeats || n <= t.hold || f.random.IntN(3) > 0 {
+		t.price += 1 + f.random.IntN(20)
+	}
+	disconnects := which == 0 && f.Cut != "" && !f.cut && since > f.CutAfter
+	if which == 0 && f.Fault != "" && t.faulty < 0 && since > f.After && (f.Fault != feedResume || disconnects) {
+		t.price += 37 // its neighbours have other content
+		t.faulty, t.hold = n, n+feedBurst
+	}
+	t.sent = append(t.sent, t.price)
+	for s := range t.streams {
+		if disconnects && s.client == 0 {
+			f.cut = true
+			s.queue <- feedItem{n: -1}
+			continue
+		}
+		f.put(s, n, 0)
+	}
+}
+
+// sinceReady returns for how long all clients have been connected; 0: they are not.
+func (f *feedService) sinceReady() time.Duration {
+	if f.ready.IsZero() {
+		clients := map[int]bool{}
+		for _, t := range f.topics {
+			for s := range t.streams {
+				clients[s.client] = true
+			}
+		}
+		if delete(clients, -1); len(clients) < f.plan.Connections {
+			return 0
+		}
+		f.ready = time.Now()
+	}
+	return time.Since(f.ready)
+}
