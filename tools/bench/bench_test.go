@@ -99,18 +99,24 @@ func BenchmarkRunner(b *testing.B) {
 	}
 }
 
-// BenchmarkMessages compares messages of a described service, whose marker, number, time and checksum are in JSON, with noops.
-// Both come once a second on every stream, all at the same instant.
+// BenchmarkMessages compares messages of described services with noops: JSON with marker, number, time and checksum, and messages
+// without a number, by which clients are compared with each other. All come once a second on every stream, at the same instant.
 func BenchmarkMessages(b *testing.B) {
 	for b.Loop() {
-		noops, messages := backend(b, size.many, time.Second), backend(b, size.many, time.Hour)
+		noops, messages, feed := backend(b, size.many, time.Second), backend(b, size.many, time.Hour), backend(b, size.many, time.Hour)
+		feed.feed()
 		cpu, _ := compare(b, size.many, noops.soak("noop", soakScript, nil), messages.soak("json", soakScript, func(p *plan.Plan) {
-			path, err := filepath.Abs(described)
-			require.NoError(b, err)
-			p.Service, p.Topics, p.PublishRate, p.Marker = path, 1, 1, "bench-12345678"
-		}))
+			p.Service, p.Topics, p.PublishRate, p.Marker = absolute(b, described), 1, 1, "bench-12345678"
+		}), feed.soak("same", soakScript, func(p *plan.Plan) { p.Service = absolute(b, "tools/bench/same.js") }))
 		b.ReportMetric(cpu["json"]/cpu["noop"], "json/noop")
+		b.ReportMetric(cpu["same"]/cpu["noop"], "same/noop")
 	}
+}
+
+func absolute(b *testing.B, path string) string {
+	path, err := filepath.Abs(path)
+	require.NoError(b, err)
+	return path
 }
 
 func BenchmarkTLS(b *testing.B) {

@@ -42,6 +42,9 @@ var figures = []figure{
 	{"Messages", "noop-s", "messages", "noop, CPU-s per 1000 noops", "s", 0, "", perNoops},
 	{"Messages", "json-s", "messages", "JSON of 100 bytes, CPU-s per 1000 messages", "s", 0, "", perNoops},
 	{"Messages", "json/noop", "messages", "JSON of 100 bytes, CPU against noop", "×", 2, "", ratio},
+	{"Messages", "same-KB", "messages", "no number, 100 bytes, RSS per connection", "KB", 0, "", "with SERVICE tools/bench/same.js, which compares clients with each other: " + perStream},
+	{"Messages", "same-s", "messages", "no number, 100 bytes, CPU-s per 1000 messages", "s", 0, "", perNoops},
+	{"Messages", "same/noop", "messages", "no number, 100 bytes, CPU against noop", "×", 1.3, "", ratio},
 
 	{"Finite", "bare-responses/core-s", "finite", "Go client, responses of 40 chunks per second of CPU", "/s", 0, "", "net/http and a scanner that looks for the terminal event, 50 at a time"},
 	{"Finite", "finite-responses/core-s", "finite", "soak run finite, responses of 40 chunks per second of CPU", "/s", 0, "", "one runner with the start of k6, 50 at a time; each chunk is accounted for"},

@@ -7,11 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -139,6 +141,35 @@ func startBackend(b testing.TB, c target.LocalConfig) service {
 		s.env = t.RunnerEnv(c.Certificates)
 	}
 	return s
+}
+
+// feed sends a message of 100 bytes without a number to all streams, once a second until the benchmark ends.
+func (s service) feed() {
+	ctx, stop := context.WithCancel(s.b.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		seconds := time.NewTicker(time.Second)
+		defer seconds.Stop()
+		for price := 10_000; ctx.Err() == nil; price++ {
+			body := fmt.Sprintf(`{"price":%d,"text":"%078d"}`, price, price)
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/event/broadcast", strings.NewReader(body))
+			if err != nil {
+				return
+			}
+			request.Header.Set("Authorization", "Bearer "+s.Token)
+			if response, err := http.DefaultClient.Do(request); err == nil {
+				_ = response.Body.Close()
+			}
+			select {
+			case <-ctx.Done():
+			case <-seconds.C:
+			}
+		}
+	})
+	s.b.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
 }
 
 // address returns host:port.

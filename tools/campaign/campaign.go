@@ -111,6 +111,9 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 					err = errors.New("the service of a run that is meant to be clean was not")
 				}
 			}
+			if run.feed != nil && run.feed.hurried() {
+				r.Class = saturated
+			}
 		}
 	}
 	if ctx.Err() != nil {

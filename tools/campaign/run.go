@@ -30,6 +30,7 @@ type run struct {
 	service *fakeservice.Service
 	hub     *hub
 	model   *http.Server
+	feed    *feedService
 	found   *expected // of a finite run: by the ledger of its model
 	stops   []func()  // of all that was started, the last first
 	url     string    // of the service; "": soak starts it

@@ -82,7 +82,7 @@ func feedFault(fault string) prepare {
 		}
 		switch fault {
 		case feedRunner:
-			p.Runners, f.Topics = max(p.Runners, 2), 1 // so that each runner has clients of the topic
+			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, "" // all of its clients are open, and each runner has clients of the topic
 		case feedResume:
 			f.Cut = cutResumed
 		case feedChanged:
@@ -95,7 +95,7 @@ func feedFault(fault string) prepare {
 		if f.Personal && f.Same == "data" {
 			f.Same = "json:$.price"
 		}
-		if r.IntN(4) == 0 {
+		if r.IntN(4) == 0 && fault != feedRunner {
 			f.Lag = time.Duration(500+r.IntN(2500)) * time.Millisecond
 		}
 		if f.History > 0 && r.IntN(3) == 0 {
@@ -124,7 +124,7 @@ func (f *feedSpec) hits(p *plan, client int) bool {
 	case feedRunner:
 		return client%p.Runners == f.Client%p.Runners
 	case feedHalf:
-		return client < p.Connections/2
+		return client >= p.Connections/2
 	}
 	return client == f.Client
 }
@@ -172,6 +172,7 @@ func (r *run) startFeed(l net.Listener) error {
 	for range f.Topics {
 		f.topics = append(f.topics, &priceTopic{streams: map[*priceStream]bool{}, hold: -1, faulty: -1})
 	}
+	r.feed = f
 	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	f.running.Go(f.run)

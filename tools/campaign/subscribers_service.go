@@ -22,6 +22,8 @@ type feedService struct {
 	topics []*priceTopic
 	ready  time.Time // all clients were connected
 	cut    bool      // a client was disconnected
+
+	faultAt, cutAt, endAt time.Time // of the fault, the disconnect, and the first stream that a client ended
 }
 
 // A priceTopic is what was sent to the clients of one topic, and those that are connected.
@@ -64,6 +66,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case <-r.Context().Done():
+			f.ended(s)
 			return
 		case i := <-s.queue:
 			if i.n < 0 {
@@ -72,6 +75,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-time.After(time.Until(i.due)):
 			case <-r.Context().Done():
+				f.ended(s)
 				return
 			}
 			for _, text := range f.messages(t, s, i.n) {
@@ -198,17 +202,35 @@ func (f *feedService) send(which int, t *priceTopic) {
 	disconnects := which == 0 && f.Cut != "" && !f.cut && since > f.CutAfter
 	if which == 0 && f.Fault != "" && t.faulty < 0 && since > f.After && (f.Fault != feedResume || disconnects) {
 		t.price += 37 // its neighbours have other content
-		t.faulty, t.hold = n, n+feedBurst
+		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
 	}
 	t.sent = append(t.sent, t.price)
 	for s := range t.streams {
 		if disconnects && s.client == 0 {
-			f.cut = true
+			f.cut, f.cutAt = true, time.Now()
 			s.queue <- feedItem{n: -1}
 			continue
 		}
 		f.put(s, n, 0)
 	}
+}
+
+// ended records that a client ended its stream.
+func (f *feedService) ended(s *priceStream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
+		f.endAt = time.Now()
+	}
+}
+
+// hurried reports whether the machine was so busy that the fault or the disconnect came too late to be checked, or not at all.
+func (f *feedService) hurried() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const least = 2500 * time.Millisecond // a reconnect takes up to 2 s, and messages of the last second are not expected
+	early := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
+	return f.Fault != "" && !early(f.faultAt) || f.Cut != "" && !early(f.cutAt)
 }
 
 // sinceReady returns for how long all clients have been connected; 0: they are not.
