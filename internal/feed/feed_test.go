@@ -211,6 +211,46 @@ func TestHistoryAtJoining(t *testing.T) {
 	require.Empty(t, c.Holes)
 }
 
+// A client that reconnects receives a history for three seconds, most of which it had received before.
+func TestALongHistoryAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	for _, runners := range [][]int{{0, 0, 0}, {0, 1, 2}, {0, 0, 1}} {
+		b := newBroadcast(1, runners...)
+		connected := func(i int) int { return 1 - i/2 }
+		for n := 1; n <= 50; n++ {
+			b.send(n, once)
+		}
+		b.deliver(0)
+		b.ledgers[2].Closed(b.now, "server", true, true)
+		for n := 51; n <= 60; n++ {
+			b.send(n, connected)
+		}
+		b.open(2)
+		for n := 61; n <= 90; n++ { // its queue begins with the history
+			b.queues[2] = append(b.queues[2], step{message: n - 30})
+			b.send(n, connected)
+			b.now += 60 * time.Millisecond
+			b.do(2, b.queues[2][0])
+			b.queues[2] = b.queues[2][1:]
+		}
+		for n := 61; n <= 90; n++ {
+			b.do(2, step{message: n})
+		}
+		for n := 91; n <= 120; n++ {
+			b.send(n, once)
+		}
+		b.deliver(0)
+		records, f := b.end()
+		require.Len(t, f.Messages, 120)
+		for i, r := range records {
+			c := f.Correct(b.runner[i], r)
+			require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "runners %v, stream %d: %+v", runners, i, c)
+			require.Zero(t, missing(c), "runners %v, stream %d", runners, i)
+			require.Equal(t, uint64(120), c.Received, "runners %v, stream %d", runners, i)
+		}
+	}
+}
+
 func TestClocksOfRunnersDiffer(t *testing.T) {
 	t.Parallel()
 	b := newBroadcast(1, 0, 1)

@@ -160,16 +160,16 @@ func explained(j *verdict.Verdict) bool {
 
 // patience is how late the service in this process may be with what it writes, without an effect on what is expected.
 func (sc *scenario) patience() time.Duration {
-	if sc.Hub != nil {
+	if sc.Hub != nil || sc.Feed != nil {
 		return hubSlack * 2 / 3
 	}
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub. Within that time of either end of a stream it is unknown what
+// stall returns the longest stall of a runner of a hub or a feed. Within that time of either end of a stream it is unknown what
 // it read.
 func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
-	if sc.Hub == nil || sc.disturb != nil { // which stops the runner on purpose
+	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // which stops the runner on purpose
 		return 0
 	}
 	return time.Duration(j.Generator.StallMaxMS * float64(time.Millisecond))

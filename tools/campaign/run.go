@@ -74,6 +74,9 @@ func (r *run) lateness() time.Duration {
 	if r.hub != nil {
 		return time.Duration(r.hub.Late.Load())
 	}
+	if r.feed != nil {
+		return r.feed.lateness()
+	}
 	if r.service == nil {
 		return 0
 	}

@@ -23,6 +23,8 @@ type feedService struct {
 	ready  time.Time // all clients were connected
 	cut    bool      // a client was disconnected
 
+	late time.Duration // the latest message
+
 	faultAt, cutAt, endAt time.Time // of the fault, the disconnect, and the first stream that a client ended
 }
 
@@ -78,7 +80,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				f.ended(s)
 				return
 			}
-			for _, text := range f.messages(t, s, i.n) {
+			for _, text := range f.messages(t, s, i) {
 				_, _ = fmt.Fprint(w, text)
 			}
 			w.(http.Flusher).Flush()
@@ -131,9 +133,11 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 }
 
 // messages are what a client receives at a message.
-func (f *feedService) messages(t *priceTopic, s *priceStream, n int) []string {
+func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n := i.n
+	f.late = max(f.late, time.Since(i.due))
 	own := f.text(s, n, t.sent[n])
 	at := t.faulty
 	if at < 0 || !f.hits(f.plan, s.client) {
@@ -222,6 +226,13 @@ func (f *feedService) ended(s *priceStream) {
 	if s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
 		f.endAt = time.Now()
 	}
+}
+
+// lateness returns by how much a message was sent later than it was due.
+func (f *feedService) lateness() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.late
 }
 
 // hurried reports whether the machine was so busy that the fault or the disconnect came too late to be checked, or not at all.
