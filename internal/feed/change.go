@@ -1,6 +1,10 @@
 package feed
 
-import "github.com/sse-soak/sse-soak/internal/ledger"
+import (
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
 
 // changes returns the messages that one stream received in place of those that others received, by id.
 func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
@@ -63,6 +67,8 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 			c.numbers[log][id] = uint64(i) + 1
 		}
 	}
-	n, known := c.numbers[log][id]
-	return !known || !received(r, n)
+	if n, known := c.numbers[log][id]; known && received(r, n) {
+		return false
+	}
+	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Again, func(a ledger.Again) bool { return c.extras[log][a.Extra] == id })
 }

@@ -105,8 +105,9 @@ func (c *correction) reorder() {
 	}
 	for w := range c.windows {
 		highest := uint64(0)
-		for _, n := range c.sequence(w, c.log, c.from) {
-			number := c.numberOf(n)
+		sequence := c.sequence(w, c.log, c.from)
+		for i, number := range c.numbersOf(sequence) {
+			n := sequence[i]
 			if number == 0 {
 				continue
 			}
@@ -117,6 +118,30 @@ func (c *correction) reorder() {
 			highest = max(highest, number)
 		}
 	}
+}
+
+// numbersOf returns the numbers of messages in the order of their arrival. Messages with the same content are interchangeable: the first
+// to arrive is the one with the lowest number.
+func (c *correction) numbersOf(sequence []uint64) []uint64 {
+	numbers := make([]uint64, len(sequence))
+	same := map[uint64][]int{} // places by content
+	for i, n := range sequence {
+		if numbers[i] = c.numberOf(n); numbers[i] > 0 && c.Repeated() {
+			print := c.logs[c.log].Entries[n-1].Print
+			same[print] = append(same[print], i)
+		}
+	}
+	for _, places := range same {
+		of := make([]uint64, len(places))
+		for i, at := range places {
+			of[i] = numbers[at]
+		}
+		slices.Sort(of)
+		for i, at := range places {
+			numbers[at] = of[i]
+		}
+	}
+	return numbers
 }
 
 // uncertain reports whether the place of a message is uncertain: content repeats, and it arrived right after the start of a stream that

@@ -232,7 +232,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		c.receive(number, p.At, a)
 		return
 	}
-	if f.last == f.log.last() {
+	if f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.near(f.last, p.Sum) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}

@@ -80,6 +80,16 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
+// near reports whether one of the messages around another one has this content: then what arrives may be a copy of it.
+func (l *Log) near(number, print uint64) bool {
+	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
+		if l.at(n).Print == print {
+			return true
+		}
+	}
+	return false
+}
+
 // received returns the number of messages in a range that at least two streams received before an instant.
 func (l *Log) received(from, to uint64, before Instant) (count uint64) {
 	for n := from; n <= to && l.at(n).At < before; n++ {

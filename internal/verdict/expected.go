@@ -124,6 +124,10 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		}
 	}
 	a.delay = a.lastDelay(runner)
+	if s.shared == nil && r.MaxLateness > 0 { // it comes from the publish time in messages, perhaps by another clock
+		a.delay = min(a.delay, r.MaxLateness)
+	}
+	a.delay = max(a.delay-(a.window-joinWindow), 0)
 	if o := r.LastOutage; disconnected(r) && s.m.Service.Resumes() {
 		a.waited = o.To-o.From > window
 	}
@@ -141,18 +145,13 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 	return a
 }
 
-// lastDelay returns how long the last message took to arrive. The publish time in a message can only lower the result, because
-// it may come from another clock. So can the difference of the clocks of two hosts.
+// lastDelay returns how long the last message took to arrive, by the clocks of two hosts.
 func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	r := a.r
 	if r.Last == 0 || r.Last > uint64(len(a.messages)) || len(r.Spans) == 0 || r.LastAt <= r.Spans[len(r.Spans)-1].From {
 		return 0 // nothing arrived on the last stream: LastAt is its start
 	}
-	delay := runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
-	if r.MaxLateness > 0 {
-		delay = min(delay, r.MaxLateness)
-	}
-	return max(delay-(a.window-joinWindow), 0)
+	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
 // mayBePending reports whether a message may still have been on its way at the end of the run: it was published less than 1.5

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -25,34 +24,88 @@ type sharedTopic struct {
 	messages []shard.Message
 }
 
-// alignFeeds numbers the messages of topics whose streams are compared with each other.
+// mostRecords limits the records that are in memory at a time.
+const mostRecords = 20_000
+
+// alignFeeds numbers the messages of topics whose streams are compared with each other. To unpack all records for each of many small
+// topics would be slow, so several are aligned at a time.
 func (s *Streams) alignFeeds() {
-	for _, f := range s.m.Feeds() {
-		t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
-		records := s.recordsOf(f)
-		t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
-		t.unshared = t.aligned.Unshared(records)
-		for range records {
-			t.clients++
+	feeds := s.m.Feeds()
+	counts := map[string]int{}
+	if len(feeds) > 1 {
+		for _, c := range s.m.Connections.All() {
+			topic, _ := s.m.FeedTopic(c)
+			counts[topic]++
 		}
-		for n := range t.aligned.Messages {
-			if t.expected(n) {
-				t.topic.confirmed = append(t.topic.confirmed, clamp.Uint64(n)+1)
+	}
+	for len(feeds) > 0 {
+		n, records := 1, counts[feeds[0].Topic]
+		for n < len(feeds) && records+counts[feeds[n].Topic] <= mostRecords {
+			records += counts[feeds[n].Topic]
+			n++
+		}
+		if n == 1 {
+			s.align(feeds[0], s.recordsOf(feeds[0]))
+		} else {
+			s.alignTogether(feeds[:n])
+		}
+		feeds = feeds[n:]
+	}
+}
+
+// alignTogether numbers the messages of several topics.
+func (s *Streams) alignTogether(feeds []*shard.Feed) {
+	type record struct {
+		ledger.Record
+		log int
+	}
+	byTopic := map[string]*shard.Feed{}
+	for _, f := range feeds {
+		byTopic[f.Topic] = f
+	}
+	records := map[string][]*record{}
+	for _, c := range s.m.Connections.All() {
+		topic, ok := s.m.FeedTopic(c)
+		if f := byTopic[topic]; ok && f != nil {
+			records[topic] = append(records[topic], &record{c.Record, f.Of[c.Runner]})
+		}
+	}
+	for _, f := range feeds {
+		s.align(f, func(yield func(int, *ledger.Record) bool) {
+			for _, r := range records[f.Topic] {
+				if !yield(r.log, &r.Record) {
+					return
+				}
 			}
+		})
+	}
+}
+
+// align numbers the messages of a topic.
+func (s *Streams) align(f *shard.Feed, records feed.Records) {
+	t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
+	t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
+	t.unshared = t.aligned.Unshared(records)
+	for range records {
+		t.clients++
+	}
+	for n := range t.aligned.Messages {
+		if t.expected(n) {
+			t.topic.confirmed = append(t.topic.confirmed, clamp.Uint64(n)+1)
 		}
-		t.topic.Messages = clamp.Uint64(len(t.topic.confirmed))
-		if s.shared == nil {
-			s.shared = map[string]*sharedTopic{}
-		}
-		s.shared[f.Topic], s.topics[f.Topic] = t, t.topic
-		if len(s.Messages.Topics) < mostTopics {
-			s.Messages.Topics = append(s.Messages.Topics, t.topic)
-		}
+	}
+	t.topic.Messages = clamp.Uint64(len(t.topic.confirmed))
+	if s.shared == nil {
+		s.shared = map[string]*sharedTopic{}
+	}
+	s.shared[f.Topic], s.topics[f.Topic] = t, t.topic
+	if len(s.Messages.Topics) < mostTopics {
+		s.Messages.Topics = append(s.Messages.Topics, t.topic)
 	}
 }
 
 // recordsOf yields the records of the connections of a topic, with the indexes of their logs.
-func (s *Streams) recordsOf(f *shard.Feed) iter.Seq2[int, *ledger.Record] {
+func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for _, c := range s.m.Connections.All() {
 			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.Of[c.Runner], &c.Record) {

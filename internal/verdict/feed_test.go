@@ -268,3 +268,47 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 		require.Equal(t, [4]uint64{c.missed, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s: %v", name, v.Reasons)
 	}
 }
+
+// Each topic needs the records of its own clients.
+func TestManyTopicsAreCompared(t *testing.T) {
+	t.Parallel()
+	const topics, clients = 200, 1000
+	s := newSharedRun()
+	p := s.plan
+	p.Connections, p.Runners = clients, 1
+	one := &shard.Shard{
+		Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
+		Runner: shard.Runner{
+			TestID: "t", Index: 1, Segment: "0:1", Host: "host", Process: "1", State: shard.Finished,
+			StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_000_030_000_000,
+		},
+		Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Checks: []shard.Check{{Name: "Received all messages", Passes: clients}},
+	}
+	var logs []*ledger.Log
+	for k := range topics {
+		p.TopicNames = append(p.TopicNames, fmt.Sprint("topic-", k))
+		logs = append(logs, ledger.NewLog())
+	}
+	one.Plan = p
+	for n := range clients {
+		l := ledger.New(p.DeviceID(n), &s.cfg)
+		l.Follow(logs[p.Topic(n)])
+		l.Connecting(1)
+		l.Opened(500 * time.Millisecond)
+		for message := range uint64(20) {
+			if n != topics+7 || message != 12 {
+				l.Printed(ledger.Print{At: time.Duration(message+1) * time.Second, Sum: message}) //nolint:gosec // G115: at most 20
+			}
+		}
+		l.CloseRequested(25 * time.Second)
+		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		one.Connections = append(one.Connections, l.Record())
+	}
+	for _, l := range logs {
+		one.AddFeed(l)
+	}
+	v := judgeSoak(shard.Merge(p, []*shard.Shard{one}), nil, Evidence{})
+	require.Equal(t, uint64(1), v.Messages.Missed, v.Reasons)
+	require.Contains(t, v.Reasons[0], "gold-207 missed message 13 of topic topic-7")
+}
