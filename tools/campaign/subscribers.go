@@ -105,7 +105,7 @@ func feedFault(fault string) prepare {
 			f.History = 0
 		}
 		const edge = 3 * time.Second
-		f.CutAfter = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
+		f.CutAfter = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
 		f.After = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
 		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2)) // neither the one that lags nor the one that is disconnected
 		if fault == feedResume {

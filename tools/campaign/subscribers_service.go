@@ -25,7 +25,7 @@ type feedService struct {
 
 	late time.Duration // the latest message
 
-	faultAt, cutAt, endAt time.Time // of the fault, the disconnect, and the first stream that a client ended
+	faultAt, backAt, endAt time.Time // of the fault, the reconnect, and the first stream that a client ended
 }
 
 // A priceTopic is what was sent to the clients of one topic, and those that are connected.
@@ -98,6 +98,9 @@ func (f *feedService) join(t *priceTopic, r *http.Request) *priceStream {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.cut && s.client == 0 {
+		f.backAt = time.Now()
+	}
 	s.from = max(len(t.sent)-f.History, 0)
 	if last, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "m")); err == nil && f.Cut == cutResumed {
 		s.from = last + 1
@@ -211,7 +214,7 @@ func (f *feedService) send(which int, t *priceTopic) {
 	t.sent = append(t.sent, t.price)
 	for s := range t.streams {
 		if disconnects && s.client == 0 {
-			f.cut, f.cutAt = true, time.Now()
+			f.cut = true
 			s.queue <- feedItem{n: -1}
 			continue
 		}
@@ -235,13 +238,13 @@ func (f *feedService) lateness() time.Duration {
 	return f.late
 }
 
-// hurried reports whether the machine was so busy that the fault or the disconnect came too late to be checked, or not at all.
+// hurried reports whether the machine was so busy that the fault or the reconnect came too late to be checked, or not at all.
 func (f *feedService) hurried() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	const least = 2500 * time.Millisecond // a reconnect takes up to 2 s, and messages of the last second are not expected
+	const least = 2 * time.Second // messages of the last second are not expected
 	early := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
-	return f.Fault != "" && !early(f.faultAt) || f.Cut != "" && !early(f.cutAt)
+	return f.Fault != "" && !early(f.faultAt) || f.Cut != "" && !early(f.backAt)
 }
 
 // sinceReady returns for how long all clients have been connected; 0: they are not.
