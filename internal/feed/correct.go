@@ -2,7 +2,6 @@ package feed
 
 import (
 	"slices"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
@@ -17,6 +16,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
 	c.out.Findings = slices.Clone(r.Findings)
 	c.again()
 	c.copies()
+	c.begin()
 	c.reorder()
 	c.renumber()
 	return &c.out
@@ -78,6 +78,18 @@ func (c *correction) copies() {
 	}
 }
 
+// begin counts no copies right after the start of a stream, if content repeats.
+func (c *correction) begin() {
+	c.out.Findings = slices.DeleteFunc(c.out.Findings, func(f ledger.Finding) bool {
+		if f.Kind != ledger.KindDuplicated || !c.uncertain(f.At) {
+			return false
+		}
+		c.out.Duplicated--
+		c.out.Repeated++
+		return true
+	})
+}
+
 // change counts an entry that arrived in place of a message.
 func (c *correction) change(number, n uint64) {
 	c.out.Corrupted++
@@ -111,7 +123,7 @@ func (c *correction) reorder() {
 			if number == 0 {
 				continue
 			}
-			if number < highest && !c.uncertain(n) {
+			if number < highest && !c.uncertain(c.arrival(n)) {
 				c.out.Reordered++
 				c.find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
@@ -144,12 +156,11 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	return numbers
 }
 
-// uncertain reports whether the place of a message is uncertain: content repeats, and it arrived right after the start of a stream that
-// did not resume.
-func (c *correction) uncertain(n uint64) bool {
-	at := c.arrival(n)
+// uncertain reports whether the place of a message that arrived at an instant is uncertain: content repeats, and a stream that did not
+// resume had just started.
+func (c *correction) uncertain(at ledger.Instant) bool {
 	return c.Repeated() && slices.ContainsFunc(c.from.Spans, func(s ledger.Span) bool {
-		return !s.Resumed && at >= s.From && at < s.From+time.Second
+		return !s.Resumed && at >= s.From && at < s.From+c.Joining
 	})
 }
 

@@ -30,6 +30,8 @@ type Feed struct {
 	Messages []Message
 	// AnyOrder reports whether the service may reorder messages; Repeats, whether it may send one twice.
 	AnyOrder, Repeats bool
+	// Joining is the time after the start of a stream in which the place of a message with repeated content is uncertain.
+	Joining time.Duration
 
 	logs    []*Log
 	nodes   []node     // by id; 0 is the head of the list
@@ -79,7 +81,7 @@ type window struct {
 
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
-	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, logs: logs, nodes: make([]node, 1), in: map[uint32]int{}}
+	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), in: map[uint32]int{}}
 	records = repaired(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {

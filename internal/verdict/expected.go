@@ -103,6 +103,9 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 	if fastest, ok := runner.Fastest(); ok && s.shared == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
 		window += fastest.Abs()
 	}
+	if s.shared != nil {
+		window = s.joining(r)
+	}
 	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // otherwise the service changed a number
 	for i, open := range r.Spans {

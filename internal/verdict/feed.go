@@ -142,6 +142,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	if !ok || t == nil {
 		return r
 	}
+	t.aligned.Joining = s.joining(r)
 	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
 		r = s.own(i, r)
 		r.Record = *corrected
@@ -157,6 +158,16 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		}
 	}
 	return r
+}
+
+// joining returns the time after the start and before the end of a stream in which no message is expected. If content repeats, a stall
+// of a runner makes it unknown for longer with which message a stream began.
+func (s *Streams) joining(r *shard.Connection) time.Duration {
+	name, _ := s.m.FeedTopic(r)
+	if t := s.shared[name]; t != nil && t.aligned.Repeated() {
+		return joinWindow + useOf(s.m).Stall
+	}
+	return joinWindow
 }
 
 // diverge records a client that received other messages than most.
