@@ -254,6 +254,44 @@ func TestHistoryAtJoining(t *testing.T) {
 	require.Empty(t, c.Holes)
 }
 
+// Streams start while the price stays the same. What they receive first may be a history, or may follow it.
+func TestRepeatedContentAtTheStart(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		b := newBroadcast(seed, 0, 0, 1)
+		b.lag, b.every = 0, 20*time.Millisecond
+		history := 1 + b.random.IntN(4)
+		contents := prices(b.random, 100)
+		joined := make([]int, len(b.queues)) // first message of each stream
+		for i := range joined {
+			joined[i] = history + b.random.IntN(5)
+		}
+		for n, p := range contents {
+			for i := range joined {
+				if joined[i] == n {
+					b.ledgers[i].Closed(b.now, "server", true, true)
+					b.open(i)
+					for _, old := range contents[n-history : n] {
+						b.queues[i] = append(b.queues[i], step{message: old})
+					}
+				}
+			}
+			b.send(p, func(i int) int {
+				if n < joined[i] {
+					return 0
+				}
+				return 1
+			})
+		}
+		b.deliver(0)
+		records, f := b.end()
+		for i, r := range records {
+			c := f.Correct(b.runner[i], r)
+			require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "seed %d, stream %d", seed, i)
+		}
+	}
+}
+
 // A client that reconnects receives a history for three seconds, most of which it had received before.
 func TestALongHistoryAfterAReconnect(t *testing.T) {
 	t.Parallel()
