@@ -151,14 +151,11 @@ func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, behind []uint
 	if after != 0 {
 		next = int(place[after]) + 1
 	}
-	for _, id := range order[next:min(next+nearby, len(order))] {
-		if f.nodes[id].print == x.Print && !has[id] {
-			return id
-		}
-	}
-	for _, id := range behind {
-		if f.nodes[id].print == x.Print && !has[id] {
-			return id
+	for _, ids := range [][]uint32{order[next:min(next+nearby, len(order))], order[max(next-lookback, 0):next], behind} {
+		for _, id := range ids {
+			if f.nodes[id].print == x.Print && !has[id] {
+				return id
+			}
 		}
 	}
 	return 0

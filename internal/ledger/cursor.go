@@ -261,7 +261,7 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
 	if !log.at(first).again {
-		near := !log.repeats || first+lookback >= f.last
+		near := !log.repeats || first+lookback >= f.last || c.leads()
 		if first > highest || near && c.skipped(first, p.At) {
 			return first
 		}
@@ -284,6 +284,19 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 		}
 	}
 	return 0
+}
+
+// leads reports whether the connection alone received all its messages so far: it joined before the others, and lags.
+func (c *deliveries) leads() bool {
+	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
+		return false
+	}
+	for n := c.first; n <= c.numbers.highest; n++ {
+		if c.cursor.log.at(n).Count > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // skipped reports whether the connection has not received a message below the highest one, which may still arrive.

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -131,7 +132,22 @@ func (t *sharedTopic) seenBy(runner *shard.Runner, index int) []shard.Message {
 			t.messages[n].State = shard.Confirmed
 		}
 	}
+	t.lower()
 	return t.messages
+}
+
+// lower corrects when messages were sent that few clients received: not after a later message that most received. A client that joined
+// before the others and lags receives the first ones after the others have joined.
+func (t *sharedTopic) lower() {
+	earliest := int64(math.MaxInt64)
+	for n := len(t.messages) - 1; n >= 0; n-- {
+		m := &t.messages[n]
+		if 2*int(t.aligned.Messages[n].Count) > t.clients {
+			earliest = min(earliest, m.SentUS)
+			continue
+		}
+		m.SentUS, m.AnsweredUS = min(m.SentUS, earliest), min(m.AnsweredUS, earliest)
+	}
 }
 
 // compareShared compares the messages that the ith connection received with those of the other clients of its topic. They count as

@@ -190,6 +190,26 @@ func TestAClientThatLagsMissesNothing(t *testing.T) {
 	require.Zero(t, v.Messages.Missed)
 }
 
+// Its first messages were sent before the others joined, and arrive later.
+func TestAClientThatJoinsFirstAndLagsPasses(t *testing.T) {
+	t.Parallel()
+	for _, repeats := range []bool{false, true} {
+		s := newSharedRun()
+		s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 4 * time.Second }
+		s.content = func(stream, message int) []uint64 {
+			switch {
+			case stream == 3 && message == 1:
+				return []uint64{100, 101, 102, 1}
+			case repeats && message > 4:
+				return []uint64{uint64(5 + message/2)} //nolint:gosec // G115: positive
+			}
+			return []uint64{uint64(message)} //nolint:gosec // G115: positive
+		}
+		v := s.judge(t)
+		require.Equal(t, Pass, v.Verdict, v.Reasons)
+	}
+}
+
 func TestGreetingsAndContentThatRepeatsPass(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
