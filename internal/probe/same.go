@@ -133,14 +133,17 @@ func agree(all [][]seen, from, to time.Time) int {
 		return 0
 	}
 	var first []uint64
-	distinct := map[uint64]bool{}
+	distinct, changes := map[uint64]bool{}, 0
 	for _, m := range all[0] {
 		if m.at.After(from) && m.at.Before(to) {
+			if last := len(first) - 1; last < 0 || first[last] != m.print {
+				changes++
+			}
 			first = append(first, m.print)
 			distinct[m.print] = true
 		}
 	}
-	if len(first) < leastShared || 3*len(distinct) < len(first) {
+	if len(distinct) < leastShared || 3*changes < len(first) {
 		return 0
 	}
 	for _, other := range all[1:] {

@@ -50,6 +50,29 @@ func TestWhatClientsCanBeComparedBy(t *testing.T) {
 	}
 }
 
+// A price that moves between a few values repeats most of its content.
+func TestContentThatRepeatsCanBeCompared(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	messages := func(content func(n int) uint64) (out []seen) {
+		for n := range 40 {
+			out = append(out, seen{content(n), began.Add(time.Duration(n) * time.Second)})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		content func(n int) uint64
+		want    int
+	}{
+		"up and down":     {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, //nolint:gosec // G115: small
+		"seldom another":  {func(n int) uint64 { return uint64(n / 10) }, 0},           //nolint:gosec // G115: small
+		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            //nolint:gosec // G115: small
+	} {
+		list := messages(c.content)
+		require.Equal(t, c.want, agree([][]seen{list, list}, began.Add(-1), began.Add(time.Hour)), name)
+	}
+}
+
 func newSharedTrack(began time.Time) *track {
 	return &track{role: plain, head: began, endedAt: began.Add(4 * time.Second), open: new(stream.Stream)}
 }
