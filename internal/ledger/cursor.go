@@ -319,7 +319,12 @@ func (c *deliveries) addEntry(p *Print, a *Arrival) {
 		log.dropped++
 		return
 	}
+	last := c.cursor.last
+	lags := last > 0 && last+2*lookback < log.last()
 	c.receive(log.add(p.Sum, p.At), p.At, a)
+	if lags { // the others lost the message: what follows is where the stream was before
+		c.cursor.last = last
+	}
 }
 
 // receive counts a message that the connection receives for the first time.
