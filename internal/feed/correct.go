@@ -160,7 +160,7 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 // resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
 	return c.Repeated() && slices.ContainsFunc(c.from.Spans, func(s ledger.Span) bool {
-		return !s.Resumed && at >= s.From && at < s.From+c.Joining
+		return !s.Resumed && at >= s.From && at < s.From+c.Joining+c.from.MaxLateness
 	})
 }
 
