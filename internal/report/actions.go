@@ -6,17 +6,21 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// actions returns the commands that ran during the run, and what each did to the streams.
+// actions returns the commands that ran during the run, and what each did to the streams or responses.
 func actions(v *verdict.Verdict) Section {
 	out := Section{ID: "actions", Title: "Actions during the run", Short: "Actions"}
 	for i := range v.Actions {
 		t := actionTable(&v.Actions[i])
 		out.Tables = append(out.Tables, t)
 	}
-	if len(out.Tables) > 0 {
+	switch {
+	case len(out.Tables) > 0 && v.Responses != nil:
+		out.Notes = []string{"Times count from the start of the action. A response is attributed to the action before its end, until the next action starts, or the command has ended and no response was faulty for a minute. A response finishes late if it takes over twice as long as each of the minute before the action."}
+	case len(out.Tables) > 0:
 		out.Notes = []string{"Times count from the start of the action. A lost stream is attributed to the action before it, until the next action starts, or the command has ended, all streams are back and none was lost for a minute. Resumed messages were sent while the client was disconnected and arrived afterwards."}
 	}
 	return out
@@ -37,6 +41,9 @@ func actionTable(a *verdict.Action) Table {
 	}
 	if a.Effect != nil {
 		out.effect(a.Effect)
+	}
+	if a.Responses != nil {
+		out.responses(a.Responses)
 	}
 	return Table(out)
 }
@@ -71,6 +78,31 @@ func (f *facts) effect(e *verdict.Effect) {
 	f.add("messages", "%s missed,%s %s duplicated", format.Thousands(e.Missed), resumed, format.Thousands(e.Doubled))
 	if e.NotResumed > 0 {
 		f.add("", "%s published around an outage did not arrive, because the client could not resume", format.Count(e.NotResumed, "more message"))
+	}
+	f.add("counted", "until %s", format.Moment(e.Until))
+	for _, note := range e.Notes {
+		f.add("", "%s", note)
+	}
+}
+
+// responses adds what became of the responses.
+func (f *facts) responses(e *verdict.ResponseEffect) {
+	f.add("in flight", "%s when the action started", format.Count(e.InFlight, "response"))
+	if e.Drained != nil {
+		f.add("drained", "%s", after(e.Drained))
+	}
+	var faulty []string
+	for _, state := range ledger.ResponseStates {
+		if n := e.Faulty[state]; n > 0 {
+			faulty = append(faulty, fmt.Sprintf("%s %s", format.Thousands(n), verdict.ResponseStates[state]))
+		}
+	}
+	f.add("responses", "%s complete, %s", format.Thousands(e.Complete), cmp.Or(strings.Join(faulty, ", "), "no other state"))
+	if e.Late != nil {
+		f.add("finished late", "%s over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateOver))
+	}
+	if e.Slowest != nil {
+		f.add("slowest", "%s", format.Milliseconds(1000**e.Slowest))
 	}
 	f.add("counted", "until %s", format.Moment(e.Until))
 	for _, note := range e.Notes {

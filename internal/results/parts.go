@@ -122,6 +122,18 @@ func (d Dir) serverLedger() wholeLedger {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
+// modelLedger returns the ledger of the numbered model, of a run in parts as each part saved it; nil if there is none.
+func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
+	l, err := verdict.ReadModelLedger(nil, d.Path(LedgerFile))
+	for _, r := range m.Runners {
+		if err != nil {
+			break
+		}
+		l, err = verdict.ReadModelLedger(l, d.Path(LedgerName(r.Index)))
+	}
+	return l, err
+}
+
 // ledgerOf is the server's own ledger. Of a run in parts, each part asked for it when its
 // own streams were over, so each entry is taken from the part that held the stream. Where not
 // every part has one there is none: half a ledger would accuse the server of the rest.

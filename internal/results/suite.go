@@ -53,7 +53,12 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 		first = merged.Runners[0].Index
 	}
 	e.Ran = d.ran(first)
-	if e.Server, err = d.ledgerOf(merged, ledger); err != nil {
+	if kind.Target.Kind == suite.Model {
+		e.Model, err = d.modelLedger(merged)
+	} else {
+		e.Server, err = d.ledgerOf(merged, ledger)
+	}
+	if err != nil {
 		e.Problems = append(e.Problems, err.Error())
 	}
 	e.Samples, err = resources.Read(d.Path(ResourcesFile))

@@ -1,12 +1,15 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/target"
 )
 
 // saveLedger asks the target for its own ledger of this run's streams, and stores it. Without one the verdict rests on
@@ -29,5 +32,48 @@ func (s *session) saveLedger(ctx context.Context) {
 		s.seen.Problems = append(s.seen.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", asked))
 	case asked != nil:
 		s.seen.Warnings = append(s.seen.Warnings, asked.Error())
+	}
+}
+
+// cancelWithin is the time after the run in which the model may still notice that clients have left.
+const cancelWithin = 5 * time.Second
+
+// saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if clients of the run leave on
+// purpose. Requests that are still open there may be cancelled soon.
+func (s *session) saveModelLedger(ctx context.Context) {
+	behind := s.setting("MODEL_URL", "")
+	if s.setting("ABANDON", "0") == "0" {
+		return
+	}
+	model := s.targets[0]
+	if behind != "" {
+		model = target.Remote(behind, "")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*cancelWithin)
+	defer cancel()
+	var text bytes.Buffer
+	for deadline := time.Now().Add(cancelWithin); ; {
+		text.Reset()
+		kept, err := model.ModelLedger(ctx, s.Plan.Marker+"-", &text)
+		switch {
+		case err != nil || !kept && behind != "":
+			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; when abandoned requests were cancelled is not known", model.URL, err))
+			return
+		case !kept || !bytes.HasPrefix(text.Bytes(), []byte("{")): // another service
+			return
+		}
+		if !bytes.Contains(text.Bytes(), []byte(`"outcome":"open"`)) || time.Now().After(deadline) {
+			break
+		}
+		select {
+		case <-time.After(cancelWithin / 10):
+		case <-ctx.Done():
+		}
+	}
+	if err := s.dir.Write(results.LedgerName(s.part), func(w io.Writer) error {
+		_, err := text.WriteTo(w)
+		return err
+	}); err != nil {
+		s.warn("save the ledger of the model: " + err.Error())
 	}
 }

@@ -291,6 +291,9 @@ func (s *session) keep(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
 	}
+	if s.Suite.Target.Kind == suite.Model {
+		s.saveModelLedger(ctx)
+	}
 	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {
 		return err
 	}

@@ -13,6 +13,12 @@ import (
 // mostResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
 const mostResponseFindings = 200
 
+// mostAbandoned is the number of abandoned responses that a runner lists.
+const mostAbandoned = 20_000
+
+// latestUS is the latest time of an abandoned response, in microseconds since 1970.
+const latestUS = 1 << 53
+
 // Responses sums up the responses that ended by themselves, of one runner or of several.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
@@ -41,13 +47,15 @@ type Responses struct {
 	Held    *Histogram `json:"held"`    // the gap before chunks that arrived together
 	Total   *Histogram `json:"total"`   // to the end of the response
 
-	// Abandoned responses by the chunks that had arrived.
-	AbandonedChunks int64 `json:"abandoned_chunks,omitempty"`
+	// Abandoned responses by the chunks that had arrived, and the first of them.
+	AbandonedChunks int64       `json:"abandoned_chunks,omitempty"`
+	Abandoned       []Abandoned `json:"abandoned,omitempty"`
 
 	Servers map[string]int64 `json:"servers,omitempty"` // responses by the header Server
 
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
+	Logs     []ResponseLog     `json:"logs,omitempty"` // one of each runner
 }
 
 // A ResponseBucket sums up BucketWidth seconds: requests by their start, the rest by the end of the responses.
@@ -58,6 +66,13 @@ type ResponseBucket struct {
 	States   map[ledger.ResponseState]int64 `json:"states"`
 	First    *Packed                        `json:"first,omitempty"` // of complete responses
 	Gap      *Packed                        `json:"gap,omitempty"`
+}
+
+// An Abandoned is one response whose client left on purpose.
+type Abandoned struct {
+	ID     string `json:"id"`         // of the request
+	AtUS   int64  `json:"at_unix_us"` // when the client left
+	Chunks int64  `json:"chunks"`     // that had arrived
 }
 
 // A ResponseFinding is one response that did not complete, or whose chunks are not those that were sent.
@@ -94,6 +109,7 @@ type ResponseLimits struct{ First, Gap, Total time.Duration }
 // Add adds a response that has ended, with the wall time of its end.
 func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
 	r.States[one.State]++
+	r.log().add(one.State, ended, one.Ended-one.Due)
 	if one.Incomplete {
 		r.Incomplete++
 	}
@@ -123,6 +139,9 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		r.addComplete(one, limits)
 	case ledger.ResponseAbandoned:
 		r.AbandonedChunks += int64(one.Chunks)
+		if len(r.Abandoned) < mostAbandoned {
+			r.Abandoned = append(r.Abandoned, Abandoned{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(one.Chunks)})
+		}
 	}
 	if one.State != ledger.ResponseAbandoned && (faulty || one.State != ledger.ResponseComplete) {
 		f := findingOf(one, id, reason, ended, &counts)
@@ -131,6 +150,14 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		}
 		r.addFinding(f)
 	}
+}
+
+// log returns the log of this runner.
+func (r *Responses) log() *ResponseLog {
+	if len(r.Logs) == 0 {
+		r.Logs = make([]ResponseLog, 1)
+	}
+	return &r.Logs[0]
 }
 
 // AddServer counts responses with a name in the header Server. Names beyond mostServerNames are Other.
@@ -226,6 +253,8 @@ func (r *Responses) Merge(o *Responses) error {
 	} {
 		add[0].Merge(add[1])
 	}
+	r.Logs = append(r.Logs, o.Logs...)
+	r.Abandoned = append(r.Abandoned, o.Abandoned...)
 	r.Findings = append(r.Findings, o.Findings...)
 	slices.SortStableFunc(r.Findings, func(a, b ResponseFinding) int { return cmp.Compare(a.AtUS, b.AtUS) })
 	return r.mergeSeries(o.Series)
@@ -312,8 +341,23 @@ func (s *Shard) checkResponses() error {
 		c.Expected > mostCount || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return wrong
 	}
-	if len(r.Findings) > mostResponseFindings*len(ledger.ResponseStates) {
-		return wrong
+	return r.checkLists()
+}
+
+// checkLists refuses lists that no runner writes.
+func (r *Responses) checkLists() error {
+	if len(r.Findings) > mostResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > mostAbandoned {
+		return errors.New("it lists more responses than a runner does")
+	}
+	for i := range r.Logs {
+		if err := r.Logs[i].check(); err != nil {
+			return err
+		}
+	}
+	for _, one := range r.Abandoned {
+		if len(one.ID) > mostText || one.AtUS < 0 || one.AtUS > latestUS || one.Chunks < 0 || one.Chunks > mostCount {
+			return errors.New("it lists an abandoned response that cannot be")
+		}
 	}
 	for _, f := range r.Findings {
 		if len(f.ID)+len(f.Reason) > mostText {

@@ -37,6 +37,7 @@ var finite = Suite{
 		{"MAX_REFUSED", "percent of the requests that may be refused, such as by status 429"},
 		{"ABANDON", "percent of the requests whose client leaves after ABANDON_AFTER chunks"},
 		{"ABANDON_AFTER", "chunks after which these clients leave"},
+		{"MODEL_URL", "numbered model behind a gateway, whose ledger shows when abandoned requests were cancelled; empty: the target, if it is one"},
 		{"ACCEPT_ENCODING", "compression that is asked for: none, gzip, or browser"},
 		{"HTTP_VERSION", "HTTP that is spoken: auto, 1.1, or 2"},
 	},
@@ -53,7 +54,7 @@ func assessFinite(r *Run) verdict.Assessment {
 	if of == nil { // no runner left a shard, which is a problem of its own
 		of = shard.NewResponses()
 	}
-	f := &finiteRun{Run: r, m: m, of: of, v: verdict.ResponsesOf(of), chunks: verdict.Chunks(of)}
+	f := &finiteRun{Run: r, m: m, of: of, v: verdict.ResponsesOf(of, r.Model), chunks: verdict.Chunks(of)}
 	return verdict.Assessment{
 		Responses: of, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
 		Checks: f.checks(), Metrics: f.metrics(),
@@ -112,7 +113,19 @@ func (f *finiteRun) facts() []verdict.Fact {
 		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s left by their clients after %v chunks on average",
 			format.Count(f.v.Abandoned, "response"), float64(f.of.AbandonedChunks)/float64(f.v.Abandoned))})
 	}
+	if c := f.v.Cancellation; c != nil {
+		facts = append(facts, verdict.Fact{Name: "cancelled", Value: f.cancelled(c)})
+	}
 	return facts
+}
+
+// cancelled states when the numbered model learned that clients had left.
+func (f *finiteRun) cancelled(c *verdict.Cancellation) string {
+	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
+	if c.Cancelled > 0 {
+		text += sentence(", after %s at p50 and %s at most", ms(c.After.P50), ms(c.After.Max))
+	}
+	return text + sentence("; it sent %s that no client received", format.Count(c.InVain, "chunk"))
 }
 
 // bursts states how many chunks arrived together.

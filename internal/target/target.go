@@ -186,6 +186,18 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept b
 	return true, err
 }
 
+// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It reports false if the target is
+// not that model.
+func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+	page, ok := show(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
+	if !ok {
+		return false, nil
+	}
+	defer page.Close()
+	_, err = io.Copy(w, page)
+	return err == nil, err
+}
+
 // Metrics is the backend's metrics page. ok is false where there is none.
 func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return show(ctx, t.client, t.base+"/metrics", t.Token)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // Acted is what became of an action (--at), as `soak run` wrote it down in run.json.
@@ -52,10 +53,11 @@ func (a *Acted) sentence() string {
 	return text
 }
 
-// An Action is one of a run, and what it did to the streams.
+// An Action is one of a run, and what it did to the streams or responses.
 type Action struct {
 	Acted
-	Effect *Effect `json:"effect,omitempty"` // nil: it did not begin, or the run held no streams
+	Effect    *Effect         `json:"effect,omitempty"`    // nil: it did not begin, or the run held no streams
+	Responses *ResponseEffect `json:"responses,omitempty"` // nil: it did not begin, or there were none
 }
 
 // acted asks that each action succeeded: a run whose deploy failed did not test a deploy. It takes a pass back, and
@@ -76,14 +78,17 @@ func (e *Evidence) acted() []Check {
 	}.InDoubt()}
 }
 
-// actions are those of the run with what each did to the streams; s is nil where there were none.
-func (e *Evidence) actions(s *Streams) []Action {
+// actions returns those of the run with what each did to streams and responses; nil where there were none.
+func (e *Evidence) actions(s *Streams, r *shard.Responses) []Action {
 	out := make([]Action, len(e.Actions))
 	for i, a := range e.Actions {
 		out[i].Acted = a
 	}
 	if s != nil {
 		s.effects(out)
+	}
+	if r != nil {
+		responseEffects(out, r)
 	}
 	return out
 }

@@ -145,16 +145,10 @@ func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
 
 // effects finds out what each action that began did to the streams.
 func (s *Streams) effects(actions []Action) {
-	var began []*Action
-	for i := range actions {
-		if actions[i].Began() {
-			began = append(began, &actions[i])
-		}
-	}
+	began := inOrder(actions)
 	if len(began) == 0 {
 		return
 	}
-	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
 	all, served, unlisted := s.losses()
 	counted := 0. // until then
 	for i, a := range began {
@@ -177,6 +171,17 @@ func (s *Streams) effects(actions []Action) {
 			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s not listed, and not counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))
 		}
 	}
+}
+
+// inOrder returns the actions that began, in the order of their starts.
+func inOrder(actions []Action) (began []*Action) {
+	for i := range actions {
+		if actions[i].Began() {
+			began = append(began, &actions[i])
+		}
+	}
+	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
+	return began
 }
 
 // within is how many of these times are from one on until before another.

@@ -15,6 +15,7 @@ import (
 type Evidence struct {
 	Rounds  []*shard.Merged    // the first is the run, others searched further
 	Server  ServerLedger       // nil where the target keeps none
+	Model   ModelLedger        // of the numbered model behind the service; nil: not asked
 	Samples []resources.Sample // of target and host
 	Cores   int                // of the machine
 	OneHost bool               // target and runners share a machine, so their clocks are one

@@ -41,14 +41,14 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Failures = e.Failures
 	all := slices.Concat(e.causes(), []Check{complete(e, a)}, a.Checks)
 	if len(e.Actions) > 0 {
-		v.Actions, all = e.actions(a.Streams), append(all, e.acted()...)
+		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.acted()...)
 	}
 	if s := a.Streams; s != nil {
 		checked := s.checked() > 0
 		v.MessagesChecked, all = &checked, append(all, s.Checked())
 	}
 	if a.Responses != nil {
-		v.addResponses(a.Responses)
+		v.addResponses(a.Responses, e.Model)
 	}
 	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
 	if len(v.Reasons) == 0 {

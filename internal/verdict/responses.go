@@ -36,6 +36,8 @@ type Responses struct {
 	// responses whose first chunk arrived together with the last.
 	ArrivedTogether float64 `json:"arrived_together"`
 	AtOnce          int64   `json:"at_once"`
+	// Cancellation is of abandoned responses; nil if the ledger of the numbered model is not known.
+	Cancellation *Cancellation `json:"cancellation,omitempty"`
 }
 
 // ResponseQuantiles are of a merged histogram, in milliseconds.
@@ -52,8 +54,8 @@ func responseQuantiles(h *shard.Histogram) ResponseQuantiles {
 	return ResponseQuantiles{P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: format.InMilliseconds(h.Max())}
 }
 
-// ResponsesOf returns the counts and figures of merged responses.
-func ResponsesOf(r *shard.Responses) *Responses {
+// ResponsesOf returns the counts and figures of merged responses. The ledger of the model may be nil.
+func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 	n := r.States
 	out := &Responses{
 		Started: r.Started(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
@@ -63,6 +65,7 @@ func ResponsesOf(r *shard.Responses) *Responses {
 		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
 		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
 	}
+	out.Cancellation = cancellation(r.Abandoned, l)
 	if r.Content > 0 {
 		out.ArrivedTogether = float64(r.Together) / float64(r.Content)
 	}
@@ -100,8 +103,8 @@ func basisOfResponses(r *shard.Responses) Basis {
 }
 
 // addResponses adds the counts of responses to a verdict.
-func (v *Verdict) addResponses(r *shard.Responses) {
-	v.Responses, v.Evidence = ResponsesOf(r), basisOfResponses(r)
+func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
+	v.Responses, v.Evidence = ResponsesOf(r, l), basisOfResponses(r)
 	v.Messages.Totals = Chunks(r)
 	checked := v.Evidence.By != ByNothing
 	v.MessagesChecked = &checked

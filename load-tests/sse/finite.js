@@ -30,6 +30,7 @@ const full = {
   MAX_REFUSED: 0,
   ABANDON: 0,
   ABANDON_AFTER: 5,
+  MODEL_URL: '',
   ACCEPT_ENCODING: 'none',
   HTTP_VERSION: 'auto',
 };

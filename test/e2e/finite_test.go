@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // Without a service the run starts the numbered model, whose chunks are all accounted for.
@@ -95,4 +98,47 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 	r := begin(t, nil, "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1")
 	require.Equal(t, 64, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "soak run finite")
+}
+
+// A killed model truncates the answers in flight, and refuses requests until another one listens: all that is the action's.
+func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
+	t.Parallel()
+	listen, err := address.Free()
+	require.NoError(t, err)
+	program := filepath.Join(root, "bin", "backend")
+	model := exec.Command(program, "model", "--listen", listen)
+	require.NoError(t, model.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- model.Wait() }()
+	t.Cleanup(func() { _ = model.Process.Kill(); <-ended })
+	await(t, "the model answers", func() bool {
+		answer, err := http.Get("http://" + listen + "/healthz")
+		return err == nil && answer.Body.Close() == nil
+	})
+	restart := fmt.Sprintf("3s deploy: kill -KILL %d; sleep 0.3; %s model --listen %s >/dev/null 2>&1 &", model.Process.Pid, program, listen)
+	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "8", "--backend-url", "http://"+listen, "--at", restart)
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	e := v.Actions[0].Responses
+	require.NotNil(t, e)
+	require.Positive(t, e.Faulty[ledger.ResponseTruncated], r.out.String())
+	require.EqualValues(t, v.Responses.Truncated, e.Faulty[ledger.ResponseTruncated])
+	require.EqualValues(t, v.Responses.Refused, e.Faulty[ledger.ResponseRefused])
+	require.Positive(t, e.InFlight)
+	require.NotNil(t, e.Drained)
+	require.Positive(t, e.Complete, "of the second model")
+	require.Nil(t, v.Actions[0].Effect)
+}
+
+// Each abandoned request is cancelled at the model, whose ledger has the time.
+func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	c := v.Responses.Cancellation
+	require.NotNil(t, c, r.out.String())
+	require.Positive(t, c.Checked)
+	require.Equal(t, [2]int64{v.Responses.Abandoned, v.Responses.Abandoned}, [2]int64{c.Checked, c.Cancelled})
+	require.Positive(t, c.After.Max)
 }

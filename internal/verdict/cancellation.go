@@ -1,0 +1,88 @@
+package verdict
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A ModelEntry is one request in the ledger of the numbered model. A gateway may repeat a request.
+type ModelEntry struct {
+	ID      string `json:"id"`
+	Sent    int64  `json:"sent"`           // chunks
+	Left    int64  `json:"left,omitempty"` // when the model noticed that its client had left, in microseconds since 1970; 0: it did not
+	Started int64  `json:"started"`
+}
+
+// A ModelLedger has the requests of the numbered model by id; nil if it was not asked.
+type ModelLedger map[string][]ModelEntry
+
+// ReadModelLedger adds the entries of an NDJSON file; no file is no ledger.
+func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
+	f, err := safefile.Open(path, safefile.Table)
+	if errors.Is(err, fs.ErrNotExist) {
+		return to, nil
+	}
+	if err != nil {
+		return to, fmt.Errorf("read the model's ledger: %w", err)
+	}
+	defer f.Close()
+	if to == nil {
+		to = ModelLedger{}
+	}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		var e ModelEntry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("read the model's ledger %s: line %d: %w", path, n, err)
+		}
+		if e.Sent < 0 || e.Sent > mostSent || e.Left < 0 {
+			return nil, fmt.Errorf("read the model's ledger %s: line %d has values that cannot be", path, n)
+		}
+		to[e.ID] = append(to[e.ID], e)
+	}
+	return to, lines.Err() //nolint:wrapcheck // of the scanner: a line is too long
+}
+
+// A Cancellation is how the numbered model behind the service learned that clients had left.
+type Cancellation struct {
+	Checked   int64 `json:"checked"`   // abandoned responses whose requests are in the ledger of the model
+	Cancelled int64 `json:"cancelled"` // of these, those that were cancelled at the model before the run had ended
+	// After is the time from when the client left until the model noticed, in milliseconds.
+	After ResponseQuantiles `json:"after_ms"`
+	// InVain counts the chunks that the model sent and no client received.
+	InVain int64 `json:"chunks_in_vain"`
+}
+
+// cancellation joins the abandoned responses with the ledger of the model; nil if there are none in both.
+func cancellation(abandoned []shard.Abandoned, l ModelLedger) *Cancellation {
+	c, after := Cancellation{}, shard.NewHistogram()
+	for _, one := range abandoned {
+		entries := l[one.ID]
+		if len(entries) == 0 {
+			continue
+		}
+		c.Checked++
+		sent, left := int64(0), int64(0) // of the repeated requests, the last one to be cancelled counts
+		for _, e := range entries {
+			sent += e.Sent
+			left = max(left, e.Left)
+		}
+		c.InVain += max(sent-one.Chunks, 0)
+		if left > 0 {
+			c.Cancelled++
+			after.Record(time.Duration(max(left-one.AtUS, 0)) * time.Microsecond)
+		}
+	}
+	if c.Checked == 0 {
+		return nil
+	}
+	c.After = responseQuantiles(after)
+	return &c
+}

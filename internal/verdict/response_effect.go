@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// lateFactor decides which responses finish late: they take this many times as long as each response of the minute before the action.
+const lateFactor = 2
+
+// A ResponseEffect is what became of responses from the start of an action until the next one began, or until the command had
+// ended and no response was faulty for a minute. Times are seconds since the action began.
+type ResponseEffect struct {
+	Until    float64 `json:"until_unix_s"`
+	InFlight int     `json:"in_flight"` // when the action began
+	// Drained is when the last of these had ended; nil: none was in flight.
+	Drained  *float64 `json:"drained_s,omitempty"`
+	Complete int      `json:"complete"`
+	// Faulty counts the other responses by state.
+	Faulty map[ledger.ResponseState]int `json:"faulty,omitempty"`
+	// Late counts complete responses that took over LateOver seconds, twice as long as each of the minute before the action; nil:
+	// none was complete in that minute.
+	Late     *int     `json:"finished_late,omitempty"`
+	LateOver float64  `json:"late_over_s,omitempty"`
+	Slowest  *float64 `json:"slowest_s,omitempty"` // complete response
+	// Notes name what the counts leave out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// responseEffects finds out what each action that began did to the responses.
+func responseEffects(actions []Action, r *shard.Responses) {
+	var all []shard.Answered // in the order of their ends
+	unlisted := int64(0)
+	for i := range r.Logs {
+		all = slices.AppendSeq(all, r.Logs[i].All())
+		unlisted += r.Logs[i].Unlisted
+	}
+	slices.SortStableFunc(all, func(a, b shard.Answered) int { return cmp.Compare(a.To, b.To) })
+	began := inOrder(actions)
+	for i, a := range began {
+		next := math.Inf(1)
+		if i+1 < len(began) {
+			next = began[i+1].StartedUnix
+		}
+		a.Responses = effectOnResponses(a, next, all)
+		if unlisted > 0 {
+			a.Responses.Notes = []string{format.Count(unlisted, "response") + " not in the log of a runner, which was full: the counts are lower bounds"}
+		}
+	}
+}
+
+// effectOnResponses returns the effect of one action, before the next one.
+func effectOnResponses(a *Action, next float64, all []shard.Answered) *ResponseEffect {
+	e := &ResponseEffect{Faulty: map[ledger.ResponseState]int{}}
+	began := a.StartedUnix
+	from := sort.Search(len(all), func(i int) bool { return all[i].To >= began })
+	before, after := all[:from], all[from:]
+	active, over := max(began, a.EndedUnix), max(began, a.EndedUnix)
+	for _, one := range after {
+		if isFaulty(one.State) && one.To < next && one.From <= active+settled.Seconds() {
+			active = max(active, one.To)
+		}
+		over = max(over, one.To)
+		if one.From < began {
+			e.InFlight++
+			e.Drained = longer(e.Drained, one.To-began)
+		}
+	}
+	e.Until = min(next, active+settled.Seconds(), over)
+	longest := 0.
+	for _, one := range before {
+		if one.State == ledger.ResponseComplete && one.To >= began-settled.Seconds() {
+			longest = max(longest, one.To-one.From)
+		}
+	}
+	late := 0
+	for _, one := range after {
+		switch took := one.To - one.From; {
+		case one.To > e.Until:
+		case isFaulty(one.State):
+			e.Faulty[one.State]++
+		case one.State == ledger.ResponseComplete:
+			e.Complete++
+			e.Slowest = longer(e.Slowest, took)
+			if took > lateFactor*longest {
+				late++
+			}
+		}
+	}
+	if longest > 0 {
+		e.Late, e.LateOver = &late, lateFactor*longest
+	}
+	return e
+}
+
+// longer returns the longer time; nil is none.
+func longer(than *float64, seconds float64) *float64 {
+	if than == nil || seconds > *than {
+		return &seconds
+	}
+	return than
+}
+
+// isFaulty reports whether a response in that state was to complete, and did not.
+func isFaulty(state ledger.ResponseState) bool {
+	return state != ledger.ResponseComplete && state != ledger.ResponseAbandoned
+}
