@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"hash/crc64"
 	"slices"
 	"time"
@@ -72,6 +73,7 @@ type Response struct {
 	counted     uint64 // chunks since the last statement
 	stated      bool
 	unstated    uint64 // chunks that the service stated and that did not arrive, at least
+	halved      bool   // a chunk has half a character, so that the text cannot be compared
 }
 
 // A Chunk is what a block of a response says of itself.
@@ -141,10 +143,18 @@ func (r *Response) Text(part []byte) {
 	r.counted++
 	r.length += uint64(len(part))
 	r.sum = crc64.Update(r.sum, table, part)
+	r.halved = r.halved || bytes.Contains(part, replacement)
 }
+
+// replacement stands for half a surrogate pair: a service that cuts its text into pieces of UTF-16 may put the halves of a character
+// into two chunks.
+var replacement = []byte("\ufffd")
 
 // StateText compares what arrived since the last statement with the text that the service states.
 func (r *Response) StateText(text []byte) {
+	if r.halved {
+		return
+	}
 	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, table) {
 		r.unstated++
 	}

@@ -97,6 +97,20 @@ func TestResponseBeginsByTheNumbersThatCount(t *testing.T) {
 	require.False(t, ok)
 }
 
+// A service that cuts its text in UTF-16 sends the halves of an emoji in two chunks. The text is not compared, and that is reported.
+func TestResponseWithHalfACharacterIsNotCovered(t *testing.T) {
+	var r Response
+	r.Block(&Chunk{Content: true})
+	r.Text([]byte("a\ufffd"))
+	r.Block(&Chunk{Content: true})
+	r.Text([]byte("\ufffd"))
+	r.StateText([]byte("a😀"))
+	r.Block(&Chunk{Done: true})
+	r.Close(0, ClosedInOrder)
+	require.Equal(t, Totals{Expected: 2, Received: 2}, r.Counts())
+	require.Equal(t, CoversNone, r.Coverage())
+}
+
 func TestResponseStatedByTheService(t *testing.T) {
 	var r Response
 	for _, part := range []string{"one ", "two ", "three"} {

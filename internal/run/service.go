@@ -69,7 +69,7 @@ func (s *session) completeFinite() (err error) {
 	}
 	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has another working directory
 		if prompts, err = filepath.Abs(prompts); err == nil {
-			_, err = os.Stat(prompts)
+			err = isFile(prompts)
 		}
 		if err != nil {
 			return fmt.Errorf("read PROMPTS: %w; name a file with one JSON value per line", err)
@@ -77,6 +77,15 @@ func (s *session) completeFinite() (err error) {
 		s.set("PROMPTS", prompts)
 	}
 	return nil
+}
+
+// isFile returns an error unless there is a file at path.
+func isFile(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", path)
+	}
+	return err
 }
 
 // set replaces a setting of the script.

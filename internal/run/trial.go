@@ -79,6 +79,10 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID, c.Patience = c.Marker+"-trial", answerPatience
 	c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
+	waiting := time.AfterFunc(3*time.Second, func() {
+		tell(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", answerPatience))
+	})
+	defer waiting.Stop()
 	for range attempts {
 		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil {
 			break

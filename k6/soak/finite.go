@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -81,6 +82,7 @@ type finiteLoad struct {
 	mu       sync.Mutex
 	open     map[*response]struct{}
 	inFlight int64
+	pausing  int64         // clients of the closed model that were refused just now
 	over     bool          // no response may continue
 	changed  chan struct{} // a response has ended
 }
@@ -214,7 +216,7 @@ func (f *finiteLoad) runClosed(begun time.Time) {
 	atATime := f.tuple.ScaleInt64(f.Concurrency)
 	end := begun.Add(seconds(f.Seconds))
 	for time.Now().Before(end) && f.ctx.Err() == nil && atATime > 0 {
-		if f.pending() < atATime {
+		if f.busy() < atATime {
 			n, _ := f.arrivals.next()
 			f.start(n, time.Now())
 			continue
@@ -227,6 +229,13 @@ func (f *finiteLoad) pending() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.inFlight
+}
+
+// busy returns how many clients of the closed model wait for a response, or pause.
+func (f *finiteLoad) busy() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inFlight + f.pausing
 }
 
 // await waits until no response is in flight, or until a time; zero: for as long as it takes.
@@ -308,12 +317,32 @@ func drawn(seed uint64, n int64) float64 {
 	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() //nolint:gosec // G404: a sample; G115: a number of a request
 }
 
+// refusedPause is the time for which a client of the closed model waits after a refusal. Without it, a service that refuses at once
+// would be asked as fast as the machine can.
+const refusedPause = time.Second
+
 // ended counts a response that has ended for good.
 func (f *finiteLoad) ended(r *response) {
 	f.mu.Lock()
 	delete(f.open, r)
 	f.inFlight--
+	if f.Concurrency > 0 && r.account.State == ledger.ResponseRefused {
+		f.pausing++
+		time.AfterFunc(refusedPause, f.resume)
+	}
 	f.mu.Unlock()
+	f.signal()
+}
+
+// resume ends the pause of a client.
+func (f *finiteLoad) resume() {
+	f.mu.Lock()
+	f.pausing--
+	f.mu.Unlock()
+	f.signal()
+}
+
+func (f *finiteLoad) signal() {
 	select {
 	case f.changed <- struct{}{}:
 	default:

@@ -89,6 +89,7 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 		"did you mean openai-chat":        {"--service", "openai-chta"},
 		"RATE and CONCURRENCY are both 0": {"--rate", "0"},
 		"name a file with one JSON value": {"--prompts", "missing.ndjson"},
+		"is a folder; name a file":        {"--prompts", "."},
 		"nothing answers at 127.0.0.1:1":  {"--backend-url", "http://127.0.0.1:1"},
 	} {
 		r := begin(t, nil, append([]string{"finite", "--profile", "smoke"}, args...)...)
