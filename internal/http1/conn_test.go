@@ -122,7 +122,12 @@ func TestAnIdleConnection(t *testing.T) {
 			require.NoError(t, err)
 			_, err = io.Copy(io.Discard, resp.Body)
 			require.NoError(t, err)
-			time.Sleep(100 * time.Millisecond)
+			if tt.after != "" || tt.ends {
+				require.Eventually(t, func() bool {
+					begin, err := c.Unrequested()
+					return err != nil || len(begin) == len(tt.unrequested) && tt.after != ""
+				}, 10*time.Second, time.Millisecond)
+			}
 			for range 2 { // it is examined, not changed
 				begin, err := c.Unrequested()
 				if errors.Is(err, errors.ErrUnsupported) {
