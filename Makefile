@@ -167,7 +167,7 @@ campaign: build ## soak RUNS random services with random faults, JOBS at a time,
 live-test: build ## the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in a browser (chromium)
 	@mkdir -p certs/server
 	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3 -v ./test/stack ./test/dashboards ./nginx
-	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report ./internal/results ./internal/live
+	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report ./internal/results ./internal/run/live
 
 .PHONY: bench
 bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a pattern), and write docs/results/bench.md with limits and peers

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/sizing"
+	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
 // A check returns a sentence if its condition is met, and a refusal if it is not. After any other error the condition may be met: AWS

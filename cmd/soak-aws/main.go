@@ -64,7 +64,7 @@ func (d *deployment) commands() *cobra.Command {
 	flags.BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
 	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
-	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/sizing/prices.json [PRICES]")
+	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/host/sizing/prices.json [PRICES]")
 	flags.Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
 	add := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) *cobra.Command {
 		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }}

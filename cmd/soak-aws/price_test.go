@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/sizing"
+	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
 // usual is what infra/terraform makes by default, but for the number of runners' hosts.

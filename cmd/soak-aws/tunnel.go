@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results/archive"
 	"github.com/sse-soak/sse-soak/internal/run"
-	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
 func archiveCommand() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

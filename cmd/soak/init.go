@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/probe"
 	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
 const initHelp = `init prepares an empty folder for soaks of a service: it probes the service as ` + "`soak probe`" + ` does, and writes

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/probe"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
 func TestInitLeavesNothingBehindThatIsHalfDone(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/sizing"
+	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
 // usualSizes are what `soak plan` shows when it is not asked for a number.
@@ -30,7 +30,7 @@ func planCommand() *cobra.Command {
 		Short: "Say what a number of connections takes: runners, memory, ports, hosts, price",
 		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " of\n" +
 			"AWS on demand with a public address and a disk, runners on some and nginx with backends on others. Traffic is not in the price,\n" +
-			"nor is setting up and down. The prices, with their date and source, are in internal/sizing/prices.json.",
+			"nor is setting up and down. The prices, with their date and source, are in internal/host/sizing/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sse-soak/sse-soak/internal/probe"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
 const probeHelp = `probe examines a service with a few streams, for one to five minutes, and writes its description: a

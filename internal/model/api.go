@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
 // An api writes answers as one of the APIs has them. Each method appends to b and returns it. The text of a chunk needs no

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
 func TestEachFaultOnTheWire(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
-	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
 // ControlCommand is the command of soak that serves the reference target of the control group, on the listening socket

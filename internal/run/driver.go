@@ -6,9 +6,9 @@ import (
 	"runtime"
 
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
 )
 
 const namespace = "ns"

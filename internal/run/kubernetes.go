@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/suite"
-	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

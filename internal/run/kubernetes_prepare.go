@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/store"
-	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
+	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
 // buildOverlay finds an overlay by name or path.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
 // saveLedger asks the target for its own ledger of this run's streams, and stores it. Without one the verdict rests on

@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/live"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 

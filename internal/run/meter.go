@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.

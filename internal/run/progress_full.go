@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/run/live"
 )
 
 // A fullDisplay has what --progress full shows in addition to the line of all runners: a line for each, and findings.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 

@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
-	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
-	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/live"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
-	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

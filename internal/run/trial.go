@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/trial"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
-	"github.com/sse-soak/sse-soak/internal/target"
-	"github.com/sse-soak/sse-soak/internal/trial"
 )
 
 // tryService opens one stream of the service before the load, and before the run has a folder; with a description it also tries

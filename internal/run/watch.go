@@ -12,13 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
-	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/safefile"
-	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 

@@ -10,8 +10,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
-	"github.com/sse-soak/sse-soak/internal/feed"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
 
 // A feedPiece is a part of the messages of one topic that carry no numbers: columns with fingerprints, and with differences of arrival

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/feed"
+	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
-	"github.com/sse-soak/sse-soak/internal/feed"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 

@@ -46,7 +46,7 @@ type schemaWriter struct {
 func schemaOfVerdict(t *testing.T) map[string]any {
 	t.Helper()
 	w := schemaWriter{definitions: map[string]any{}, comments: map[string]string{}}
-	for _, folder := range []string{".", "../shard", "../ledger", "../plan", "../resources", "../machine"} {
+	for _, folder := range []string{".", "../shard", "../ledger", "../plan", "../host/resources", "../host/machine"} {
 		w.readComments(t, folder)
 	}
 	root := w.object(reflect.TypeFor[Verdict]())

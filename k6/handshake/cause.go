@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sse-soak/sse-soak/internal/neterr"
+	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
 // A Cause is the reason of a failed connection; handshake.d.ts describes each.
@@ -43,17 +43,17 @@ func dialCause(ctx context.Context, err error) Cause {
 	switch {
 	case interrupted(ctx):
 		return CauseInterrupted
-	case neterr.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
+	case http1.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
 		return CausePorts
-	case neterr.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
+	case http1.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
 		return CauseFiles
-	case neterr.TimedOut(ctx, err):
+	case http1.TimedOut(ctx, err):
 		return CauseTCPTimeout
-	case neterr.NoSuchName(err):
+	case http1.NoSuchName(err):
 		return CauseDNS
-	case neterr.Reset(err):
+	case http1.Reset(err):
 		return CauseTCPReset
-	case neterr.Unreachable(err):
+	case http1.Unreachable(err):
 		return CauseUnreachable
 	}
 	return CauseRefused
@@ -85,9 +85,9 @@ func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) C
 		return CauseClientCert
 	case strings.Contains(err.Error(), "remote error: tls:"):
 		return CauseTLSAlert
-	case neterr.TimedOut(ctx, err):
+	case http1.TimedOut(ctx, err):
 		return timeout
-	case neterr.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case http1.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return reset
 	}
 	return otherwise

@@ -11,7 +11,7 @@ import (
 
 	"go.k6.io/k6/v2/lib/netext"
 
-	"github.com/sse-soak/sse-soak/internal/neterr"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -66,13 +66,13 @@ func numberOfOp(e *net.OpError) int {
 	switch {
 	case e.Net != "tcp" && e.Net != "tcp6":
 		return 1010
-	case isSystem && neterr.IsOneOf(e, syscall.ECONNRESET):
+	case isSystem && http1.IsOneOf(e, syscall.ECONNRESET):
 		return 1220
-	case isSystem && neterr.IsOneOf(e, syscall.EPIPE):
+	case isSystem && http1.IsOneOf(e, syscall.EPIPE):
 		return 1201
 	case e.Op != "dial":
 		return 1200
-	case isSystem && neterr.IsOneOf(e, syscall.ECONNREFUSED):
+	case isSystem && http1.IsOneOf(e, syscall.ECONNREFUSED):
 		return 1212
 	case isSystem:
 		return 1213

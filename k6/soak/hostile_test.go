@@ -27,16 +27,16 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/live"
-	"github.com/sse-soak/sse-soak/internal/probe"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
-	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
 // knownToken is the token of the environment. Its forms differ in JSON, URLs and base64.

@@ -6,7 +6,7 @@ import (
 
 	"go.k6.io/k6/v2/js/modules"
 
-	"github.com/sse-soak/sse-soak/internal/publish"
+	"github.com/sse-soak/sse-soak/internal/service/publish"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 

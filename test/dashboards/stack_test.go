@@ -21,7 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/internal/control"
-	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/grafana"
 	"github.com/sse-soak/sse-soak/test/untested"

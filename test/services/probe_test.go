@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/probe"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/trial"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
+	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
 // lookedAt is how long the probe looks at each service, and what that is set to, so that there is much to see.

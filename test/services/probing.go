@@ -1,6 +1,6 @@
 package services
 
-import "github.com/sse-soak/sse-soak/internal/probe"
+import "github.com/sse-soak/sse-soak/internal/service/probe"
 
 // Probing is what a user gives the probe for a service.
 type Probing struct {

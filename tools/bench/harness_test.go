@@ -26,12 +26,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/process"
-	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/target"
 )
 
 const (

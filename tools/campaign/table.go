@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 

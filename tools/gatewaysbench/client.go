@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/numbered"
+	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
 // A state is how a response ended, as issue 34 names it.

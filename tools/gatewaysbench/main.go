@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/model"
-	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/tools/page"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
 // traits are what a service does by itself, in words: from its description, and what the tests of test/services saw.

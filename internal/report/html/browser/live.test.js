@@ -1,5 +1,5 @@
 // @ts-check
-// Looks at a run that goes on, in a real browser. internal/live/browser_test.go leads the run, and the network between, as
+// Looks at a run that goes on, in a real browser. internal/run/live/browser_test.go leads the run, and the network between, as
 // DIRECTOR is asked to: /on leads it on by ten seconds, /cut and /mend are of the network, /finish brings the report. PAGE is
 // the page behind that network, DIRECT the same without it.
 import assert from 'node:assert/strict';

@@ -1,0 +1,150 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/sse-soak/sse-soak/internal/host/machine"
+)
+
+// Names in this repository's scrape configuration: the job of node_exporter, and what infra/terraform's hosts write into
+// its textfile directory.
+const (
+	nodes      = `job="node"`
+	hostInfo   = "soak_host_info"                     // its label boot_id identifies the host
+	hostNotice = "soak_host_notice_timestamp_seconds" // its label what is the notice of AWS, its value the time
+)
+
+// MachinesFromPrometheus asks the Prometheus at address for the machines that it watched from one time to another: whose
+// counters moved, and what AWS announced for them. late is from when on a message counts as late. None is no error.
+func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, late time.Duration) ([]*machine.Record, error) {
+	ask, err := prometheusAt(address)
+	if err != nil {
+		return nil, err
+	}
+	m := machines{ask: ask, from: from.Truncate(Every), to: to.Truncate(Every), found: map[string]*readings{}}
+	if err := m.collect(ctx); err != nil {
+		return nil, fmt.Errorf("ask Prometheus at %s for the machines: %w", Redacted(address), err)
+	}
+	var out []*machine.Record
+	for _, name := range slices.Sorted(maps.Keys(m.found)) {
+		record := m.found[name].record(name, late)
+		if err := record.Check(); err != nil { // it would be refused when it is read
+			return nil, fmt.Errorf("ask Prometheus at %s for the machines: what it says of %.100q cannot be: %w", Redacted(address), name, err)
+		}
+		out = append(out, record)
+	}
+	return out, nil
+}
+
+// machines are those that a Prometheus watched, by their instance.
+type machines struct {
+	ask      prometheus.API
+	from, to time.Time
+	found    map[string]*readings
+}
+
+// readings are what the counters of one machine were, by time.
+type readings struct {
+	at      map[int64]machine.Reading // Unix seconds
+	notices []machine.Notice
+	boot    string
+	node    string
+	booted  int64
+	cores   int
+}
+
+func (m *machines) of(metric model.Metric) *readings {
+	name := string(metric["instance"])
+	if m.found[name] == nil {
+		m.found[name] = &readings{at: map[int64]machine.Reading{}}
+	}
+	return m.found[name]
+}
+
+func (r *readings) record(name string, late time.Duration) *machine.Record {
+	w := machine.Follow(name, late)
+	for _, at := range slices.Sorted(maps.Keys(r.at)) {
+		w.Add(time.Unix(at, 0), r.at[at])
+	}
+	for _, n := range r.notices {
+		w.Notice(n)
+	}
+	out := w.Record()
+	out.Boot, out.Node, out.BootedUnix, out.Cores = r.boot, r.node, r.booted, r.cores
+	return out
+}
+
+func (m *machines) collect(ctx context.Context) error {
+	for _, c := range machine.Counters {
+		if err := m.series(ctx, c.Name, c.Metric); err != nil {
+			return err
+		}
+		if c.Limit != "" {
+			if err := m.series(ctx, c.Limit, c.LimitOf); err != nil {
+				return err
+			}
+		}
+	}
+	for query, put := range map[string]func(*readings, *model.Sample){
+		selector(hostInfo):                              func(r *readings, s *model.Sample) { r.boot = string(s.Metric["boot_id"]) },
+		selector("node_uname_info"):                     func(r *readings, s *model.Sample) { r.node = string(s.Metric["nodename"]) },
+		selector("node_boot_time_seconds"):              func(r *readings, s *model.Sample) { r.booted = int64(s.Value) },
+		selector(`node_cpu_seconds_total{mode="idle"}`): func(r *readings, _ *model.Sample) { r.cores++ },
+		selector(hostNotice): func(r *readings, s *model.Sample) {
+			r.notices = append(r.notices, machine.Notice{What: string(s.Metric["what"]), AtUS: int64(s.Value) * 1e6})
+		},
+	} {
+		answer, _, err := m.ask.Query(ctx, fmt.Sprintf("last_over_time(%s[%ds])", query, int(m.to.Sub(m.from).Seconds())+1), m.to)
+		if err != nil {
+			return err
+		}
+		all, _ := answer.(model.Vector)
+		for _, s := range all {
+			put(m.of(s.Metric), s)
+		}
+	}
+	return nil
+}
+
+// series reads a metric of all machines, added up where a machine has several of it.
+func (m *machines) series(ctx context.Context, name, metric string) error {
+	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
+	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Every) {
+		window := prometheus.Range{Start: from, End: from.Add((maxPoints - 1) * Every), Step: Every}
+		if window.End.After(m.to) {
+			window.End = m.to
+		}
+		answer, _, err := m.ask.QueryRange(ctx, query, window)
+		if err != nil {
+			return err
+		}
+		all, _ := answer.(model.Matrix)
+		for _, series := range all {
+			r := m.of(series.Metric)
+			for _, v := range series.Values {
+				at := v.Timestamp.Unix()
+				if r.at[at] == nil {
+					r.at[at] = machine.Reading{}
+				}
+				r.at[at][name] = float64(v.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// selector is a metric of node_exporter alone; it may have labels of its own.
+func selector(metric string) string {
+	if bare, ok := strings.CutSuffix(metric, "}"); ok {
+		return bare + "," + nodes + "}"
+	}
+	return metric + "{" + nodes + "}"
+}

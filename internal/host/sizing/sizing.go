@@ -1,0 +1,121 @@
+// Package sizing computes what a number of streams needs: runners, memory, descriptors, ports, hosts and money. It uses the
+// figures of preflight, which a test compares with the measurements of `make bench` (docs/results/bench.json). Prices are AWS
+// on demand, in US dollars, from one table with its date and source (prices.json). It guesses no price that the table lacks.
+package sizing
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
+const (
+	StreamsPerRunner = 19_000  // of 20,000 descriptors; the rest is for requests and k6 itself
+	SharedPerRunner  = 100_000 // over HTTP/2, as were held here: 1000 descriptors at most carry them
+	RunnersPerHost   = 2       // one for each core
+	RunnerCPU        = .5      // of a core, for what its streams bring: a busier reader delays it
+	PortsPerAddress  = 28_232  // Linux's default range, for one source and one target address
+	HostMemory       = 4 << 30
+	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
+	HostType         = "c5.large"
+	RunnerDiskGiB    = 20
+	TargetDiskGiB    = 30
+)
+
+// A Need has the resources of a soak with a number of streams. Memory is in bytes, money in US dollars.
+type Need struct {
+	Connections     int     `json:"connections"`
+	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
+	Topics          int     `json:"topics,omitempty"`
+	PublishRate     float64 `json:"published_per_second,omitempty"` // each reaches the streams of its topic
+	Runners         int     `json:"runners"`
+	RunnerMemory    uint64  `json:"runner_memory_bytes"` // of each
+	RunnerCores     float64 `json:"runner_cores"`        // for what reaches the streams, all runners together
+	RunnerFiles     int     `json:"runner_open_files"`   // of each
+	RunnerHosts     int     `json:"runner_hosts"`
+	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
+	SourceAddresses int     `json:"source_addresses_per_host"` // to one address of the target
+	TargetMemory    uint64  `json:"target_memory_bytes"`       // nginx and backend, all hosts together
+	TargetFiles     int     `json:"target_open_files"`         // nginx and backend, all hosts together
+	TargetHosts     int     `json:"target_hosts"`
+	HostType        string  `json:"host_type"`
+	DollarsPerHour  float64 `json:"dollars_per_hour"`
+}
+
+// A Load is what a service does with each of its streams.
+type Load struct {
+	Interval time.Duration // between two noops; not where messages are published
+	Topics   int           // that messages are published to, dealt round to the streams; 0: the service sends noops
+	Rate     float64       // messages per second, all topics together
+	TLS      bool
+	HTTP2    bool // streams share connections
+}
+
+// Need returns the resources for the given number of streams.
+func (l Load) Need(connections int) (Need, error) {
+	p := plan.Default()
+	if l.Topics == 0 && l.Rate == 0 {
+		p.NoopInterval = l.Interval.Seconds()
+	} else {
+		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any that is described
+		if p.Published() {
+			p.NoopInterval = p.PublishInterval()
+		}
+	}
+	if l.TLS {
+		p.BackendURL = "https://service" // any
+	}
+	if l.HTTP2 {
+		p.HTTPVersion = plan.HTTP2
+	}
+	return of(connections, p)
+}
+
+// perRunner is the most streams that a runner of a plan holds.
+func perRunner(p *plan.Plan) int {
+	if p.HTTPVersion == plan.HTTP2 {
+		return SharedPerRunner
+	}
+	return StreamsPerRunner
+}
+
+// of returns the need of a plan with the given number of connections.
+func of(connections int, p plan.Plan) (Need, error) {
+	p.Connections = connections
+	noops := float64(connections) / p.NoopInterval
+	cores := noops * preflight.WireOf(&p).Noop
+	p.Runners = max(ceil(connections, perRunner(&p)), min(max(p.Runners, int(math.Ceil(cores/RunnerCPU))), connections))
+	p.ConnectionsPerVU = p.Density()
+	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
+	if err := p.Check(); err != nil {
+		return Need{}, errors.New("no plan: " + err.Error())
+	}
+	one := p
+	one.Connections, one.Runners = p.PerRunner(), 1
+	sockets := p.Sockets(p.PerRunner())
+	perHost := min(p.Runners, RunnersPerHost) * sockets
+	n := Need{
+		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
+		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
+		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
+		TargetMemory: clamp.Uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
+	}
+	n.TargetHosts = ceil(clamp.Int(n.TargetMemory), UsableMemory)
+	return n, nil
+}
+
+// Price fills in what the hosts cost in a region.
+func (n *Need) Price(t Prices, region string) error {
+	rate, err := t.Rate(Machines{
+		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*RunnerDiskGiB + n.TargetHosts*TargetDiskGiB,
+	})
+	n.DollarsPerHour = rate.PerHour
+	return err
+}
+
+func ceil(n, of int) int { return (n + of - 1) / of }

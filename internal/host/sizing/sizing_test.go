@@ -1,0 +1,197 @@
+package sizing
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func TestNeedGrowsWithTheStreams(t *testing.T) {
+	t.Parallel()
+	small, err := Load{Interval: 15 * time.Second}.Need(1200)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 1, 1200, 1, 1}, []int{small.Runners, small.RunnerHosts, small.Ports, small.SourceAddresses, small.TargetHosts})
+	require.InDelta(t, 80, small.NoopsPerSecond, 1e-9)
+	prices, err := ReadPrices("")
+	require.NoError(t, err)
+	require.NoError(t, small.Price(prices, "us-east-1"))
+	require.InDelta(t, 2*(.085+.005)+50*.08/730, small.DollarsPerHour, 1e-9)
+	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price known for eu-central-1")
+	last := small
+	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
+		n, err := Load{Interval: 15 * time.Second}.Need(connections)
+		require.NoError(t, err)
+		require.LessOrEqual(t, (connections-1)/n.Runners+1, StreamsPerRunner)
+		require.Less(t, n.RunnerFiles, 20_000, "of one process")
+		require.LessOrEqual(t, n.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+		require.NoError(t, n.Price(prices, "us-east-1"))
+		require.GreaterOrEqual(t, n.SourceAddresses*PortsPerAddress, n.Ports)
+		require.GreaterOrEqual(t, n.Runners, last.Runners)
+		require.Greater(t, n.TargetMemory, last.TargetMemory)
+		require.GreaterOrEqual(t, n.DollarsPerHour, last.DollarsPerHour)
+		last = n
+	}
+	one, err := Load{Interval: time.Second}.Need(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, one.Runners)
+}
+
+// A noop a second to a million streams is more than the cores of the hosts that hold them could take in.
+func TestWhatReachesTheStreamsTakesCores(t *testing.T) {
+	t.Parallel()
+	slow, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
+	require.NoError(t, err)
+	fast, err := Load{Interval: 100 * time.Millisecond}.Need(1_000_000)
+	require.NoError(t, err)
+	require.InDelta(t, 150*slow.RunnerCores, fast.RunnerCores, 1e-6)
+	require.LessOrEqual(t, fast.RunnerCores, RunnerCPU*float64(fast.Runners))
+	require.Greater(t, fast.Runners, slow.Runners)
+	secure, err := Load{Interval: 15 * time.Second, TLS: true}.Need(1_000_000)
+	require.NoError(t, err)
+	require.Greater(t, secure.RunnerMemory, slow.RunnerMemory)
+	require.Greater(t, secure.RunnerCores, slow.RunnerCores)
+}
+
+// Streams of HTTP/2 share connections, so that memory bounds what a runner holds, and no longer its descriptors.
+func TestStreamsThatShareConnections(t *testing.T) {
+	t.Parallel()
+	alone, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
+	require.NoError(t, err)
+	shared, err := Load{Interval: 15 * time.Second, HTTP2: true}.Need(1_000_000)
+	require.NoError(t, err)
+	require.Equal(t, 10, shared.Runners)
+	require.Less(t, shared.RunnerFiles, 2000)
+	require.Equal(t, 1, shared.SourceAddresses)
+	require.Less(t, shared.TargetFiles, alone.TargetFiles*7/10)
+	require.LessOrEqual(t, shared.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+}
+
+func TestNeedOfNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, connections := range []int{0, -1, 10_000_001, 1 << 62} {
+		_, err := Load{Interval: time.Second}.Need(connections)
+		require.Error(t, err, connections)
+	}
+	_, err := Load{}.Need(10)
+	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
+}
+
+func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
+	t.Parallel()
+	n, err := Load{Topics: 12, Rate: 6}.Need(1200)
+	require.NoError(t, err)
+	require.InDelta(t, 600, n.NoopsPerSecond, 1e-9, "each of 6 reaches 100 streams")
+	same, err := Load{Interval: 2 * time.Second}.Need(1200)
+	require.NoError(t, err)
+	same.Topics, same.PublishRate = 12, 6
+	require.Equal(t, same, n)
+	for want, settings := range map[string][2]float64{
+		"TOPICS is 5, but PUBLISH_RATE is 0": {5, 0}, "PUBLISH_RATE is 2, but TOPICS is 0": {0, 2},
+		"TOPICS must be at most CONNECTIONS, got 1201 and 1200": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
+	} {
+		_, err := Load{Topics: int(settings[0]), Rate: settings[1]}.Need(1200)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What is planned with is at least what was measured in the steady state, and what a run took at
+// most rounded up by a third at the most: a ramp leaves garbage, and ends need memory.
+func TestSizesMatchTheBench(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", "bench.json"))
+	require.NoError(t, err)
+	var bench struct {
+		Figures []struct {
+			Section, Name string
+			Value         float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &bench))
+	measured := map[string]float64{}
+	for _, f := range bench.Figures {
+		measured[f.Section+", "+f.Name] = f.Value
+	}
+	figure := func(name string) float64 {
+		require.Contains(t, measured, name)
+		return measured[name]
+	}
+	p := plan.Default()
+	p.Runners = 1
+	memory := func(connections, users int) float64 {
+		p.Connections, p.ConnectionsPerVU = connections, max(connections/users, 1)
+		return float64(preflight.Memory(p, preflight.Services{Count: 1}))
+	}
+	over := func(url string) preflight.Wire { return preflight.WireOf(&plan.Plan{BackendURL: url}) }
+	plain, secure := over("http://h"), over("https://h")
+	type figures struct {
+		what              string
+		planned, measured float64
+	}
+	steady := []figures{
+		{"KB per stream of a runner", (memory(10_000, 1) - memory(5000, 1)) / 5000 / 1000, figure("runner, soak script, RSS per connection")},
+		{"KB per stream over TLS", float64(secure.Stream) / 1000, figure("tls, TLS 1.3, RSS per connection")},
+		{"CPU-s per 1000 noops", 1000 * plain.Noop, figure("runner, soak script, CPU-s per 1000 noops")},
+		{"CPU-s per 1000 noops over TLS", 1000 * secure.Noop, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
+		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
+	}
+	plain100k, shared200k := scale(t, "scale-100k"), scale(t, "scale-200k-http2")
+	shared := preflight.WireOf(&shared200k.Plan)
+	steady = append(steady,
+		figures{"KB per stream over HTTP/2", float64(shared.Stream) / 1000, figure("http2, HTTP/2, RSS per connection")},
+		figures{"KB per stream over HTTP/2 and TLS", float64(shared.Stream) / 1000, figure("http2, HTTP/2 over TLS, RSS per connection")},
+		figures{"CPU-s per 1000 noops over HTTP/2", 1000 * shared.Noop, figure("http2, HTTP/2, CPU-s per 1000 noops")},
+		figures{"CPU-s per 1000 noops over HTTP/2 and TLS", 1000 * shared.Noop, figure("http2, HTTP/2 over TLS, CPU-s per 1000 noops")})
+	peak := []figures{
+		{"MB of a runner of 100,000 streams at most", plain100k.planned(), plain100k.Resources.RunnerRSSMax / 1e6},
+		{"MB of a runner of 200,000 streams over HTTP/2 at most", shared200k.planned(), shared200k.Resources.RunnerRSSMax / 1e6},
+		{"CPU-s per 1000 noops of 200,000 streams over HTTP/2", 1000 * shared.Noop, 1000 * shared200k.cpu()},
+		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
+	}
+	for _, c := range append(steady, peak...) {
+		require.GreaterOrEqual(t, c.planned, c.measured, c.what)
+	}
+	for _, c := range peak {
+		require.LessOrEqual(t, c.planned, c.measured*4/3, c.what)
+	}
+}
+
+// A run is what its verdict.json says of its runners.
+type run struct {
+	Plan    plan.Plan
+	Runners []struct {
+		Received float64
+		CPU      float64 `json:"cpu_seconds"`
+	}
+	Resources struct {
+		RunnerRSSMax float64 `json:"runner_rss_max_bytes"`
+	}
+}
+
+func scale(t *testing.T, name string) (r run) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", name, "verdict.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	return r
+}
+
+// planned is the MB of each runner.
+func (r run) planned() float64 {
+	return float64(preflight.Memory(r.Plan, preflight.Services{})) / float64(r.Plan.Runners) / 1e6
+}
+
+// cpu is what a noop took, ramp and end included.
+func (r run) cpu() float64 {
+	var seconds, noops float64
+	for _, one := range r.Runners {
+		seconds, noops = seconds+one.CPU, noops+one.Received
+	}
+	return seconds / noops
+}

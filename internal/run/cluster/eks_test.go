@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// TestEKSFitsItsOverlay checks that the EKS cluster of docs/distributed.md has what the overlay aws requires.
+func TestEKSFitsItsOverlay(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../infra/eks/cluster.yaml")
+	require.NoError(t, err)
+	var eks struct {
+		IAM struct {
+			WithOIDC        bool
+			ServiceAccounts []struct {
+				Metadata     struct{ Name, Namespace string }
+				RoleName     string
+				AttachPolicy map[string]any
+			}
+		}
+		ManagedNodeGroups []struct {
+			Name   string
+			Labels map[string]string
+			Taints []struct{ Key, Effect string }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &eks))
+	require.True(t, eks.IAM.WithOIDC)
+	require.Len(t, eks.IAM.ServiceAccounts, 1)
+	role := eks.IAM.ServiceAccounts[0]
+
+	m := buildOverlay(t, "aws")
+	var account *unstructured.Unstructured
+	for _, o := range m.Setup {
+		if o.GetKind() == "ServiceAccount" && o.GetName() == role.Metadata.Name && o.GetNamespace() == role.Metadata.Namespace {
+			account = o
+		}
+	}
+	require.NotNil(t, account, "the overlay has no service account %v", role.Metadata)
+	assert.True(t, strings.HasSuffix(account.GetAnnotations()["eks.amazonaws.com/role-arn"], ":role/"+role.RoleName), account.GetAnnotations())
+	for _, part := range []string{"runner", "initializer"} {
+		name, _, err := unstructured.NestedString(m.TestRun.Object, "spec", part, "serviceAccountName")
+		require.NoError(t, err)
+		assert.Equal(t, role.Metadata.Name, name, part)
+	}
+
+	selector, _, err := unstructured.NestedStringMap(m.TestRun.Object, "spec", "runner", "nodeSelector")
+	require.NoError(t, err)
+	tolerations, err := json.Marshal(m.TestRun.Object["spec"].(map[string]any)["runner"].(map[string]any)["tolerations"])
+	require.NoError(t, err)
+	var forRunners, forOthers bool
+	for _, group := range eks.ManagedNodeGroups {
+		if len(group.Taints) == 0 {
+			forOthers = true // the operator's
+			continue
+		}
+		assert.Equal(t, selector, group.Labels, group.Name)
+		assert.Contains(t, string(tolerations), `"key":"`+group.Taints[0].Key+`"`)
+		forRunners = true
+	}
+	assert.True(t, forRunners && forOthers)
+
+	// The page has the policy too, for existing clusters.
+	page, err := os.ReadFile("../../../docs/distributed.md")
+	require.NoError(t, err)
+	shown := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
+	require.NotNil(t, shown)
+	policy, err := json.Marshal(role.AttachPolicy)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(policy), string(shown[1]))
+	assert.Contains(t, string(page), "system:serviceaccount:"+role.Metadata.Namespace+":"+role.Metadata.Name)
+	assert.Contains(t, m.Output(), "/soak?", "runners write below the prefix that the policy names")
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+)
+
+func advance(m *Machine, names ...string) {
+	for _, name := range names {
+		m.Advance(snapshot(name))
+	}
+}
+
+func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
+	t.Parallel()
+	m := NewMachine(3, testLimits(), noon)
+	for _, step := range []struct {
+		name string
+		want Phase
+	}{
+		{"made", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
+		{"unpausing", Starting}, {"running", Running}, {"over", Over},
+	} {
+		advance(m, step.name)
+		assert.Equal(t, step.want, m.Phase(), step.name)
+	}
+	assert.True(t, m.Done())
+	assert.Empty(t, m.Problems)
+}
+
+func TestOneMayAttachAtAnyTime(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Over} {
+		m := NewMachine(3, testLimits(), noon)
+		advance(m, name)
+		assert.Equal(t, want, m.Phase(), name)
+		assert.Empty(t, m.Problems, name)
+	}
+}
+
+// A failed threshold is the verdict's business: the runner came to its end and left its shard.
+func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
+	t.Parallel()
+	m := NewMachine(3, testLimits(), noon)
+	advance(m, "running")
+	s := snapshot("over")
+	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
+	m.Advance(s)
+	assert.Equal(t, Over, m.Phase())
+	assert.Empty(t, m.Problems)
+}
+
+// Failures of a runner during the run: the others continue, and the loss is reported.
+func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
+	t.Parallel()
+	const who = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "
+	for name, c := range map[string]struct {
+		steps []Part
+		want  string
+	}{
+		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, exited(137, "OOMKilled"))}, "it was killed for memory (OOMKilled); its limit is 128Mi, raise it or the number of runners"},
+		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, evicted)}, "it was ended: Evicted: The node was low on resource: memory"},
+		"drained":       {[]Part{part(runName+"-2", "", drained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was taken away: EvictionByEvictionAPI: Eviction API: evicting"},
+		"deleted":       {[]Part{part(runName+"-2", "", deleting), part(runName+"-2", "", deleting, exited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
+		"deleted, not seen to": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
+			"its pod is gone: it was deleted, or its node was; the cluster says Killing: Stopping container k6"},
+		"deleted with its Job": {[]Part{{}}, "its pod is gone: it was deleted, or its node was"},
+		"crashed": {[]Part{func() Part {
+			p := part(runName+"-2", batchv1.JobFailed, exited(2, "Error"))
+			p.Log = "fatal error: all goroutines are asleep"
+			return p
+		}()}, "it ended with exit code 2; it printed fatal error: all goroutines are asleep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := NewMachine(3, testLimits(), noon)
+			advance(m, "running")
+			for _, p := range c.steps {
+				s := snapshot("running")
+				s.Runners[1] = p
+				m.Advance(s)
+				assert.Equal(t, Running, m.Phase(), "the others go on")
+			}
+			assert.Equal(t, []string{who + c.want}, m.Problems)
+			assert.False(t, m.GivenUp)
+			s := snapshot("over")
+			s.Runners[1] = Part{}
+			m.Advance(s)
+			assert.Equal(t, Over, m.Phase())
+			assert.Len(t, m.Problems, 1, "a loss is told once")
+		})
+	}
+}
+
+func TestADeadNodeIsNotWaitedForTillTheEnd(t *testing.T) {
+	t.Parallel()
+	m := NewMachine(3, testLimits(), noon)
+	advance(m, "running")
+	s := snapshot("running")
+	s.Runners[0] = part(runName+"-1", "", drained)
+	m.Advance(s)
+	assert.Empty(t, m.Problems, "it may still write its shard")
+	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
+	m.Advance(s)
+	require.Len(t, m.Problems, 1)
+	assert.Contains(t, m.Problems[0], "its node does not say that it ended")
+}
+
+// What keeps a run from starting: it is given up, with the reason.
+func TestARunThatCannotStartIsGivenUp(t *testing.T) {
+	t.Parallel()
+	late := func(s *Snapshot) { s.At = noon.Add(61 * time.Second) }
+	for name, c := range map[string]struct {
+		from   string
+		change func(*Snapshot)
+		want   string
+	}{
+		"the operator sleeps": {"made", late, `the k6-operator did nothing with the TestRun: is it running? kubectl get pods -n k6-operator-system`},
+		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
+			"the operator refuses the TestRun (stage error); see its log"},
+		"the script is wrong": {"initializing", func(s *Snapshot) {
+			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, exited(1, "Error"))
+			s.Initializer.Log = "BACKEND_URL is missing"
+		}, "the initializer failed (pod soak-t-initializer-x7 on node node-a): it ended with exit code 1; it printed BACKEND_URL is missing"},
+		"no image for the initializer": {"initializing", func(s *Snapshot) {
+			late(s)
+			s.Initializer.Pod = pod(runName+"-initializer", noImage)
+		}, `the phase "initializer" took over 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
+		"no room": {"creating", late,
+			`the runner 3 (pod soak-t-3-x7, on no node) is stuck: no node takes it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
+		"no quota": {"no pod", func(s *Snapshot) {
+			late(s)
+			s.Runners[2] = Part{Job: job(runName+"-3", ""), Events: []string{`FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`}}
+		}, `the runner 3 (no pod) is stuck: the operator made no pod; the cluster says FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
+		"no image for the starter": {"starting", func(s *Snapshot) {
+			late(s)
+			s.Starter.Pod = pod(runName+"-starter", noImage)
+		}, `the phase "starter" took over 1m0s: the starter (pod soak-t-starter-x7 on node node-a) is stuck: ImagePullBackOff`},
+		"the starter fails": {"starting", func(s *Snapshot) {
+			s.Starter = part(runName+"-starter", batchv1.JobFailed, exited(127, "Error"))
+			s.Starter.Log = "sh: curl: not found"
+		}, "the starter failed (pod soak-t-starter-x7 on node node-a): it ended with exit code 127; it printed sh: curl: not found"},
+		"the starter is ignored": {"unpausing", late,
+			"the runner 1 (pod soak-t-1-x7 on node node-a) is stuck: it is still paused though the starter has ended"},
+		"k6 does not answer": {"unpausing", func(s *Snapshot) { late(s); s.Runners[1].Paused = nil },
+			"the runner 2 (pod soak-t-2-x7 on node node-a) is stuck: k6's REST API does not answer"},
+		"a runner dies before the start": {"starting", func(s *Snapshot) {
+			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(107, "Error"))
+		}, "runner 1 ended before all had started"},
+		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Gone = true }, `the TestRun was deleted while it was in the phase "runners"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := NewMachine(3, testLimits(), noon)
+			advance(m, c.from)
+			require.False(t, m.Done())
+			s := snapshot(c.from)
+			c.change(&s)
+			m.Advance(s)
+			assert.True(t, m.GivenUp)
+			all := fmt.Sprint(m.Problems)
+			assert.Contains(t, all, c.want)
+		})
+	}
+}
+
+func TestARunThatDoesNotEndIsGivenUp(t *testing.T) {
+	t.Parallel()
+	m := NewMachine(3, testLimits(), noon)
+	advance(m, "running")
+	s := snapshot("over")
+	s.Runners[2] = snapshot("running").Runners[2]
+	s.At = noon.Add(11 * time.Minute)
+	m.Advance(s)
+	assert.True(t, m.GivenUp)
+	assert.Equal(t, []string{`the phase "run" took over 10m0s: the runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}, m.Problems)
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/yannh/kubeconform/pkg/validator"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const infra = "../../../infra/k6-operator"
+
+func buildTestOverlay(t *testing.T, name string) *Manifests {
+	t.Helper()
+	m, err := Build(filepath.Join(infra, name))
+	require.NoError(t, err)
+	return m
+}
+
+func buildOverlay(t *testing.T, name string) *Manifests {
+	t.Helper()
+	return buildTestOverlay(t, filepath.Join("overlays", name))
+}
+
+// each calls a test for the base, each overlay, and each overlay with a plan filled in.
+func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
+	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", watched} {
+		for _, filled := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " with a plan"}[filled], func(t *testing.T) {
+				t.Parallel()
+				m := buildTestOverlay(t, name)
+				if filled {
+					_, err := m.FreshBackend(testPlan())
+					require.NoError(t, err)
+					require.NoError(t, m.Render(jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)))
+				}
+				check(t, m)
+			})
+		}
+	}
+}
+
+func TestTestRunsPassKubeconform(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, m *Manifests) {
+		assert.Empty(t, conform(t, m.TestRun))
+	})
+}
+
+// conform is what kubeconform has against a TestRun.
+func conform(t *testing.T, o *unstructured.Unstructured) (errs []string) {
+	t.Helper()
+	v, err := validator.New([]string{infra + "/schema/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json"}, validator.Opts{Strict: true})
+	require.NoError(t, err)
+	text, err := o.MarshalJSON()
+	require.NoError(t, err)
+	for _, result := range v.Validate("testrun", io.NopCloser(bytes.NewReader(text))) {
+		if result.Status != validator.Valid {
+			errs = append(errs, result.Err.Error())
+		}
+	}
+	return errs
+}
+
+func TestKubeconformSeesMistakes(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string][]string{
+		"a misspelt field":  {"spec", "paralelism"},
+		"a deep one":        {"spec", "runner", "resources", "limits", "memroy"},
+		"an image's latest": {"spec", "starter", "image"},
+	} {
+		m := buildOverlay(t, "local")
+		require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "sse-soak/k6:latest", path...))
+		assert.NotEmpty(t, conform(t, m.TestRun), name)
+	}
+}
+
+// The built-in kinds have their types: what these do not know, the API server would refuse or, worse,
+// drop.
+func TestBuiltInKindsDecodeStrictly(t *testing.T) {
+	t.Parallel()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	each(t, func(t *testing.T, m *Manifests) {
+		for _, o := range m.Setup {
+			text, err := o.MarshalJSON()
+			require.NoError(t, err)
+			_, _, err = decoder.Decode(text, nil, nil)
+			require.NoError(t, err, "%s %s", o.GetKind(), o.GetName())
+			if o.GetKind() != "Namespace" {
+				assert.Equal(t, "sse-soak", o.GetNamespace(), "%s %s", o.GetKind(), o.GetName())
+			}
+		}
+	})
+}
+
+// The CRD as published with the operator's v1.6.0 knows every field that is used.
+func TestTestRunsFitThePublishedCRD(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/k6.io_testruns.yaml")
+	require.NoError(t, err)
+	var crd map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &crd))
+	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
+	require.NoError(t, err)
+	version, ok := versions[0].(map[string]any)
+	require.True(t, ok)
+	schema, _, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	require.NoError(t, err)
+	each(t, func(t *testing.T, m *Manifests) {
+		spec, _, err := unstructured.NestedMap(schema, "properties", "spec")
+		require.NoError(t, err)
+		assert.Empty(t, unknown(spec, m.TestRun.Object["spec"], "spec"))
+	})
+}
+
+// unknown lists the fields of a value that a structural schema does not have.
+func unknown(schema map[string]any, value any, path string) (out []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		free, hasFree := schema["additionalProperties"].(map[string]any)
+		for name, field := range v {
+			switch known, ok := properties[name].(map[string]any); {
+			case ok:
+				out = append(out, unknown(known, field, path+"."+name)...)
+			case hasFree:
+				out = append(out, unknown(free, field, path+"."+name)...)
+			default:
+				out = append(out, path+"."+name)
+			}
+		}
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, item := range v {
+			out = append(out, unknown(items, item, path+"[]")...)
+		}
+	}
+	return out
+}
+
+func TestInvalidOverlaysAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := Build(t.TempDir())
+	require.ErrorContains(t, err, "unable to find one of 'kustomization.yaml'")
+	empty := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "kustomization.yaml"), []byte("namePrefix: a-\nresources: [x.yaml]\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "x.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"), 0o600))
+	_, err = Build(empty)
+	require.ErrorContains(t, err, "has no TestRun")
+}

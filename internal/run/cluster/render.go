@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+)
+
+// What a TestRun carries so that any machine can attach to its run.
+const (
+	planAnnotation   = "sse-soak/plan"
+	shardsAnnotation = "sse-soak/shards"
+	lengthAnnotation = "sse-soak/length"
+)
+
+// namePrefix makes a service's name of a test id: those begin with a letter.
+const namePrefix = "soak-"
+
+// maxTestID leaves room for the operator's suffixes in a label of 63 characters.
+const maxTestID = 40
+
+var testID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// CheckTestID says in a sentence why a test id cannot name objects of a cluster.
+func CheckTestID(id string) error {
+	if len(id) > maxTestID || !testID.MatchString(id) {
+		return fmt.Errorf("TESTID is %q: on Kubernetes it names objects, and may hold only small letters, digits and '-', at most %d", id, maxTestID)
+	}
+	return nil
+}
+
+// Name is the name of the TestRun of a test.
+func Name(id string) string { return namePrefix + id }
+
+// tokenSecret is the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and what k6 needs to know of a
+// Prometheus.
+func tokenSecret(id string) string { return Name(id) + "-token" }
+
+// A Job is what one start of the runners is to do.
+type Job struct {
+	Plan     plan.Plan
+	Shards   string            // URL that runners write to, as they reach it
+	Secret   bool              // there is a secret for the runners, which Create makes
+	Write    bool              // the runners write metrics to a Prometheus, which the secret names
+	Settings map[string]string // that only the script of the suite has
+	Env      map[string]string // further variables
+	Script   []string          // path from the repository's root; nil: the overlay's
+	Memory   uint64            // that a runner may take, in bytes; 0: what the plan takes
+	Length   time.Duration     // that the runners are at work
+}
+
+// Render fills the job into the TestRun: name, parallelism, environment, output, memory.
+func (m *Manifests) Render(j Job) error {
+	run := m.TestRun
+	run.SetName(Name(j.Plan.TestID))
+	if err := annotate(run, j); err != nil {
+		return err
+	}
+	args, err := withOutput(run, j.Shards)
+	if err != nil {
+		return err
+	}
+	if j.Write || slices.Contains(args, runners.RemoteWrite) {
+		args = withRemoteWrite(args, j.Plan.TestID)
+	}
+	if err := unstructured.SetNestedField(run.Object, int64(j.Plan.Runners), "spec", "parallelism"); err != nil {
+		return fmt.Errorf("render the TestRun: %w", err)
+	}
+	if err := unstructured.SetNestedStringSlice(run.Object, args, "spec", "args"); err != nil {
+		return fmt.Errorf("render the TestRun: %w", err)
+	}
+	if j.Script != nil {
+		if err := setScript(run, j.Script); err != nil {
+			return err
+		}
+	}
+	for _, pod := range []string{"initializer", "runner"} {
+		if err := setEnvironment(run, pod, j); err != nil {
+			return err
+		}
+	}
+	if j.Secret {
+		if err := addSecret(run, tokenSecret(j.Plan.TestID)); err != nil {
+			return err
+		}
+	}
+	return raiseMemory(run, runnerMemory(j))
+}
+
+// annotate notes in the TestRun what another machine needs to attach to its run.
+func annotate(run *unstructured.Unstructured, j Job) error {
+	text, err := json.Marshal(j.Plan)
+	if err != nil {
+		return err
+	}
+	notes := run.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[planAnnotation], notes[shardsAnnotation], notes[lengthAnnotation] = string(text), j.Shards, j.Length.String()
+	run.SetAnnotations(notes)
+	return nil
+}
+
+// setScript puts another script of this repository in the place of the overlay's, in the same folder of the image.
+func setScript(run *unstructured.Unstructured, script []string) error {
+	path := []string{"spec", "script", "localFile"}
+	was, _, err := unstructured.NestedString(run.Object, path...)
+	root, _, found := strings.Cut(was, script[0]+"/")
+	if err != nil || !found {
+		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which does not say where in the image %s is", was, script[0]), err)
+	}
+	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), path...)
+}
+
+// withOutput is the TestRun's args, with the location of the shards put into them.
+func withOutput(run *unstructured.Unstructured, shards string) ([]string, error) {
+	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
+	if err != nil {
+		return nil, fmt.Errorf("render the TestRun: %w", err)
+	}
+	const output = "soak="
+	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, output) })
+	if i < 0 {
+		i = len(args) + 1
+		args = append(args, "--out", output)
+	}
+	args[i] = output + shards
+	return args, nil
+}
+
+// withRemoteWrite has the runners write metrics to a Prometheus, where the run is known by its test id, also if the overlay
+// has them write already. The operator gives each runner a tag of its own, instance_id.
+func withRemoteWrite(args []string, id string) []string {
+	ours := runners.RemoteWriteArgs(id)
+	if !slices.Contains(args, runners.RemoteWrite) {
+		return append(args, ours...)
+	}
+	tag := ours[len(ours)-1]
+	name, _, _ := strings.Cut(tag, "=")
+	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, name+"=") }); i >= 0 {
+		args[i] = tag
+		return args
+	}
+	return append(args, "--tag", tag)
+}
+
+// Output is the location for shards that the overlay names, "" for none.
+func (m *Manifests) Output() string {
+	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // what is malformed Render says
+	for _, a := range args {
+		if _, location, ok := strings.Cut(a, "soak="); ok && strings.Contains(location, "://") {
+			return location
+		}
+	}
+	return ""
+}
+
+// setEnvironment sets variables of a pod and leaves the others as they are, but for the overlay's settings of a plan.
+func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
+	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
+	if err != nil {
+		return fmt.Errorf("render the TestRun: spec.%s.env: %w", pod, err)
+	}
+	values := j.Plan.Document(j.Settings).PodVariables()
+	maps.Copy(values, j.Env)
+	list = slices.DeleteFunc(list, func(e any) bool {
+		entry, ok := e.(map[string]any)
+		name, _ := entry["name"].(string)
+		_, ours := values[name]
+		// What stands here would win over the secret.
+		return ok && (ours || j.Write && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
+	})
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, map[string]any{"name": name, "value": values[name]})
+	}
+	return unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env")
+}
+
+// addSecret gives the runners what a secret holds. Not the initializer: it would show the values
+// as arguments of `k6 archive`.
+func addSecret(run *unstructured.Unstructured, name string) error {
+	list, _, err := unstructured.NestedSlice(run.Object, "spec", "runner", "envFrom")
+	if err != nil {
+		return fmt.Errorf("render the TestRun: spec.runner.envFrom: %w", err)
+	}
+	list = append(list, map[string]any{"secretRef": map[string]any{"name": name}})
+	return unstructured.SetNestedSlice(run.Object, list, "spec", "runner", "envFrom")
+}
+
+// runnerMemory is what one runner may take, and half as much again, in bytes.
+func runnerMemory(j Job) int64 {
+	share := j.Plan
+	share.Connections, share.Runners = j.Plan.PerRunner(), 1
+	need := j.Memory
+	if need == 0 {
+		need = preflight.Memory(share, preflight.Services{})
+	}
+	return clamp.Int64(need) * 3 / 2
+}
+
+// raiseMemory raises the runners' request and limit to need, if they are less.
+func raiseMemory(run *unstructured.Unstructured, need int64) error {
+	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
+	for _, kind := range []string{"requests", "limits"} {
+		path := []string{"spec", "runner", "resources", kind, "memory"}
+		text, there, err := unstructured.NestedString(run.Object, path...)
+		if err != nil {
+			return fmt.Errorf("render the TestRun: %w", err)
+		}
+		if there {
+			have, err := resource.ParseQuantity(text)
+			if err != nil {
+				return fmt.Errorf("render the TestRun: the %s of the runners' memory, %q: %w", kind, text, err)
+			}
+			if have.Cmp(*quantity) >= 0 {
+				continue
+			}
+		}
+		if err := unstructured.SetNestedField(run.Object, quantity.String(), path...); err != nil {
+			return fmt.Errorf("render the TestRun: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+)
+
+// terminated is how the container of a pod ended, nil while it has not.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated != nil {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// waiting returns what keeps a pod from running, "" if it runs.
+func waiting(pod *corev1.Pod) string {
+	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			return reason(w.Reason, w.Message)
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return reason("no node takes it: "+c.Reason, c.Message)
+		}
+	}
+	if pod.Status.Phase == corev1.PodPending {
+		return "its container is being created"
+	}
+	return ""
+}
+
+func reason(word, message string) string {
+	if message == "" {
+		return word
+	}
+	return word + ": " + strings.TrimSuffix(strings.TrimSpace(message), ".")
+}
+
+// location names a pod and its node.
+func location(pod *corev1.Pod) string {
+	if pod == nil {
+		return "no pod"
+	}
+	if pod.Spec.NodeName == "" {
+		return fmt.Sprintf("pod %s, on no node", pod.Name)
+	}
+	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
+}
+
+// failed reports whether a Job failed for good, and why.
+func failed(job *batchv1.Job) (why string, ok bool) {
+	if job == nil {
+		return "", false
+	}
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget) && c.Status == corev1.ConditionTrue {
+			return reason(c.Reason, c.Message), true
+		}
+	}
+	return "", false
+}
+
+// succeeded reports whether a Job succeeded.
+func succeeded(job *batchv1.Job) bool {
+	if job == nil {
+		return false
+	}
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return job.Status.Succeeded > 0
+}
+
+// graceSlack is how long a deleted pod may outlive its grace before its node is taken for dead.
+const graceSlack = 30 * time.Second
+
+// ended reports whether a part has ended, and returns a sentence if it failed. seen is the last known state of a pod that is gone.
+func (p *Part) ended(seen *corev1.Pod, at time.Time) (trouble string, ok bool) {
+	pod := p.Pod
+	if pod == nil {
+		why, failed := failed(p.Job)
+		switch {
+		case succeeded(p.Job):
+			return "", true
+		case seen == nil && !failed:
+			return "", false // not made yet
+		case seen == nil:
+			return why, true
+		case terminated(seen) != nil || seen.DeletionTimestamp != nil:
+			return fate(seen), true
+		}
+		return "its pod is gone: it was deleted, or its node was", true
+	}
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed, terminated(pod) != nil:
+		return fate(pod), true
+	case pod.DeletionTimestamp != nil && at.Sub(pod.DeletionTimestamp.Time) > graceSlack:
+		return fate(pod) + ", and its node does not say that it ended", true
+	}
+	return "", false
+}
+
+// fate returns why a pod failed, "" if it did not.
+func fate(pod *corev1.Pod) string {
+	end := terminated(pod)
+	how := ""
+	if end != nil {
+		how = fmt.Sprintf(" (exit code %d)", end.ExitCode)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return "it was taken away: " + reason(c.Reason, c.Message) + how
+		}
+	}
+	switch {
+	case pod.Status.Reason != "":
+		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + how
+	case end != nil && end.Reason == "OOMKilled":
+		return fmt.Sprintf("it was killed for memory (OOMKilled); its limit is %s, raise it or the number of runners", memoryLimit(pod))
+	case pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), how)
+	case end == nil && pod.Status.Phase == corev1.PodFailed:
+		return "it failed"
+	case end == nil || end.ExitCode == 0 || end.ExitCode == runners.ThresholdsFailed:
+		return ""
+	case end.Signal != 0:
+		return fmt.Sprintf("it was ended by signal %d", end.Signal)
+	}
+	return fmt.Sprintf("it ended with exit code %d", end.ExitCode)
+}
+
+// deletedAt is when the deletion was asked for: the time stamp is that of the end of the grace.
+func deletedAt(pod *corev1.Pod) time.Time {
+	grace := time.Duration(0)
+	if g := pod.DeletionGracePeriodSeconds; g != nil {
+		grace = time.Duration(*g) * time.Second
+	}
+	return pod.DeletionTimestamp.Add(-grace)
+}
+
+func memoryLimit(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
+			return q.String()
+		}
+	}
+	return "the node's memory"
+}

@@ -1,0 +1,157 @@
+//go:build browser
+
+package live
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// A network is between the browser and the server. A cut one takes no connection, and those it had say nothing any more.
+type network struct {
+	listener net.Listener
+	to       string
+
+	mu   sync.Mutex
+	cut  bool
+	open []net.Conn
+}
+
+func newNetwork(t *testing.T, to string) *network {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n := &network{listener: l, to: to}
+	var served sync.WaitGroup
+	served.Go(n.serve)
+	t.Cleanup(func() {
+		_ = l.Close()
+		n.set(false) // which ends what is open
+		served.Wait()
+	})
+	return n
+}
+
+func (n *network) serve() {
+	for {
+		c, err := n.listener.Accept()
+		if err != nil {
+			return
+		}
+		n.mu.Lock()
+		cut := n.cut
+		n.open = append(n.open, c)
+		n.mu.Unlock()
+		if cut {
+			continue // it is never answered
+		}
+		go n.pipe(c)
+	}
+}
+
+func (n *network) pipe(c net.Conn) {
+	s, err := net.Dial("tcp", n.to)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	go func() { _, _ = io.Copy(s, n.while(c)); _ = s.Close() }()
+	_, _ = io.Copy(n.whileTo(c), s)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.cut {
+		_ = c.Close()
+	}
+}
+
+type gate struct {
+	n *network
+	net.Conn
+}
+
+func (n *network) while(c net.Conn) io.Reader   { return gate{n, c} }
+func (n *network) whileTo(c net.Conn) io.Writer { return gate{n, c} }
+
+// Write swallows what a cut network does not bring.
+func (g gate) Write(p []byte) (int, error) {
+	g.n.mu.Lock()
+	cut := g.n.cut
+	g.n.mu.Unlock()
+	if cut {
+		return len(p), nil
+	}
+	return g.Conn.Write(p)
+}
+
+// set interrupts or restores the network; an interruption closes open connections.
+func (n *network) set(cut bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = cut
+	if !cut {
+		for _, c := range n.open {
+			_ = c.Close()
+		}
+		n.open = nil
+	}
+}
+
+// TestBrowserFollowsARun leads a run on as browser/live.test.js asks for it.
+func TestBrowserFollowsARun(t *testing.T) {
+	t.Parallel()
+	browser := untested.Browser(t)
+	h := newHour(1)
+	h.at = time.Now().Add(-10 * time.Minute)
+	h.started = h.at
+	h.Prometheus = "http://127.0.0.1:9090"
+	tick := make(chan time.Time)
+	s, err := Listen("127.0.0.1:0", h.View, tick)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	n := newNetwork(t, s.listener.Addr().String())
+	var finished sync.WaitGroup
+	t.Cleanup(finished.Wait)
+	seconds := 0
+	director := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/on": // by ten seconds
+			for range 10 {
+				h.second()
+				seconds++
+				if seconds%5 == 0 {
+					what := "1 missed"
+					if seconds == 5 {
+						what = "<img src=x onerror=alert(1)>"
+					}
+					h.Watch.mu.Lock()
+					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), What: what})
+					h.Watch.mu.Unlock()
+				}
+				tick <- time.Time{}
+			}
+			tick <- time.Time{}
+		case "/cut", "/mend":
+			n.set(r.URL.Path == "/cut")
+		case "/finish":
+			finished.Go(func() { s.Finish(t.Context(), []byte("<!doctype html><title>soak t pass</title><h1>the report")) })
+		}
+	}))
+	t.Cleanup(director.Close)
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "../../report/html/browser/live.test.js")
+	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "DIRECTOR="+director.URL, "PAGE=http://"+n.listener.Addr().String()+"/", "DIRECT="+s.URL())
+	out, err := cmd.CombinedOutput()
+	t.Log(string(out))
+	require.NoError(t, err)
+}

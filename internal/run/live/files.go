@@ -1,0 +1,145 @@
+package live
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Files is the page of a run of another session, by the files that its runners write. The zero value shows that there is none
+// yet.
+type Files struct {
+	Location string // of the files, as the user wrote it
+
+	clocks  func() time.Time // nil: time.Now
+	mu      sync.Mutex
+	verdict *verdict.Verdict
+	merged  *shard.Merged
+	runners []Runner
+	charts  report.Section
+	axis    report.Axis
+	note    string
+}
+
+// late is the age from which the last checkpoint of a runner is overdue: it writes one every 30 s.
+const late = 75 * time.Second
+
+// Show sets what the files contain now. The verdict of a run that is not over proves nothing, and is not shown.
+func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
+	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.verdict, f.merged, f.charts, f.axis, f.note = v, m, charts, axis, ""
+	f.runners = runnersOf(m)
+}
+
+// Say shows a sentence; "" for none.
+func (f *Files) Say(sentence string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note = sentence
+}
+
+// Page returns the page as it is now.
+func (f *Files) Page() *html.Live {
+	now := time.Now()
+	if f.clocks != nil {
+		now = f.clocks()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := state{About: &About{Title: "soak " + f.Location}, now: now, word: "WAITING"}
+	if f.verdict != nil {
+		f.fill(&s)
+	}
+	if f.note != "" {
+		s.notes = append(s.notes, f.note)
+	}
+	page := s.page()
+	page.Sections[1].Lead = []string{"The first points come with the first checkpoints."}
+	if f.verdict == nil {
+		page.Banner.Sentence, page.Banner.Tiles = "no runner has written anything yet", nil
+		return page
+	}
+	if page.Time = f.axis; len(f.charts.Charts) > 0 {
+		page.Sections[1] = f.charts
+	}
+	return page
+}
+
+// fill sets the state of a run that has files.
+func (f *Files) fill(s *state) {
+	v := f.verdict
+	*s.About = About{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}
+	s.word, s.runners = "RUNNING", f.runners
+	s.started = time.UnixMilli(int64(v.StartedUnix * 1000))
+	if f.over() {
+		s.word = "ENDED"
+	}
+	if missing := f.merged.Plan.Runners - len(f.runners); missing > 0 {
+		s.notes = append(s.notes, format.Count(missing, "runner")+" of the plan wrote nothing yet")
+	}
+	for _, g := range v.Groups {
+		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, What: g.Text})
+	}
+}
+
+// runnersOf returns what each runner had counted when it wrote its file.
+func runnersOf(m *shard.Merged) []Runner {
+	out := make([]Runner, len(m.Runners))
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		out[i] = Runner{Index: r.Index, Host: r.Host, Heard: time.UnixMicro(r.EndedUS), Patience: late, Ended: r.State == shard.Finished}
+		out[i].Process = shard.Process{RSS: r.RSSMax}
+		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
+			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
+		}
+		if r.State == shard.Interrupted || r.State == shard.Aborted {
+			out[i].Trouble = string(r.State)
+		}
+	}
+	if len(out) > 0 { // that of one runner is not in the sum
+		out[0].Lateness = m.Lateness.Pack()
+	}
+	interval := m.Plan.Interval()
+	for _, c := range m.Connections.All() {
+		to, r := &out[c.Runner], &m.Runners[c.Runner]
+		to.Count(&c.Record)
+		if c.State != ledger.Open {
+			continue
+		}
+		to.Open++
+		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
+		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
+			to.Undecided += clamp.Uint64(int64(silent / interval))
+		}
+	}
+	return out
+}
+
+// Over reports whether all runners of the plan have ended.
+func (f *Files) Over() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over()
+}
+
+func (f *Files) over() bool {
+	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
+		return false
+	}
+	for _, r := range f.merged.Runners {
+		if r.State == shard.Running {
+			return false
+		}
+	}
+	return true
+}

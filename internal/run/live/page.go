@@ -1,0 +1,290 @@
+package live
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// mostShown is the maximum number of findings of the page; the report has all.
+const mostShown = 100
+
+// About is what does not change during a run.
+type About struct {
+	Plan     plan.Plan
+	Title    string // "soak 20261122-140000"
+	Service  shard.Service
+	Declared bool          // the script disturbs streams or makes requests: see verdict.Layout
+	Total    time.Duration // approximate length of the run
+	Machine  resources.Machine
+	// Prometheus is the address of the metrics of the run, "" if there is none; Written reports whether the runners write to it.
+	Prometheus string
+	Written    bool
+}
+
+// A state is what is known of a run at one time.
+type state struct {
+	*About
+	now      time.Time
+	started  time.Time // zero: not yet
+	word     string    // of the banner
+	notes    []string
+	runners  []Runner
+	findings []Finding // the newest first
+	more     int       // findings that are not among them
+}
+
+// page lays out the state, without the charts.
+func (s *state) page() *html.Live {
+	sum, lateness := s.total()
+	out := &html.Live{Page: report.Page{Title: s.Title}, Links: s.links()}
+	out.Banner = s.banner(&sum)
+	out.Banner.Tiles = s.tiles(&sum, lateness)
+	out.Share, out.Clock = s.clock()
+	out.Sections = []report.Section{s.found(), {ID: "timelines", Title: "Timelines"}, s.health(s.requests(&sum))}
+	return out
+}
+
+// total returns the sum over all runners, and the lateness of all messages.
+func (s *state) total() (sum shard.Progress, lateness *shard.Histogram) {
+	lateness = shard.NewHistogram()
+	for i := range s.runners {
+		sum.Add(s.runners[i].Progress)
+		if packed := s.runners[i].Lateness; packed != nil {
+			if h, err := packed.Unpack(); err == nil {
+				lateness.Merge(h)
+			}
+		}
+	}
+	return sum, lateness
+}
+
+func (s *state) banner(sum *shard.Progress) report.Banner {
+	b := report.Banner{Word: s.word, Tone: report.Neutral, Name: s.Title, About: []string{s.Plan.BackendURL}}
+	if s.Plan.BackendURL == "" {
+		b.About = nil
+	}
+	soFar, lost := s.soFar(sum)
+	b.Sentence = soFar
+	switch {
+	case lost:
+		b.Tone = report.Bad
+	case !s.Service.Counted():
+		b.Tone = report.Doubt
+	}
+	for i := range s.runners {
+		if words, well := s.runners[i].Health(s.now); !well {
+			b.Findings = append(b.Findings, fmt.Sprintf("runner %d: %s", s.runners[i].Index, words))
+		}
+	}
+	if len(b.Findings) > 0 && b.Tone == report.Neutral {
+		b.Tone = report.Doubt
+	}
+	b.Findings = append(b.Findings, s.notes...)
+	return b
+}
+
+// soFar returns the result so far in words. It may become worse, never better. If the script disconnects streams, only missing
+// messages are losses.
+func (s *state) soFar(sum *shard.Progress) (words string, lost bool) {
+	if s.requests(sum) {
+		return format.Count(sum.Requests, "request") + " so far", false
+	}
+	var parts []string
+	for _, one := range []struct {
+		n    uint64
+		what string
+	}{
+		{sum.Missed(), s.nouns() + " missed"}, {sum.Faults(), s.nouns() + " faulty"},
+		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
+	} {
+		if one.n > 0 {
+			parts = append(parts, format.Thousands(one.n)+" "+one.what)
+		}
+	}
+	lost = sum.Missed()+sum.Faults() > 0 || !s.Declared && len(parts) > 0
+	switch {
+	case !s.Service.Counted():
+		parts = append(parts, "messages are not checked")
+	case len(parts) == 0 && sum.Received == 0:
+		parts = append(parts, "nothing received yet")
+	case len(parts) == 0:
+		parts = append(parts, "nothing lost yet")
+	}
+	if sum.Undecided > 0 {
+		parts = append(parts, format.Thousands(sum.Undecided)+" undecided")
+	}
+	if sum.Reconnected > 0 {
+		parts = append(parts, format.Count(sum.Reconnected, "reconnect"))
+	}
+	return strings.Join(parts, ", "), lost
+}
+
+func (s *state) nouns() string { return s.Service.Noun() + "s" }
+
+// requests reports whether the run makes requests, and opens no streams.
+func (s *state) requests(sum *shard.Progress) bool { return s.Plan.Connections == 0 && sum.Opened == 0 }
+
+func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.Tile {
+	if s.requests(sum) {
+		return []report.Tile{
+			{Name: "requests", Value: format.Thousands(sum.Requests), Note: sum.Stage}, {Name: "failed", Value: format.Thousands(sum.Failed)},
+		}
+	}
+	open := report.Tile{Name: "streams open", Value: format.Thousands(max(sum.Open, 0))}
+	if s.Plan.Connections > 0 {
+		open.Note = "of " + format.Thousands(s.Plan.Connections) + " planned"
+	}
+	if !s.Service.Counted() {
+		return []report.Tile{open, {Name: s.nouns(), Value: "not checked", Note: format.Count(sum.Heartbeats, "heartbeat"), Tone: report.Doubt}}
+	}
+	missed := report.Tile{Name: s.nouns() + " missed", Value: format.Thousands(sum.Missed()), Note: format.Thousands(sum.Faults()) + " faulty"}
+	switch faults := sum.Missed() + sum.Faults(); {
+	case faults > 0:
+		missed.Tone = report.Bad
+	case sum.Received == 0:
+		missed.Value, missed.Note = "–", "nothing was received yet"
+	}
+	late := report.Tile{Name: "lateness p99", Value: "–", Note: "nothing was received yet"}
+	if lateness.Count() > 0 {
+		late.Value, late.Note = format.Duration(lateness.Quantile(.99)), "at most "+format.Duration(lateness.Max())
+	}
+	out := []report.Tile{
+		open,
+		{Name: s.nouns() + " received", Value: format.Thousands(sum.Received), Note: format.Thousands(sum.Late) + " late"},
+		missed,
+		{Name: "undecided", Value: format.Thousands(sum.Undecided), Note: "due, and may still arrive"},
+		late,
+	}
+	if sum.Published > 0 {
+		out = append(out, report.Tile{Name: "published", Value: format.Thousands(sum.Published), Note: format.Thousands(sum.Confirmed) + " confirmed"})
+	}
+	return out
+}
+
+// clock returns the share of the run that is over, and the same in words.
+func (s *state) clock() (share float64, words string) {
+	if s.started.IsZero() {
+		return 0, "the runners are starting"
+	}
+	passed := min(max(s.now.Sub(s.started), 0), s.Total).Truncate(time.Second)
+	return float64(passed) / float64(max(s.Total, 1)), format.Duration(passed) + " of " + format.Duration(s.Total)
+}
+
+// found returns the findings, the newest first.
+func (s *state) found() report.Section {
+	out := report.Section{ID: "found", Title: "Findings"}
+	if len(s.findings)+s.more == 0 {
+		out.Lead = []string{"Nothing yet."}
+		return out
+	}
+	t := report.Table{Columns: report.Columns("UTC", "runner", "connection", "finding")}
+	shown := s.findings[:min(len(s.findings), mostShown)]
+	for _, f := range shown {
+		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.What)
+		row[0].At = float64(f.At.Unix())
+		if f.Runner > 0 {
+			row[1].Text = fmt.Sprint(f.Runner)
+		}
+		if f.ID != "" {
+			row[2].Text = f.ID
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	out.Tables = []report.Table{t}
+	if more := s.more + len(s.findings) - len(shown); more > 0 {
+		out.Notes = []string{format.Count(more, "finding") + " more: the report has all."}
+	}
+	return out
+}
+
+// health returns the state of each runner.
+func (s *state) health(requests bool) report.Section {
+	out := report.Section{ID: "runners", Title: "Runners"}
+	numbers := []string{"#open", "#received", "#missed", "#undecided", "#late p99"}
+	if requests {
+		numbers = []string{"#requests", "#failed"}
+	}
+	t := report.Table{
+		Columns: report.Columns(append(append([]string{"runner", "state"}, numbers...), "#CPU", "#memory")...),
+		Note:    "late p99 is of the last 5 s in which a message arrived; the bars show the last two minutes, from 1 ms to 1 s",
+	}
+	for i := range s.runners {
+		r := &s.runners[i]
+		words, well := r.Health(s.now)
+		row := report.Cells(fmt.Sprint(r.Index), words)
+		row[0].Note = r.Host
+		if !well {
+			row[1].Tone = report.Doubt
+		}
+		if requests {
+			row = append(row, report.Cells(format.Thousands(r.Requests), format.Thousands(r.Failed))...)
+		} else {
+			row = append(row, r.counts()...)
+		}
+		cpu, memory := "–", "–"
+		if r.Process.RSS > 0 {
+			cpu, memory = format.Percent(r.Process.CPUPercent), format.Bytes(r.Process.RSS)
+		}
+		t.Rows = append(t.Rows, append(row, report.Cells(cpu, memory)...))
+	}
+	if len(s.runners) == 0 {
+		out.Lead = []string{"No runner has reported yet."}
+		return out
+	}
+	out.Tables = []report.Table{t}
+	return out
+}
+
+// counts returns the cells of what a runner counted.
+func (r *Runner) counts() report.Row {
+	row := report.Cells(format.Thousands(max(r.Open, 0)), format.Thousands(r.Received), format.Thousands(r.Missed()), format.Thousands(r.Undecided), "–")
+	if r.Missed() > 0 {
+		row[2].Tone = report.Bad
+	}
+	if late, ok := r.LastLate(); ok {
+		row[4] = report.Cell{Text: format.Duration(late), Spark: report.SparkOf(r.Late)}
+	}
+	return row
+}
+
+// LastLate returns the latest known lateness of the runner.
+func (r *Runner) LastLate() (late time.Duration, ok bool) {
+	for _, late := range slices.Backward(r.Late) {
+		if late >= 0 {
+			return late, true
+		}
+	}
+	return 0, false
+}
+
+// links lead to the metrics of the run, without the user and the password of their address.
+func (a *About) links() (out []html.Link) {
+	at, err := url.Parse(a.Prometheus)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil
+	}
+	base := at.Scheme + "://" + at.Host + strings.TrimSuffix(at.EscapedPath(), "/")
+	if a.Written {
+		run := fmt.Sprintf("{testid=%q}", a.Plan.TestID)
+		for _, metric := range []html.Link{
+			{Name: "events received", URL: "sum by (runner) (rate(k6_sse_event_total" + run + "[1m]))"},
+			{Name: "lateness", URL: "k6_soak_lateness_p99_seconds" + run},
+			{Name: "memory of the runners", URL: "k6_soak_rss_bytes" + run},
+		} {
+			query := url.Values{"g0.expr": {metric.URL}, "g0.tab": {"0"}, "g0.range_input": {"1h"}}
+			out = append(out, html.Link{Name: metric.Name, URL: base + "/graph?" + query.Encode()})
+		}
+	}
+	return append(out, html.Link{Name: "all metrics", URL: base + "/"})
+}

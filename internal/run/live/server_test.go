@@ -1,0 +1,352 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A stage is a run that a test leads on, and its server.
+type stage struct {
+	*Server
+	view *View
+	tick chan time.Time
+	unix int64
+	n    int
+}
+
+func newStage(t *testing.T, address string) *stage {
+	t.Helper()
+	p := plan.Default()
+	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
+	s := &stage{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
+	s.unix = time.Now().Unix()/5*5 - 600
+	s.view.Start()
+	var err error
+	s.Server, err = Listen(address, s.view, s.tick)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// goOn has a runner say something, and the page take it.
+func (s *stage) goOn() {
+	s.n++
+	s.view.Watch.Hear(1, &shard.Progress{
+		Open: 600, Counts: ledger.Counts{Received: uint64(600 * s.n)}, Buckets: []shard.Bucket{bucket(s.unix, 600, time.Millisecond)},
+		Found: []shard.Found{{AtMS: s.unix * 1000, ID: fmt.Sprintf("soak-%d", s.n), What: "1 missed"}},
+	})
+	s.unix += 5
+	s.tick <- time.Now()
+	s.tick <- time.Now() // which is taken when the one before is over; nothing is new in it
+}
+
+// heard is one event of the stream.
+type heard struct{ id, name, data string }
+
+// listen reads the stream after the event of that id.
+func (s *stage) listen(t *testing.T, id string) (events <-chan heard, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(s.URL(), "/?", "/events?", 1), nil)
+	require.NoError(t, err)
+	if r.URL.Path == "/" {
+		r.URL.Path = "/events"
+	}
+	r.Header.Set("Last-Event-ID", id)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+	out := make(chan heard, 1000)
+	go func() {
+		defer close(out)
+		defer answer.Body.Close()
+		var e heard
+		lines := bufio.NewScanner(answer.Body)
+		lines.Buffer(nil, 8<<20)
+		for lines.Scan() {
+			field, value, _ := strings.Cut(lines.Text(), ": ")
+			switch field {
+			case "id":
+				e.id = value
+			case "event":
+				e.name = value
+			case "data":
+				e.data = value
+			case "":
+				if e.name != "" {
+					out <- e
+				}
+				e = heard{}
+			}
+		}
+	}()
+	return out, cancel
+}
+
+func next(t *testing.T, events <-chan heard) heard {
+	t.Helper()
+	select {
+	case e := <-events:
+		return e
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "no event came")
+		return heard{}
+	}
+}
+
+func TestAViewerThatReconnectsMissesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	all := []heard{next(t, events)}
+	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, all[0]), "all of the page")
+	for n := range 4 {
+		s.goOn()
+		for !strings.Contains(all[len(all)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
+			all = append(all, next(t, events))
+		}
+	}
+	stop()
+	s.goOn() // without a viewer
+	s.goOn()
+	for _, e := range all {
+		again, stop := s.listen(t, e.id)
+		missed := next(t, again)
+		require.Contains(t, missed.data, "soak-6<")
+		require.Contains(t, missed.data, "soak-1<", "a changed section is sent whole")
+		stop()
+	}
+}
+
+// partsOf returns the ids of the parts in an event.
+func partsOf(t *testing.T, e heard) []string {
+	t.Helper()
+	require.Equal(t, "parts", e.name)
+	var parts map[string]struct{ HTML string }
+	require.NoError(t, json.Unmarshal([]byte(e.data), &parts))
+	for id, p := range parts {
+		require.Contains(t, p.HTML, `id="`+id+`"`)
+	}
+	return slices.Collect(maps.Keys(parts))
+}
+
+func TestOnlyChangedPartsAreSent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	defer stop()
+	next(t, events)
+	s.view.Watch.Note("action deploy started")
+	s.tick <- time.Now()
+	e := next(t, events)
+	for !strings.Contains(e.data, "deploy") { // the clock of the page
+		e = next(t, events)
+	}
+	require.Contains(t, partsOf(t, e), "found")
+	require.NotContains(t, partsOf(t, e), "runners")
+}
+
+func TestAnUnknownEventGetsAllParts(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	defer stop()
+	next(t, events)
+	for range 3 {
+		s.goOn()
+	}
+	for _, id := range []string{"", "nonsense", "00000000-1", s.epoch + "-99999", s.epoch + "-x", sent} {
+		other, stop := s.listen(t, id)
+		e := next(t, other)
+		require.Len(t, partsOf(t, e), 5, id)
+		require.Contains(t, e.data, "soak-1<")
+		require.Contains(t, e.data, `"id":"connections"`)
+		stop()
+	}
+}
+
+func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	s.view.About.Title = "soak \u009b31m\u202e"
+	s.view.Watch.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
+	events, stop := s.listen(t, "")
+	defer stop()
+	event := next(t, events).data
+	require.True(t, json.Valid([]byte(event)))
+	for name, text := range map[string]string{"page": get(t, s.URL(), http.StatusOK), "event": event} {
+		require.Contains(t, text, `\u009b31m\u202e`, name)
+		require.NotContains(t, text, "\u009b", name)
+		require.NotContains(t, text, "\u202e", name)
+	}
+}
+
+func TestThePageStandsForAnEvent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	s.goOn()
+	page := get(t, s.URL(), http.StatusOK)
+	require.Contains(t, page, "soak-1<")
+	_, id, _ := strings.Cut(page, `"live":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	require.Contains(t, page, "connect-src &#39;self&#39;")
+	events, stop := s.listen(t, id)
+	defer stop()
+	s.goOn()
+	e := next(t, events)
+	for !strings.Contains(e.data, "soak-2<") {
+		e = next(t, events)
+	}
+	require.Less(t, len(partsOf(t, e)), 5)
+}
+
+func get(t *testing.T, url string, status int) string {
+	t.Helper()
+	answer, err := http.Get(url)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, status, answer.StatusCode, string(text))
+	return string(text)
+}
+
+func TestOnlyWhoHasTheTokenLooksFromElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, ":0")
+	require.Regexp(t, `^http://[^/]+:\d+/\?token=[0-9a-f]{32}$`, s.URL())
+	_, port, _ := strings.Cut(s.listener.Addr().String(), "]:")
+	base := "http://127.0.0.1:" + port
+	for _, path := range []string{"/", "/events", "/?token=", "/?token=" + strings.Repeat("0", 32)} {
+		require.NotContains(t, get(t, base+path, http.StatusForbidden), s.token)
+	}
+	get(t, base+"/?token="+s.token, http.StatusOK)
+}
+
+// A page of another origin whose name leads to this machine must not read the run.
+func TestALoopbackPageIsShownUnderItsAddressOnly(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	require.NotContains(t, s.URL(), "token")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
+	require.NoError(t, err)
+	r.Host = "evil.example"
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	get(t, strings.Replace(s.URL(), "127.0.0.1", "localhost", 1), http.StatusOK)
+}
+
+func TestPagesOfOtherSitesCannotRequestThePage(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	for _, tt := range []struct {
+		header map[string]string
+		want   int
+	}{
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, http.StatusForbidden},
+		{map[string]string{"Origin": "http://evil.example"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, http.StatusOK},
+		{map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, http.StatusOK},
+		{map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": strings.TrimSuffix(s.URL(), "/")}, http.StatusOK},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
+		require.NoError(t, err)
+		for name, value := range tt.header {
+			r.Header.Set(name, value)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, tt.want, answer.StatusCode, tt.header)
+	}
+}
+
+func TestThePageBecomesTheReport(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	defer stop()
+	next(t, events)
+	var finished sync.WaitGroup
+	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
+	require.Equal(t, "report", next(t, events).name)
+	late, stopLate := s.listen(t, "any-1") // whose network was cut then
+	defer stopLate()
+	require.Equal(t, "report", next(t, late).name)
+	require.Equal(t, "<p>the report", get(t, s.URL(), http.StatusOK))
+	require.Equal(t, "<p>the report", get(t, s.URL(), http.StatusOK), "the other one, too")
+	finished.Wait()
+	_, err := http.Get(s.URL())
+	require.Error(t, err, "nothing listens any more")
+}
+
+func TestNobodyIsWaitedForWhoDidNotLook(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	began := time.Now()
+	s.Finish(t.Context(), []byte("x"))
+	require.Less(t, time.Since(began), lingers/2)
+
+	s = newStage(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	defer stop()
+	next(t, events)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // Ctrl-C
+	s.Finish(ctx, []byte("x"))
+}
+
+// Without a viewer the page costs nothing.
+func TestNoPageIsMadeWithoutAViewer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	for range 3 {
+		s.goOn()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Zero(t, s.number)
+}
+
+func TestAnAddressThatIsTakenIsSaid(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	_, err := Listen(s.listener.Addr().String(), s.view, nil)
+	require.ErrorContains(t, err, "name another address")
+}
+
+// Each key is kept for the whole run.
+func TestALongViewerKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "127.0.0.1:0")
+	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
+	require.Equal(t, "viewer must have at most 100 characters, got 101\n", get(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
+}
+
+func TestTheConnectionLimitIsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../SECURITY.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("at most %d connections", maxConnections))
+}

@@ -1,0 +1,117 @@
+package live
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A View is the page of a run of this session.
+type View struct {
+	About
+	Watch *Watch
+
+	clocks  func() time.Time // nil: time.Now
+	mu      sync.Mutex
+	started time.Time // zero: not yet
+	word    string    // of the banner, when the runners have ended
+	note    string
+	samples []resources.Sample
+	lines   []verdict.Action
+
+	charts report.Section
+	axis   report.Axis
+	next   time.Time // when they are drawn again
+}
+
+// Start records that the runners run now.
+func (v *View) Start() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.started.IsZero() {
+		v.started = v.now()
+	}
+}
+
+func (v *View) now() time.Time {
+	if v.clocks != nil {
+		return v.clocks()
+	}
+	return time.Now()
+}
+
+// Stage sets the word of the banner, and a sentence, when the runners have ended.
+func (v *View) Stage(word, sentence string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.word, v.note = word, sentence
+}
+
+// Sample adds a sample of target and host.
+func (v *View) Sample(s resources.Sample) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.samples = append(v.samples, s)
+}
+
+// Mark draws a line on each chart over time, now.
+func (v *View) Mark(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at := float64(time.Now().UnixMilli()) / 1000
+	v.lines = append(v.lines, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: at}})
+	v.next = time.Time{}
+}
+
+// Page returns the page as it is now.
+func (v *View) Page() *html.Live {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := state{About: &v.About, now: v.now(), started: v.started, word: "RUNNING", runners: v.Watch.Runners()}
+	if v.started.IsZero() {
+		s.word = "STARTING"
+	}
+	if v.word != "" {
+		s.word = v.word
+		s.now = s.started.Add(v.Total)
+	}
+	if v.note != "" {
+		s.notes = []string{v.note}
+	}
+	listed, all, unlisted := v.Watch.Findings(0)
+	slices.Reverse(listed)
+	s.findings, s.more = listed, all+unlisted-len(listed)
+	page := s.page()
+	v.draw(v.now())
+	page.Sections[1], page.Time = v.charts, v.axis
+	return page
+}
+
+// drawnPart is the part of a run after which its charts are drawn again. It keeps the cost of the charts of a long run low.
+const drawnPart = 200
+
+// draw makes the charts of the report, of the points that are known, when a bucket of the runners has ended.
+func (v *View) draw(now time.Time) {
+	if len(v.charts.Charts) > 0 && now.Before(v.next) {
+		return
+	}
+	v.next = now.Add(max(shard.BucketWidth, now.Sub(v.started)/drawnPart)).Truncate(shard.BucketWidth)
+	known := &verdict.Verdict{
+		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.lines, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
+		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),
+	}
+	v.charts, v.axis = report.Timelines(&report.Run{
+		Verdict: known, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series()}, Samples: v.samples,
+		Circumstances: report.Circumstances{Machine: v.Machine},
+	})
+	if len(v.charts.Charts) == 0 {
+		v.charts.Lead = []string{"The first points come in some seconds."}
+	}
+}

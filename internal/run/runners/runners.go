@@ -1,0 +1,237 @@
+// Package runners runs the k6 processes of a soak on this machine and listens to what they say
+// while they run.
+package runners
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Config is what the runners need.
+type Config struct {
+	K6       string // path of the binary
+	Script   string
+	Plan     plan.Plan
+	Token    string
+	Only     int               // the one runner to start, by its index; 0: all of the plan
+	Dir      string            // results/TESTID: logs go there
+	Shards   string            // location of the shards, see package store; "": Dir/shards
+	Cores    process.Cores     // that they may run on
+	Settings map[string]string // that only the script of the suite has, by name
+	Env      map[string]string // further variables
+	// Say, if not nil, gets what a runner is retrying, once for each cause.
+	Say func(sentence string)
+	// Hear, if not nil, gets each thing that a runner says of itself, as it comes; nil when it has ended.
+	Hear func(index int, p *shard.Progress)
+}
+
+// A Group is the runners of one soak.
+type Group struct {
+	runners []*runner
+}
+
+type runner struct {
+	*process.Process
+	index   int
+	log     string
+	say     func(string)
+	hear    func(int, *shard.Progress)
+	mu      sync.Mutex
+	said    shard.Progress
+	reading sync.WaitGroup
+}
+
+// Segment is the share of runner index of n, as k6 writes it.
+func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
+
+// Sequence is the cut of the whole into n segments.
+func Sequence(n int) string {
+	cuts := make([]string, 0, n+1)
+	for i := range n + 1 {
+		cuts = append(cuts, fraction(i, n))
+	}
+	return strings.Join(cuts, ",")
+}
+
+func fraction(i, n int) string {
+	switch i {
+	case 0:
+		return "0"
+	case n:
+		return "1"
+	}
+	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
+}
+
+// Start starts all runners. After an error none is left.
+func Start(c Config) (*Group, error) {
+	g := &Group{}
+	for i := 1; i <= c.Plan.Runners; i++ {
+		if c.Only > 0 && c.Only != i {
+			continue
+		}
+		r, err := startRunner(c, i)
+		if err != nil {
+			g.Kill()
+			return nil, err
+		}
+		g.runners = append(g.runners, r)
+	}
+	return g, nil
+}
+
+func startRunner(c Config, index int) (*runner, error) {
+	listen, speak, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start runner %d: %w", index, err)
+	}
+	defer speak.Close()
+	r := &runner{index: index, say: c.Say, hear: c.Hear, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r.Process, err = process.Start(process.Spec{
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
+		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL, Cores: c.Cores,
+	})
+	if err != nil {
+		_ = listen.Close()
+		return nil, fmt.Errorf("%w; `make build` makes k6", err)
+	}
+	r.reading.Add(1)
+	go r.listen(listen)
+	return r, nil
+}
+
+func arguments(c Config, index int) []string {
+	args := []string{
+		"run", "--quiet", "--no-color", "--out", "soak=" + cmp.Or(c.Shards, filepath.Join(c.Dir, "shards")),
+		"--execution-segment", Segment(index, c.Plan.Runners),
+		"--execution-segment-sequence", Sequence(c.Plan.Runners),
+	}
+	if Watched() {
+		args = append(append(args, RemoteWriteArgs(c.Plan.TestID)...), "--tag", "runner="+strconv.Itoa(index))
+	}
+	return append(args, c.Script)
+}
+
+// environment carries the plan: unlike arguments it is not shown to every user by ps.
+func environment(c Config, index int) []string {
+	p := c.Plan
+	p.BackendURL = p.BackendOf(index)
+	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
+	if Watched() && os.Getenv(remoteWriteStats) == "" {
+		env = append(env, remoteWriteStats+"="+trendStats)
+	}
+	return withVariables(env, p.Document(c.Settings).Variables(), c.Env)
+}
+
+// withVariables appends variables to an environment.
+func withVariables(env []string, all ...map[string]string) []string {
+	for _, values := range all {
+		for name, value := range values {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+func (r *runner) listen(f *os.File) {
+	defer r.reading.Done()
+	defer f.Close()
+	if r.hear != nil {
+		defer r.hear(r.index, nil)
+	}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var p shard.Progress
+		if json.Unmarshal(lines.Bytes(), &p) == nil {
+			r.mu.Lock()
+			before := r.said.Trouble
+			r.said = p
+			r.mu.Unlock()
+			if r.hear != nil {
+				r.hear(r.index, &p)
+			}
+			if r.say != nil && p.Trouble != "" && p.Trouble != before {
+				r.say(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
+			}
+		}
+	}
+}
+
+// Progress is what all runners said last, together, and the lateness of all noops so far.
+func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
+	var sum shard.Progress
+	all := shard.NewHistogram()
+	for _, r := range g.runners {
+		r.mu.Lock()
+		said := r.said
+		r.mu.Unlock()
+		sum.Add(said)
+		if said.Lateness == nil {
+			continue
+		}
+		if h, err := said.Lateness.Unpack(); err == nil {
+			all.Merge(h)
+		}
+	}
+	return sum, all
+}
+
+// Started is closed: processes that were started run.
+func (g *Group) Started() <-chan struct{} {
+	now := make(chan struct{})
+	close(now)
+	return now
+}
+
+// Wait waits until all runners have ended. When graceful ends it asks them to: each closes its streams and still writes
+// its shard. When force ends it kills them.
+func (g *Group) Wait(graceful, force context.Context) error {
+	stop := context.AfterFunc(graceful, func() {
+		for _, r := range g.runners {
+			r.Signal(syscall.SIGINT)
+		}
+	})
+	defer stop()
+	stopForce := context.AfterFunc(force, g.Kill)
+	defer stopForce()
+	for _, r := range g.runners {
+		<-r.Done()
+		r.reading.Wait()
+		if last, ok := lastError(r.log); ok && r.say != nil && r.ExitCode() == 0 {
+			r.say(fmt.Sprintf("runner %d: %s", r.index, last)) // a shard that was not delivered, say: the shards prove it
+		}
+	}
+	return nil
+}
+
+// Kill ends all runners at once.
+func (g *Group) Kill() {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range g.runners {
+		r.Stop(gone, syscall.SIGKILL, time.Second)
+	}
+}
+
+// PIDs are the process ids, by runner.
+func (g *Group) PIDs() (out []int) {
+	for _, r := range g.runners {
+		out = append(out, r.PID())
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
+)
+
+// Connections of a backend that are not streams: the default limit, and the number that runners and health checks of
+// soak may add.
+const (
+	usualPlain = 4096
+	sparePlain = 64
+)
+
+// A backend is one of the processes behind nginx, or the only one without.
+type backend struct {
+	*service
+	name   string // as X-Server says it
+	listen string
+	client *http.Client
+}
+
+// addBackend starts the nth backend, from 1, on a socket of its own or where the runners go.
+func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
+	b := &backend{name: fmt.Sprintf("backend-%d", n)}
+	if atPort {
+		b.listen, b.client = l.port, direct("tcp", l.port)
+	} else {
+		b.listen, b.client = "unix:"+l.socket(n), direct("unix", l.socket(n))
+	}
+	if l.config.Certificates != "" {
+		var err error
+		if b.client, err = l.config.Certificates.direct(l.port); err != nil {
+			return err
+		}
+	}
+	what := "the backend" + l.config.Suffix
+	switch {
+	case l.config.Backends > 1:
+		what = b.name + l.config.Suffix
+	case l.config.Suffix != "": // one of several targets, each with a backend
+		b.name = "backend" + l.config.Suffix
+	}
+	b.service = newService(what, func(again bool) (*process.Process, error) { return l.startBackend(b, again) })
+	l.backends = append(l.backends, b)
+	if err := b.start(false); err != nil {
+		return err
+	}
+	return l.await(ctx, b.service, b.client, l.readiness())
+}
+
+func (l *Local) socket(n int) string {
+	return filepath.Join(l.dir, fmt.Sprintf("backend-%d.sock", n))
+}
+
+// startBackend starts a backend, one that died without the faults it was given.
+func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
+	var args []string
+	if l.config.Model {
+		args = []string{"model"}
+	}
+	env := append(os.Environ(), "LISTEN="+b.listen, "MODEL_LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
+	if l.config.Certificates != "" {
+		env = append(env, l.config.Certificates.backendEnv()...)
+	}
+	if plain := l.config.Plain + sparePlain; plain > usualPlain {
+		env = append(env, "MAX_PLAIN_CONNECTIONS="+strconv.Itoa(plain))
+	}
+	if again {
+		env = append(env, "BACKEND_FAULT=")
+	}
+	log := "backend"
+	if l.config.Backends > 1 {
+		log = b.name
+	}
+	c, err := process.Start(process.Spec{
+		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; `make build` makes it", err)
+	}
+	return c, nil
+}
+
+// readiness returns the URL that answers when a backend is ready.
+func (l *Local) readiness() string {
+	if l.config.Model {
+		return "http://backend/healthz"
+	}
+	return "http://backend/readyz"
+}
+
+// ready waits until every backend is ready.
+func (l *Local) ready(ctx context.Context) error {
+	for _, b := range l.backends {
+		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, l.readiness()) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Backends are the processes behind this one, each asked past nginx; of a target that is somewhere
+// else, itself.
+func (t *Target) Backends() Several {
+	if t.Local == nil {
+		return Several{t}
+	}
+	var out Several
+	for _, b := range t.Local.backends {
+		out = append(out, &Target{URL: t.URL, Token: t.Token, base: t.base, client: b.client})
+	}
+	return out
+}

@@ -1,0 +1,298 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/nginx"
+)
+
+// LocalConfig is what a local target needs to know of the run.
+type LocalConfig struct {
+	Backend      string // path of the binary
+	Connections  int
+	Plain        int // connections at a time that are no streams; 0: what the backend takes anyway
+	NoopInterval time.Duration
+	LogDir       string
+	NoNginx      bool          // leave nginx out even where it is installed
+	HTTP2        bool          // nothing else is spoken to it, which takes nginx
+	Backends     int           // behind one nginx, which then is needed; 0 is 1
+	Token        string        // that the backend wants; "": a new one
+	Suffix       string        // of the names of its processes and logs, where there are several
+	Cores        process.Cores // that its processes may run on
+	Certificates Certificates  // with them the backend itself speaks mutual TLS, without nginx
+	Model        bool          // the backend is the numbered model, without nginx
+}
+
+// Local is the backend on a unix socket, with nginx in front of it where it is installed.
+// What else the backend reads (BACKEND_FAULT, NOOP_SCHEDULE, …) it takes from our environment.
+type Local struct {
+	Nginx string // version, "" when the runners go to the backend itself
+
+	config   LocalConfig
+	dir      string // sockets, configuration, pid file
+	folder   *folder
+	token    string
+	port     string // where the runners go
+	backends []*backend
+	nginx    *service // nil without nginx
+}
+
+// StartLocal starts the target and waits until it is ready. After an error nothing is left.
+func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
+	if c.Token == "" {
+		var err error
+		if c.Token, err = newToken(); err != nil {
+			return nil, err
+		}
+	}
+	folder, err := newFolder()
+	if err != nil {
+		return nil, err
+	}
+	l := &Local{config: c, dir: folder.path, folder: folder, token: c.Token}
+	if err := l.start(ctx); err != nil {
+		l.Stop(ctx)
+		return nil, err
+	}
+	url := "http://" + l.port
+	if c.Certificates != "" {
+		_, port, _ := strings.Cut(l.port, ":")
+		url = "https://" + secureName + ":" + port
+	}
+	return &Target{URL: url, Token: l.token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
+}
+
+func newToken() (string, error) {
+	secret := make([]byte, 16)
+	if _, err := rand.Read(secret); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	return hex.EncodeToString(secret), nil
+}
+
+func (l *Local) start(ctx context.Context) error {
+	var err error
+	if l.port, err = freePort(); err != nil {
+		return err
+	}
+	if err := l.config.Check(); err != nil {
+		return err
+	}
+	direct := l.config.direct()
+	for n := 1; n <= max(l.config.Backends, 1); n++ {
+		if err := l.addBackend(ctx, n, direct); err != nil {
+			return err
+		}
+	}
+	if direct {
+		return nil
+	}
+	return l.startNginx(ctx, nginxBinary())
+}
+
+// Check returns an error if this machine cannot run such a target.
+func (c LocalConfig) Check() error {
+	switch {
+	case !c.direct():
+		return nil
+	case c.Backends > 1:
+		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
+	case c.HTTP2:
+		return errors.New("the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out, and install nginx where it is missing (apt-get install nginx-light)")
+	}
+	return nil
+}
+
+// direct reports whether runners connect to the backend itself.
+func (c LocalConfig) direct() bool {
+	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
+}
+
+// nginxBinary is where nginx is, "" if nowhere. Debian keeps it off a user's PATH.
+func nginxBinary() string {
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// freePort picks an address that nothing else will take before we listen on it: a free port of
+// a loopback address drawn at random. Otherwise two soaks that start at the same moment
+// sometimes pick the same port, and one would test the other's target. macOS has one loopback address only.
+func freePort() (string, error) {
+	var octets [3]byte
+	if _, err := rand.Read(octets[:]); err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
+}
+
+// freePortOf is a free port of the first of the addresses that this machine has.
+func freePortOf(hosts ...string) (string, error) {
+	var errs []error
+	for _, host := range hosts {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		errs = append(errs, fmt.Errorf("find a free port: %w", err))
+	}
+	return "", errors.Join(errs...)
+}
+
+func (l *Local) log(name string) string {
+	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
+}
+
+func (l *Local) startNginx(ctx context.Context, binary string) error {
+	conf := filepath.Join(l.dir, "nginx.conf") // as NginxConfiguration says
+	f, err := os.Create(conf)                  //nolint:gosec // G304: in our own folder
+	if err != nil {
+		return fmt.Errorf("write the configuration of nginx: %w", err)
+	}
+	log, err := filepath.Abs(l.log("nginx"))
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	var sockets []string
+	for n := range l.backends {
+		sockets = append(sockets, l.socket(n+1))
+	}
+	err = nginx.Render(f, nginx.Config{
+		Dir: l.dir, ErrorLog: log, Listen: l.port, Sockets: sockets,
+		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.Cores), runtime.NumCPU()),
+		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
+	})
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
+		return process.Start(process.Spec{
+			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
+		})
+	})
+	if err := l.nginx.start(false); err != nil {
+		return err
+	}
+	l.Nginx = "nginx"
+	if text, err := exec.CommandContext(ctx, binary, "-v").CombinedOutput(); err == nil {
+		l.Nginx = versionOf(string(text))
+	}
+	return l.await(ctx, l.nginx, http.DefaultClient, "http://"+l.port+"/nginx-status")
+}
+
+// await waits until url answers 200, the process dies or 15 s are over.
+func (l *Local) await(ctx context.Context, s *service, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	for {
+		err := answers(ctx, client, url)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.present().Done():
+			return fmt.Errorf("%s ended before it was ready (%s); the logs in %s say why", s.name, ending(s.present().Err()), l.config.LogDir)
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not ready in time: %w", s.name, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func answers(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+// Crashes returns the crashes of the processes of the target.
+func (l *Local) Crashes() (crashes []Crash) {
+	for _, b := range l.backends {
+		crashes = append(crashes, b.crashed()...)
+	}
+	if l.nginx != nil {
+		crashes = append(crashes, l.nginx.crashed()...)
+	}
+	return crashes
+}
+
+// NginxPID is the master process of nginx, 0 without nginx.
+func (l *Local) NginxPID() int {
+	if l.nginx == nil {
+		return 0
+	}
+	return l.nginx.present().PID()
+}
+
+// NginxLog is the file of its errors.
+func (l *Local) NginxLog() string { return l.log("nginx") }
+
+// NginxConfiguration is the file that nginx was started with, "" without nginx.
+func (l *Local) NginxConfiguration() string {
+	if l.nginx == nil {
+		return ""
+	}
+	return filepath.Join(l.dir, "nginx.conf")
+}
+
+// BackendPIDs are the processes of the backends as they are now.
+func (l *Local) BackendPIDs() (out []int) {
+	for _, b := range l.backends {
+		out = append(out, b.present().PID())
+	}
+	return out
+}
+
+// NginxStatus is nginx's status page. ok is false without nginx, or when it does not answer.
+func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
+	if l.nginx == nil {
+		return nil, false
+	}
+	return show(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
+}
+
+// Stop ends the target in order, nginx first, and leaves nothing behind. When ctx ends it
+// does not wait any longer and kills.
+func (l *Local) Stop(ctx context.Context) {
+	if l.nginx != nil {
+		l.nginx.stop(ctx, 5*time.Second)
+	}
+	for _, b := range l.backends {
+		b.stop(ctx, 10*time.Second)
+	}
+	l.folder.remove()
+}
+
+var nginxVersion = regexp.MustCompile(`nginx/\S+`)
+
+// versionOf makes "nginx version: nginx/1.22.1" what people call it.
+func versionOf(s string) string { return cmp.Or(nginxVersion.FindString(s), "nginx") }

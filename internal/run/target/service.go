@@ -1,0 +1,114 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
+)
+
+const (
+	restartPause = 500 * time.Millisecond
+	maxCrashes   = 10 // a process that crashes this often will not stay up
+)
+
+// A service is one process of the target. One that dies is started again, as any service
+// manager would: a soak has to survive that, and to tell of it.
+type service struct {
+	name  string
+	begin func(again bool) (*process.Process, error)
+
+	mu       sync.Mutex
+	process  *process.Process
+	crashes  []Crash
+	stopping chan struct{}
+	watched  sync.WaitGroup
+}
+
+func newService(name string, begin func(again bool) (*process.Process, error)) *service {
+	return &service{name: name, begin: begin, stopping: make(chan struct{})}
+}
+
+func (s *service) start(again bool) error {
+	p, err := s.begin(again)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = p
+	s.watched.Go(func() { s.watch(p) })
+	return nil
+}
+
+func (s *service) watch(p *process.Process) {
+	select {
+	case <-s.stopping:
+		return
+	case <-p.Done():
+	}
+	select {
+	case <-s.stopping:
+		return
+	default:
+	}
+	died := time.Now()
+	s.note(died, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, died.UTC().Format(time.TimeOnly), ending(p.Err())))
+	if len(s.crashed()) > maxCrashes {
+		return
+	}
+	select {
+	case <-s.stopping:
+		return
+	case <-time.After(restartPause):
+	}
+	if err := s.start(true); err != nil {
+		s.note(time.Now(), err.Error())
+	}
+}
+
+func ending(err error) string {
+	if err == nil {
+		return "exit code 0"
+	}
+	return err.Error()
+}
+
+// A Crash is a process of the target that ended on its own, or could not be restarted.
+type Crash struct {
+	At   time.Time
+	Text string
+}
+
+func (s *service) note(at time.Time, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.crashes = append(s.crashes, Crash{at, text})
+}
+
+func (s *service) crashed() []Crash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.crashes)
+}
+
+// present is the process as it is now, nil before the first start.
+func (s *service) present() *process.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// stop ends the process for good and waits for it; when ctx ends it kills. A stopped or never
+// started service stays as it is.
+func (s *service) stop(ctx context.Context, grace time.Duration) {
+	close(s.stopping)
+	s.watched.Wait() // no restart can come any more
+	if p := s.present(); p != nil {
+		p.Stop(ctx, syscall.SIGTERM, grace)
+	}
+}

@@ -1,0 +1,38 @@
+package probe
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/trial"
+)
+
+// A soak refuses what is compressed unasked.
+func TestStreamsThatComeCompressed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(packed, ": hello\n\n")
+			_ = packed.Flush()
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	module, json := probe(t, server, Config{URL: server.URL})
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams came compressed (gzip), though nothing asked for it: a soak refuses them.")
+	s, err := service.Parse([]byte(json))
+	require.NoError(t, err)
+	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip" unasked`)
+}

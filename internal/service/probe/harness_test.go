@@ -1,0 +1,67 @@
+package probe
+
+import (
+	"context"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+// evaluate loads a module as k6 does, and returns its default export as JSON.
+func evaluate(t testing.TB, module string) string {
+	t.Helper()
+	runtime := sobek.New()
+	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
+	parsed, err := sobek.ParseModule("probed.js", module, func(any, string) (sobek.ModuleRecord, error) { return nil, nil })
+	require.NoError(t, err, module)
+	require.NoError(t, parsed.Link())
+	promise := parsed.Evaluate(runtime)
+	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
+	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(parsed).GetBindingValue("default")))
+	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
+	require.NoError(t, err)
+	return json.String()
+}
+
+// publishing is how the hub is published to.
+var publishing = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
+
+// inMemory starts a hub in a bubble of testing/synctest, in which nothing takes time but what waits. Requests of ctx reach it;
+// to connect takes a millisecond, so that no message comes at the moment at which it was sent.
+func inMemory(t *testing.T, h *hub.Hub) (ctx context.Context, server *httptest.Server) {
+	t.Helper()
+	server, dial := h.StartInMemory(t)
+	return stream.Dialing(t.Context(), func(ctx context.Context, _ string) (net.Conn, error) {
+		time.Sleep(time.Millisecond)
+		return dial(ctx)
+	}), server
+}
+
+// probe probes a hub for two seconds at most. It returns the module, and its JSON.
+func probe(t *testing.T, server *httptest.Server, c Config) (module, json string) {
+	t.Helper()
+	return probeIn(t.Context(), t, server, c)
+}
+
+func probeIn(ctx context.Context, t *testing.T, server *httptest.Server, c Config) (module, json string) {
+	t.Helper()
+	if c.URL == "" {
+		c.URL = server.URL + "/sub/room-1"
+		c.Topic = "room-1"
+	}
+	c.Streams, c.Pace = 3, 40*time.Millisecond
+	if c.Length == 0 {
+		c.Length = 1600 * time.Millisecond
+	}
+	result, err := Run(ctx, c)
+	require.NoError(t, err)
+	t.Log(result.Module)
+	return result.Module, evaluate(t, result.Module)
+}

@@ -1,0 +1,305 @@
+package probe
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+)
+
+// LongestIdle is the longest silence that is measured.
+const LongestIdle = 15 * time.Minute
+
+// ages are the silences after which a message checks a stream, one stream each: below and above the known limits. A message ends the
+// silence, so each stream is checked once.
+var ages = []time.Duration{
+	30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 125 * time.Second, 235 * time.Second, 245 * time.Second,
+	345 * time.Second, 355 * time.Second,
+}
+
+// knownLimits are timeouts that close silent streams by default.
+var knownLimits = []struct {
+	after time.Duration
+	who   string
+}{
+	{time.Minute, "nginx's proxy_read_timeout (https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout)"},
+	{time.Minute, "an AWS Application Load Balancer (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html)"},
+	{2 * time.Minute, "Cloudflare's proxy read timeout (https://developers.cloudflare.com/fundamentals/reference/connection-limits/)"},
+	{4 * time.Minute, "an Azure Load Balancer (https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-reset)"},
+	{350 * time.Second, "an AWS NAT gateway (https://aws.amazon.com/blogs/networking-and-content-delivery/implementing-long-running-tcp-connections-within-vpc-networking/)"},
+	{350 * time.Second, "an AWS Network Load Balancer (https://docs.aws.amazon.com/elasticloadbalancing/latest/network/update-idle-timeout.html)"},
+	{350 * time.Second, "a security group on Nitro v6 (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingSpecificationRequest.html)"},
+}
+
+// A fate is what became of a silent stream.
+type fate int
+
+const (
+	open   fate = iota // the probe ended first
+	alive              // the message that was published after the silence arrived
+	closed             // the stream ended
+	lost               // the message did not arrive, and the stream did not end
+)
+
+// A silentStream is one that is kept silent.
+type silentStream struct {
+	*track
+	age   time.Duration // of the silence after which it is checked; 0: it is not
+	fate  fate
+	after time.Duration // the silence at that time
+	most  time.Duration // the longest silence that it survived
+}
+
+// idler measures silent streams.
+type idler struct {
+	*session
+	checks bool // a message checks whether a stream is alive
+	ages   []time.Duration
+
+	mu      sync.Mutex // guards fates, and publishing
+	streams []*silentStream
+}
+
+// Idle keeps streams silent, and reports after how long something between client and service closes them.
+//
+// A NAT drops a connection without telling the client. So if the probe can publish to a topic of each stream, a message checks each
+// stream once. TCP keep-alive is off: it would keep the entry of a NAT.
+func Idle(ctx context.Context, c Config) (text string, err error) {
+	a, err := c.prepare()
+	if err != nil {
+		return "", err
+	}
+	i := &idler{session: newSession(c, a)}
+	i.quiet = true
+	if i.checks = i.service.Publish != nil && strings.Contains(string(asJSON(a.connect)), "{topic}"); i.checks {
+		if i.ages = c.ages; i.ages == nil {
+			i.ages = i.within(ages)
+		}
+		i.Streams = len(i.ages)
+	}
+	if err := i.watchSilence(c.network(ctx)); err != nil {
+		return "", err
+	}
+	return i.report(), nil
+}
+
+// within returns the silences that a probe of that length can wait for, and the longest that it can.
+func (c *Config) within(all []time.Duration) (out []time.Duration) {
+	last := c.Length - c.Pace // the streams open one after the other
+	for _, age := range all {
+		if age < last {
+			out = append(out, age)
+		}
+	}
+	return append(out[:min(len(out), MostStreams-1)], last)
+}
+
+func (i *idler) watchSilence(ctx context.Context) error {
+	i.began = time.Now()
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer i.closeAll()
+	if err := i.start(ctx, life); err != nil {
+		return err
+	}
+	for n, t := range i.tracks {
+		if t.open == nil {
+			return i.refused(t)
+		}
+		s := &silentStream{track: t}
+		if i.checks {
+			s.age = i.ages[n]
+			came, err := i.check(ctx, s)
+			if err == nil && !came && ctx.Err() == nil {
+				err = fmt.Errorf("a message that was published to %s was confirmed, and did not arrive on the stream of that topic within %s, so no message can check a silent stream",
+					i.values(t.n).Topic, inSeconds(10*i.Pace))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		i.streams = append(i.streams, s)
+	}
+	limit, stop := context.WithTimeout(ctx, i.Length)
+	defer stop()
+	i.Progress(fmt.Sprintf("holding %s silent, for %s at most", format.Count(len(i.streams), "stream"), inSeconds(i.Length)))
+	var watching sync.WaitGroup
+	for _, s := range i.streams {
+		watching.Go(func() {
+			if i.follow(ctx, limit, s); len(i.of(lost)) > 1 { // one may have failed for a reason of its own
+				stop()
+			}
+		})
+	}
+	watching.Wait()
+	if ctx.Err() != nil {
+		i.notes = append(i.notes, fmt.Sprintf("The probe was stopped after %s.", inSeconds(time.Since(i.began))))
+	}
+	return nil
+}
+
+// check publishes a message to the topic of a stream, and reports whether it arrives.
+func (i *idler) check(ctx context.Context, s *silentStream) (came bool, err error) {
+	i.mu.Lock()
+	asked := time.Now()
+	err = i.send(ctx, s.n)
+	i.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	arrived := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.parts, func(p stream.Part) bool {
+			return !p.Line && p.HasData && p.At.After(asked) && (!i.sends("{run}") || bytes.Contains(slices.Concat(p.Event, p.ID, p.Data), []byte(i.marker)))
+		})
+	}
+	for until := time.Now().Add(10 * i.Pace); time.Now().Before(until) && ctx.Err() == nil && !s.over() && !arrived(); {
+		i.sleep(ctx, i.Pace/20)
+	}
+	return arrived(), nil
+}
+
+// follow waits for the fate of a stream, until limit. Any byte starts a new silence.
+func (i *idler) follow(ctx, limit context.Context, s *silentStream) {
+	for limit.Err() == nil {
+		last := s.heard()
+		quiet := time.Since(last)
+		switch {
+		case s.over():
+			i.decide(s, closed, s.endedAt.Sub(last))
+			return
+		case s.age > 0 && quiet >= s.age:
+			came, err := i.check(ctx, s)
+			switch {
+			case came:
+				s.most = max(s.most, quiet)
+				i.decide(s, alive, quiet)
+			case s.over(): // it ended instead
+				i.decide(s, closed, quiet)
+			case err == nil && ctx.Err() == nil: // otherwise notes has the reason
+				i.decide(s, lost, quiet)
+			}
+			return
+		}
+		s.most = max(s.most, quiet)
+		i.sleep(limit, i.Pace/4)
+	}
+}
+
+func (i *idler) decide(s *silentStream, f fate, after time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.fate, s.after = f, after
+	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(after), [...]string{"", "alive", "closed", "lost without notice"}[f]))
+}
+
+// of returns the streams with a fate, by their silence.
+func (i *idler) of(f fate) []*silentStream {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.fate != f })
+	slices.SortFunc(out, func(a, b *silentStream) int { return cmp.Compare(a.after, b.after) })
+	return out
+}
+
+// heard returns the time of the last byte of the stream, of its headers if there was none. An empty line, which is no part, resets a
+// proxy's timeout as well.
+func (t *track) heard() time.Time {
+	if t.open != nil {
+		if at, ok := t.open.Heard(); ok {
+			return at
+		}
+	}
+	return t.head
+}
+
+// how returns how a stream ended, as the client saw it.
+func (t *track) how() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case errors.Is(t.ended, io.ErrUnexpectedEOF):
+		return "the connection was closed in the middle of the response"
+	case errors.Is(t.ended, io.EOF):
+		return "the response ended in order, by the service itself perhaps (end.lifetime)"
+	case errors.Is(t.ended, syscall.ECONNRESET):
+		return "the connection was reset"
+	}
+	return fmt.Sprintf("it broke: %v", t.ended)
+}
+
+// report returns the findings as text.
+func (i *idler) report() string {
+	var b strings.Builder
+	v := i.values(0)
+	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), inSeconds(i.Length))
+	if !i.checks {
+		b.WriteString("Only streams that are closed are found. To find a NAT, add --publish-url, with {topic} in both URLs.\n")
+	}
+	b.WriteString("\n")
+	for _, f := range []fate{alive, closed, lost} {
+		for _, s := range i.of(f) {
+			what := "alive"
+			switch f {
+			case closed:
+				what = "closed: " + s.how()
+			case lost:
+				what = "lost: the message did not arrive, and the stream did not end"
+			}
+			fmt.Fprintf(&b, "after %7.1f s  %s\n", s.after.Seconds(), what)
+		}
+	}
+	b.WriteString("\n" + i.conclusion() + "\n")
+	for _, note := range i.notes {
+		b.WriteString(note + "\n")
+	}
+	return b.String()
+}
+
+// conclusion returns the range of the limit, what is known to have such a limit, and the remedy.
+func (i *idler) conclusion() string {
+	dead := append(i.of(closed), i.of(lost)...)
+	survived := time.Duration(0)
+	for _, s := range i.streams {
+		survived = max(survived, s.most)
+	}
+	if len(dead) == 0 {
+		return fmt.Sprintf("Nothing closed a stream that was silent for %s.", inSeconds(survived))
+	}
+	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.after, b.after) }).after
+	slack := max(to/50, 2*time.Second) // a timeout may start at another moment than the client's silence
+	from := time.Duration(0)
+	for _, s := range i.of(alive) {
+		switch {
+		case s.after < to:
+			from = max(from, s.after)
+		case len(dead) == 1 && s.after > to+slack:
+			return "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again."
+		}
+	}
+	if dead[0].fate == closed {
+		from = to // the end of a stream was observed
+	}
+	var out []string
+	for _, l := range knownLimits {
+		if l.after >= from-slack && l.after <= to+slack {
+			out = append(out, fmt.Sprintf("Known limit of %s: %s.", inSeconds(l.after), l.who))
+		}
+	}
+	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise that limit.", inSeconds(from/2))
+	if from == 0 {
+		remedy = fmt.Sprintf("A silence of less than %s is too long; probe again with --seconds %.0f.", inSeconds(to), Shortest.Seconds())
+	}
+	return strings.Join(append(out, remedy), "\n")
+}

@@ -1,0 +1,397 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/trial"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
+
+func TestAServiceThatIsPublishedTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		hub       *hub.Hub
+		want      []string // in the JSON
+		said      []string // in the comments
+		notWanted []string
+	}{
+		{
+			"like nchan",
+			&hub.Hub{
+				ID: func(n int) string { return fmt.Sprintf("1732250000:%d", n) }, History: true, OK: 201,
+				Heartbeat: "event: ping\n\n", Beat: 300 * time.Millisecond,
+			},
+			[]string{published, `"heartbeat":{"event":"ping","every":0.3}`, `"resume":{"by":"header"}`, `"publish":{"url":"{base}/pub/{topic}"`, `"connect":{"url":"{base}/sub/{topic}"}`},
+			[]string{"200 text/event-stream", "All of them came.", "Their ids were such as 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "an id that never was, a stream said nothing"},
+			[]string{`"gap"`, `"end"`, `"token"`, `"ok"`, `"event":"message"`},
+		},
+		{
+			"like Mercure",
+			&hub.Hub{
+				ID: func(n int) string { return fmt.Sprintf("urn:uuid:5f0ac000-0000-4000-8000-%012d", n) }, History: true, GapHeader: "earliest",
+				Heartbeat: ":\n", Beat: 500 * time.Millisecond, WhenSilent: true,
+			},
+			[]string{published, `"heartbeat":{"comment":true,"every":0.5}`, `"resume":{"by":"header","gap":{"header":"Last-Event-ID: earliest"}}`},
+			[]string{"Their ids were random", "without anything else"},
+			nil,
+		},
+		{
+			"like django-eventstream",
+			&hub.Hub{
+				ID: func(n int) string { return fmt.Sprintf("room-1:%d", n) }, Event: "message", History: true,
+				GapEvent: "event: stream-reset\ndata: {}\n\n", Open: "event: stream-open\ndata:\n\n",
+				Heartbeat: "event: keep-alive\ndata:\n\n", Beat: 400 * time.Millisecond, WhenSilent: true,
+			},
+			[]string{published, `"heartbeat":{"event":"keep-alive","every":0.4}`, `"resume":{"by":"header","gap":{"event":"stream-reset"}}`},
+			[]string{"Each stream begins with the event 'stream-open'"},
+			nil,
+		},
+		{
+			"without ids",
+			&hub.Hub{Wrap: func(p string) string { return `{"a b":[1,` + p + `]}` }},
+			[]string{`"message":{"seq":"json:$['a b'][1].seq","run":"json:$['a b'][1].run","sentAt":"json:$['a b'][1].t","sum":"json:$['a b'][1].sum"}`, `"resume":{"by":"none"}`},
+			[]string{"They had no id.", "heartbeat: none was seen, and the longest silence"},
+			[]string{`"heartbeat"`},
+		},
+		{
+			"ids, and nothing comes again",
+			&hub.Hub{ID: hub.Counting},
+			[]string{`"resume":{"by":"none"}`},
+			[]string{"None of them came.", "With an id that never was, a stream said nothing of it."},
+			nil,
+		},
+		{
+			"all comes again, and to everybody",
+			&hub.Hub{ID: hub.Counting, History: true, Newcomers: true},
+			[]string{`"resume":{"by":"header"}`},
+			[]string{"A new stream without that header got 3 of them as well."},
+			nil,
+		},
+		{
+			"nothing arrives",
+			&hub.Hub{Lose: func(string, string) bool { return true }},
+			[]string{`"message":"unchecked"`},
+			[]string{"13 published messages were confirmed (200), and none came on any stream"},
+			[]string{`"publish"`},
+		},
+		{
+			"the number does not arrive",
+			&hub.Hub{Wrap: func(p string) string { return strings.ReplaceAll(p, `"seq":`, `"seq":900`) }},
+			[]string{`"message":"unchecked"`},
+			[]string{"message.seq: the number that was published was not found in the events"},
+			[]string{`"publish"`},
+		},
+		{
+			"another status",
+			&hub.Hub{OK: 207},
+			[]string{`"ok":[207]`},
+			nil,
+			nil,
+		},
+		{
+			"gzip holds back",
+			&hub.Hub{Gzip: 700 * time.Millisecond},
+			[]string{published},
+			[]string{"Accept-Encoding: gzip: compressed (gzip,", "it holds events back: they came up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."},
+			nil,
+		},
+		{
+			"gzip holds nothing back",
+			&hub.Hub{Gzip: time.Millisecond},
+			[]string{published},
+			[]string{"it holds nothing back"},
+			nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, server := inMemory(t, c.hub)
+				module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+				for _, want := range c.want {
+					require.Contains(t, json, want)
+				}
+				for _, want := range c.said {
+					require.Contains(t, plain, want)
+				}
+				for _, not := range c.notWanted {
+					require.NotContains(t, json, not)
+				}
+				_, peak := c.hub.Opened()
+				require.LessOrEqual(t, peak, 9)
+				s, err := service.Parse([]byte(json))
+				require.NoError(t, err)
+				if s.Publish != nil {
+					require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
+				}
+			})
+		})
+	}
+}
+
+// Payloads that are no JSON.
+func TestValuesAreFoundInText(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{}
+	server := h.Start(t)
+	_, json := probe(t, server, Config{Publish: Request{URL: "{base}/pub/{topic}", Body: "hello {run} number {seq}, at {sentAt}"}})
+	s, err := service.Parse([]byte(json))
+	require.NoError(t, err)
+	reading := s.Reader("run-7").Read(&service.Block{Data: []byte("hello run-7 number 17, at 1732250000000000"), HasData: true})
+	require.Equal(t, service.Reading{Kind: service.Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}, reading)
+}
+
+func TestASecondRequest(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{Then: true, ID: func(int) string { return "c1" }}
+	server := h.Start(t)
+	module, json := probe(t, server, Config{
+		URL: server.URL + "/sub/all", Publish: publishing,
+		Then: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
+	})
+	require.Contains(t, json, `"connect":{"url":"{base}/sub/all","then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"}}`)
+	require.Contains(t, json, published)
+	require.Contains(t, module, "The id was the same in all messages of a stream (c1): no sequence.")
+	require.Contains(t, module, "Answered 204.")
+}
+
+// What a service sends by itself.
+func TestAServiceThatSendsByItself(t *testing.T) {
+	t.Parallel()
+	var tick atomic.Int64
+	for _, c := range []struct {
+		name string
+		hub  *hub.Hub
+		want []string
+		said []string
+	}{
+		{
+			"numbers of each stream",
+			&hub.Hub{Own: func(_, n int) string {
+				return fmt.Sprintf("id: %d\n: sent=%d\ndata: 0\n\n", n, time.Now().UnixMicro())
+			}, OwnEvery: 100 * time.Millisecond},
+			[]string{`"message":{"data":"0","seq":"id","per":"stream","sentAt":"comment:^sent=([0-9]+)$"`},
+			[]string{"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, when the others were further."},
+		},
+		{
+			"no number",
+			&hub.Hub{Own: func(_, n int) string { return "data: 0\n\n" }, OwnEvery: 100 * time.Millisecond},
+			[]string{`"message":{"data":"0"`},
+			[]string{"Nothing in the messages grew by one with each."},
+		},
+		{
+			"events of two names",
+			&hub.Hub{Own: func(_, n int) string {
+				if n%3 == 0 {
+					return fmt.Sprintf("event: state\ndata: {\"up\":%t}\n\n", n%2 == 0)
+				}
+				return fmt.Sprintf("event: news\nid: 77:%d\ndata: {\"v\":%d}\n\n", n-n/3, n)
+			}, OwnEvery: 50 * time.Millisecond},
+			[]string{`"event":"news"`, `"seq":"id:^[0-9]+:([0-9]+)$"`},
+			[]string{"Events came by the names 'news'"},
+		},
+		{
+			"a heartbeat that is data",
+			&hub.Hub{Own: func(_, n int) string {
+				if n%3 == 0 {
+					return "data: {}\n\n"
+				}
+				return fmt.Sprintf("data: {\"pub\":{\"offset\":%d}}\n\n", n-n/3)
+			}, OwnEvery: 50 * time.Millisecond},
+			[]string{`"heartbeat":{"data":"{}"`, `"seq":"json:$.pub.offset"`},
+			nil,
+		},
+		{
+			"a counter of the whole service",
+			&hub.Hub{Own: func(stream, n int) string {
+				return fmt.Sprintf("id: %d\ndata: {\"of\":%d}\n\n", 10*n+int(tick.Add(1)%3), stream)
+			}, OwnEvery: 100 * time.Millisecond},
+			nil,
+			[]string{"what is at 'id' grows, but not by one"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, server := inMemory(t, c.hub)
+				module, json := probeIn(ctx, t, server, Config{})
+				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+				for _, want := range c.want {
+					require.Contains(t, json, want)
+				}
+				for _, want := range c.said {
+					require.Contains(t, plain, want)
+				}
+				require.NotContains(t, json, `"publish"`)
+			})
+		})
+	}
+}
+
+// A chat passes on the text of a message, and adds fields of its own.
+func TestAServiceThatPassesOnAText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{
+			"run={run} seq={seq} t={sentAt} sum={sum}",
+			`"message":{"seq":"data:\\bseq=([0-9]+)","run":"data:\\brun=([A-Za-z0-9._-]+)","sentAt":"data:\\bt=([0-9]+)","sum":"data:\\bsum=([0-9a-f]{8})"}`,
+		},
+		{
+			"{run} {seq} {sentAt} {sum}",
+			`"message":{"seq":"data:[A-Za-z0-9._-]+ ([0-9]+) [0-9]+ [0-9a-f]{8}","run":"data:([A-Za-z0-9._-]+) [0-9]+ [0-9]+ [0-9a-f]{8}",`,
+		},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				h := &hub.Hub{Wrap: func(payload string) string {
+					var message struct{ Text string }
+					require.NoError(t, json.Unmarshal([]byte(payload), &message))
+					n++
+					text, err := json.Marshal(map[string]any{"id": n, "author": "soak", "text": message.Text, "created_at": "2026-01-02T03:04:05Z"})
+					require.NoError(t, err)
+					return string(text)
+				}, Heartbeat: ":\n\n", Beat: 300 * time.Millisecond}
+				ctx, server := inMemory(t, h)
+				publish := Request{Method: "POST", URL: server.URL + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
+				_, described := probeIn(ctx, t, server, Config{Publish: publish})
+				require.Contains(t, described, c.want)
+				s, err := service.Parse([]byte(described))
+				require.NoError(t, err)
+				require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
+			})
+		})
+	}
+}
+
+func TestStreamsThatTheServiceEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
+		ctx, server := inMemory(t, h)
+		module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
+		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
+		opened, _ := h.Opened()
+		require.LessOrEqual(t, opened, 3+3+3+mostReopened)
+	})
+}
+
+func TestWhatCannotBeProbedIsOneSentence(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{Token: "x", PubToken: "y"}
+	open := &hub.Hub{PubToken: "y"}
+	base, other := h.Start(t).URL, open.Start(t).URL
+	for _, c := range []struct {
+		give Config
+		want string
+	}{
+		{Config{URL: base + "/sub/t"}, "GET " + base + "/sub/t answered 401 Unauthorized (who are you?): give it what it asks for, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
+		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
+		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
+		{Config{URL: other + "/sub/{topic}", Publish: publishing}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?): give what it asks for, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
+		{Config{URL: other + "/sub/t", Publish: publishing}, "wrong: connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
+		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: nothing fills {tpoic} there: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
+		{Config{URL: "localhost:8080"}, `wrong: "localhost:8080" is no URL of a stream: it must begin with http:// or https:// and have a host`},
+		{Config{URL: "http://a:b@x/"}, "wrong: a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'"},
+		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: "X" is no header: write it as 'Name: value'`},
+		{Config{URL: "http://x/", Connect: Request{Headers: []string{"Authorization: a", "Cookie: b"}}}, "wrong: two secrets are given, in headers or in the URL: a description has one {token} for each request"},
+		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing: the request needs a URL"},
+		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish sends no {seq}: the number that message.seq finds must be in its url, headers or body"},
+	} {
+		c.give.Streams, c.give.Length, c.give.Pace = 2, time.Second, 10*time.Millisecond
+		c.give.Wrong = func(err error) error { return fmt.Errorf("wrong: %w", err) }
+		_, err := Run(t.Context(), c.give)
+		require.EqualError(t, err, c.want)
+	}
+}
+
+func TestAProbeThatIsStoppedWritesWhatItSaw(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{ID: hub.Counting}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stop := func(said string) {
+		if strings.HasPrefix(said, "published 6 ") { // to one stream at least, and they came one Pace apart
+			cancel()
+		}
+	}
+	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond, Progress: stop})
+	require.NoError(t, err)
+	require.Contains(t, result.Module, "The probe was stopped after ")
+	require.Contains(t, evaluate(t, result.Module), published)
+}
+
+// Whatever a service sends stands in a comment or in a text of the module, and changes nothing else of it.
+func TestNothingThatIsSentBreaksTheModule(t *testing.T) {
+	t.Parallel()
+	evil := "'};\u2028alert(1)//*/\\"
+	h := &hub.Hub{Own: func(_, n int) string {
+		return fmt.Sprintf("event: %s\nid: %s\n: %s\ndata: {\"%s\":%d}\n\n", evil, evil, evil, strings.ReplaceAll(evil, `\`, `\\`), n)
+	}, OwnEvery: 50 * time.Millisecond, Heartbeat: ": " + evil + "\n\n", Beat: 300 * time.Millisecond}
+	module, json := probe(t, h.Start(t), Config{Name: "evil"})
+	require.Contains(t, json, `"name":"evil"`)
+	_, err := service.Parse([]byte(json))
+	require.NoError(t, err)
+	for line := range strings.Lines(module) {
+		require.NotContains(t, line, "\u2028")
+	}
+}
+
+func TestATopicIsFoundWhereItStandsAlone(t *testing.T) {
+	for text, want := range map[string]string{
+		"/sub/room": "/sub/{topic}", "/rooms/room/room2": "/rooms/{topic}/room2", "/room": "/{topic}", "/a-room": "/a-room",
+		"/x?a=room&b=roomy": "/x?a={topic}&b=roomy", "/{room}": "/{room}",
+	} {
+		require.Equal(t, want, withTopic(text, "room"), text)
+	}
+	require.Equal(t, "/sub/{topic}", withTopic("/sub/a%20b", "a b"))
+	require.Equal(t, "/x", withTopic("/x", ""))
+}
+
+func TestAnIDThatNeverWas(t *testing.T) {
+	for id, want := range map[string]string{
+		"17": "1000017", "1732250000:3": "1732250000:1000003", "a": "a-never-was",
+		"urn:uuid:1b4e28ba-2fa1-11d2-883f-0016d3cca427": "urn:uuid:5f0ac000-0000-4000-8000-000000000000",
+	} {
+		require.Equal(t, want, neverWas(id))
+	}
+}
+
+func TestIntervalsAreRounded(t *testing.T) {
+	for d, want := range map[time.Duration]float64{
+		15*time.Second + 3*time.Millisecond: 15, 14990 * time.Millisecond: 15, 40 * time.Second: 40, 15600 * time.Millisecond: 16,
+		101 * time.Millisecond: 0.1, 1010 * time.Millisecond: 1, 2030 * time.Millisecond: 2, 330 * time.Millisecond: 0.4, 4 * time.Millisecond: 0.004,
+	} {
+		require.InDelta(t, want, rounded(d), 1e-9, d)
+	}
+}
+
+// Streams that end at once made a description that was none.
+func TestStreamsThatEndAtOnce(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}))
+	t.Cleanup(server.Close)
+	module, json := probe(t, server, Config{URL: server.URL})
+	require.NotContains(t, json, `"end"`)
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is no lifetime: there is nothing to hold.")
+}

@@ -1,0 +1,88 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+)
+
+// A sending is a published message with its known times.
+type sending struct {
+	seq, sentAt int64
+	at          time.Time
+	confirmed   bool
+}
+
+// publish publishes n messages, one for each Pace. The error has the reason of the first refusal.
+func (s *session) publish(ctx context.Context, n int) error {
+	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
+		if err := s.send(ctx, 0); err != nil {
+			return err
+		}
+		s.Progress("published " + format.Count(s.confirmed(), "message"))
+		s.sleep(ctx, s.Pace)
+	}
+	return nil
+}
+
+// send publishes the next message, to the topic of stream n. What goes wrong is an error as long as nothing was confirmed, and a note later.
+func (s *session) send(ctx context.Context, n int) error {
+	v := s.values(n)
+	v.Token, v.Seq, v.SentAt = s.asked.publishing, s.first+int64(len(s.published)), time.Now().UnixMicro()
+	r := stream.Fill(s.service.Publish, &v)
+	r.NoRedirect = true
+	s.published = append(s.published, sending{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})
+	ctx, done := context.WithTimeout(ctx, patience)
+	defer done()
+	answer, err := stream.Do(ctx, r)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s: no answer within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))
+	case errors.Is(err, context.Canceled):
+		err = nil // the probe was stopped: it may have come all the same
+	case err == nil && answer.Status >= 200 && answer.Status <= 299:
+		if !slices.Contains(s.statuses, answer.Status) {
+			s.statuses = append(s.statuses, answer.Status)
+		}
+		s.published[len(s.published)-1].confirmed = true
+	case err == nil:
+		err = refusedBy(r, answer)
+	}
+	if err == nil || s.confirmed() == 0 {
+		return err
+	}
+	s.notes = append(s.notes, fmt.Sprintf("Message %d was not published: %v.", v.Seq, err))
+	return nil
+}
+
+// refusedBy describes the refusal of a message.
+func refusedBy(r stream.Request, answer stream.Answer) error {
+	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
+	if to := answer.Header.Get("Location"); to != "" {
+		return fmt.Errorf("%s, to %s, which is not followed: give the URL that it leads to", what, stream.Shorten(secret.Hide(to, r.Secret()), 200))
+	}
+	if answer.Body != "" {
+		what += " (" + answer.Body + ")"
+	}
+	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+		what += ": give what it asks for, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
+	}
+	return errors.New(what)
+}
+
+// confirmed counts the messages that the service has confirmed.
+func (s *session) confirmed() (n int) {
+	for _, p := range s.published {
+		if p.confirmed {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,78 @@
+package probe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+)
+
+// A stream brings a price every 300 ms and greets; content makes the data of a message.
+func sharedFindings(content func(client, message int) string) *findings {
+	f := &findings{s: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
+	f.heartbeat.claims = func(*unit) bool { return false }
+	began := time.Unix(1_700_000_000, 0)
+	for stream := range 3 {
+		t := newSharedTrack(began)
+		f.s.tracks = append(f.s.tracks, t)
+		f.units[t] = []unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, began.Add(time.Millisecond)}}
+		for message := 1; message <= 10; message++ {
+			f.units[t] = append(f.units[t], unit{
+				service.Block{Event: []byte("price"), Data: []byte(content(stream, message)), HasData: true},
+				began.Add(time.Duration(message)*300*time.Millisecond + time.Duration(stream)*time.Millisecond),
+			})
+		}
+	}
+	return f
+}
+
+func TestWhatClientsCanBeComparedBy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content func(stream, message int) string
+		want    string
+	}{
+		"the same data": {func(_, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100) }, `{"event":["price"],"same":"data"}`},
+		"a personal field": {
+			func(stream, message int) string {
+				return fmt.Sprintf(`{"a":"x","price":%d,"you":%d}`, message*7919%100, stream)
+			},
+			`{"event":["price"],"same":"json:$.price"}`,
+		},
+		"other data for each":   {func(stream, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100+stream) }, `{}`},
+		"the same all the time": {func(int, int) string { return `{"price":1}` }, `{}`},
+	} {
+		require.Equal(t, c.want, string(asJSON(sharedFindings(c.content).findSame(object{}))), name)
+	}
+}
+
+// A price that moves between a few values repeats most of its content.
+func TestContentThatRepeatsCanBeCompared(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	messages := func(content func(n int) uint64) (out []seen) {
+		for n := range 40 {
+			out = append(out, seen{content(n), began.Add(time.Duration(n) * time.Second)})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		content func(n int) uint64
+		want    int
+	}{
+		"up and down":     {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, //nolint:gosec // G115: small
+		"seldom another":  {func(n int) uint64 { return uint64(n / 10) }, 0},           //nolint:gosec // G115: small
+		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            //nolint:gosec // G115: small
+	} {
+		list := messages(c.content)
+		require.Equal(t, c.want, agree([][]seen{list, list}, began.Add(-1), began.Add(time.Hour)), name)
+	}
+}
+
+func newSharedTrack(began time.Time) *track {
+	return &track{role: plain, head: began, endedAt: began.Add(4 * time.Second), open: new(stream.Stream)}
+}

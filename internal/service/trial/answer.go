@@ -1,0 +1,47 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+)
+
+// Answer makes one request whose response ends by itself, and reads it to its terminal event. A response that breaks off is noted: the
+// run judges it. The error is as that of Run.
+func Answer(ctx context.Context, c Config) error {
+	return start(ctx, c, (*trial).answer)
+}
+
+func (t *trial) answer(ctx context.Context) error {
+	if t.s.HasURL || t.s.HasBody || t.OwnToken && t.SubscribeToken == "" {
+		t.Note("the description has functions: no response was tried before the load")
+		return nil
+	}
+	t.values.Prompt = t.Prompt
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	content := false
+	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
+		if p.Line {
+			return false
+		}
+		c := t.s.ReadChunk(&p.Block)
+		content = content || c.Content
+		return c.Done || c.Failed
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() //nolint:wrapcheck // the caller's own
+	case !content && (err == nil || !errors.Is(err, errLate)):
+		return mismatch("message.content", "the response had no content: %s; %s", t.open.seen(), t.field("message.content"))
+	case err != nil:
+		if errors.Is(err, errLate) {
+			err = fmt.Errorf("it had not ended after %s", seconds(t.Patience))
+		}
+		t.Note(fmt.Sprintf("the response of the trial had no terminal event (%s), %s: %s", t.field("end.done"), err, t.open.seen()))
+	}
+	return nil
+}

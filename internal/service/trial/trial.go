@@ -1,0 +1,323 @@
+// Package trial tries a description out on its service before a load: one stream, and one message where the
+// description publishes. What does not fit is one sentence that names the field.
+package trial
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+)
+
+// Patience is how long a trial waits for a stream, an event or a message.
+const Patience = 10 * time.Second
+
+// longestBeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
+const (
+	longestBeat = 5 * time.Second
+	grace       = 2 * time.Second
+)
+
+// Config is what a trial needs.
+type Config struct {
+	Service *service.Service
+	Base    string // URL of the service
+	Topic   string // of the first stream of the run
+	ID      string // of the trial's stream; none of the run's
+	Padding string // of the run's messages
+	Prompt  string // of the request of Answer
+	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
+
+	SubscribeToken string // what token() returns, where the description has it
+	OwnToken       bool   // it returns another one, which only a script can tell
+	PublishToken   string
+	HTTPVersion    string // that requests speak: 1.1 or 2; "": what the server wants
+	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
+
+	FollowRedirects bool // of streams, to other origins
+
+	Patience time.Duration // 0: Patience
+	Note     func(string)  // gets what could not be tried; may be nil
+}
+
+// ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.
+var ErrNoAnswer = errors.New("no answer")
+
+// A Mismatch is an error of a trial with the field of the description that does not match the service.
+type Mismatch struct {
+	Field string
+	Err   error
+}
+
+func (m *Mismatch) Error() string { return m.Field + ": " + m.Err.Error() }
+func (m *Mismatch) Unwrap() error { return m.Err }
+
+// Run tries the description out. The error is a sentence for the user, unless ctx ended.
+func Run(ctx context.Context, c Config) error {
+	return start(ctx, c, (*trial).run)
+}
+
+// Connect opens a stream and closes it. The error is as that of Run.
+func Connect(ctx context.Context, c Config) error {
+	return start(ctx, c, (*trial).connect)
+}
+
+func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
+	if c.Patience == 0 {
+		c.Patience = Patience
+	}
+	if c.Note == nil {
+		c.Note = func(string) {}
+	}
+	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
+	t.reader = t.s.Reader(t.marker)
+	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
+	network := stream.Speaking(ctx, c.HTTPVersion)
+	if c.FollowRedirects {
+		network = stream.FollowingRedirects(network)
+	}
+	err := run(t, network)
+	t.close()
+	if ctx.Err() != nil {
+		return ctx.Err() //nolint:wrapcheck // the caller's own
+	}
+	return err
+}
+
+// random tells the trials of machines apart that begin one run together: they publish to the same topic.
+func random() string {
+	b := make([]byte, 3)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+type trial struct {
+	Config
+	s           *service.Service
+	marker      string
+	values      service.Values
+	reader      *service.Reader
+	open        *subscription
+	began       time.Time // when the stream opened, or the last message arrived: the start of the wait for a heartbeat
+	lateHeaders bool      // the headers of a stream come with its first event
+	sent        []int64   // the times at which the message was published, in microseconds since 1970
+	doubt       error     // the mismatch of a block that may be the message; reported if no matching block arrives
+}
+
+func (t *trial) close() {
+	if t.open != nil {
+		t.open.close()
+	}
+}
+
+func (t *trial) run(ctx context.Context) error {
+	untried := ""
+	switch {
+	case t.s.HasURL:
+		untried = "url(n) is a function"
+	case t.OwnToken && t.SubscribeToken == "":
+		untried = "token() does not return SUBSCRIBE_TOKEN"
+	}
+	if untried != "" {
+		t.Note(untried + ": no stream of it was tried before the load")
+		return t.publish(ctx)
+	}
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	if err := t.then(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{t.message, t.replay, t.heartbeat, t.due, t.end} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field is what the description says there, as a sentence begins.
+func (t *trial) field(name string) string {
+	if said := t.s.Said(name); said != "" {
+		return name + " is " + stream.Shorten(said, 120)
+	}
+	return name + " is left out"
+}
+
+// subscribe is the request for a stream, as those of the run are.
+func (t *trial) subscribe(v *service.Values) stream.Request {
+	r := stream.Fill(&t.s.Connect, v)
+	r.MaxEventSize = t.s.MaxEventSize
+	r.Accept(t.AcceptEncoding)
+	return r
+}
+
+// connect opens the stream.
+func (t *trial) connect(ctx context.Context) error {
+	r := t.subscribe(&t.values)
+	answer, err := t.openPublishing(ctx, r)
+	if err != nil {
+		return err
+	}
+	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Asked(r.Header.Get("Accept-Encoding"), packed) {
+		answer.Close()
+		return mismatch("connect.url", "%s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
+	}
+	if answer.IsEventStream() {
+		t.open = follow(answer, t.quote)
+		t.began = time.Now()
+		return nil
+	}
+	defer answer.Close()
+	switch answer.Status {
+	case http.StatusOK:
+		return mismatch("connect.url", "%s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
+			r, typeOf(answer.Header), saying(answer.Refusal()))
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
+	}
+	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+}
+
+func mismatch(field, format string, args ...any) error {
+	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+// openPublishing opens a stream. A service may send the headers together with the first event. If no headers have arrived after a
+// tenth of the patience, openPublishing publishes the message.
+func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
+	published := make(chan error, 1)
+	late := time.AfterFunc(t.Patience/10, func() {
+		if t.s.Then != nil { // the service sends an event by itself
+			published <- nil
+			return
+		}
+		published <- t.publish(ctx)
+	})
+	answer, err := openWithin(ctx, t.Patience, r)
+	if err != nil {
+		err = &Mismatch{Field: "connect.url", Err: err}
+	}
+	if late.Stop() {
+		return answer, err
+	}
+	t.lateHeaders = true
+	failed := <-published
+	switch {
+	case failed != nil && err != nil:
+		return nil, fmt.Errorf("%w; %w", err, failed)
+	case failed != nil:
+		t.sent = nil // report a fault of the headers first; the message is published again later
+	}
+	return answer, err
+}
+
+// openWithin opens a stream, if its head comes in time.
+func openWithin(ctx context.Context, patience time.Duration, r stream.Request) (*stream.Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(patience, cancel)
+	s, err := stream.Open(ctx, r)
+	if !late.Stop() {
+		if s != nil {
+			s.Close()
+		}
+		return nil, fmt.Errorf("%s: %w within %s", r, ErrNoAnswer, seconds(patience))
+	}
+	if err != nil {
+		cancel()
+		return nil, err //nolint:wrapcheck // it names the request
+	}
+	context.AfterFunc(s.Context(), cancel)
+	return s, nil
+}
+
+func (t *trial) subscribeRemedy() string {
+	switch {
+	case !t.s.HasToken && t.s.TokenVariable == "":
+		return "it sends no token: add token() and a header with {token}, if the service wants one"
+	case t.SubscribeToken == "":
+		return "set " + t.s.Variable()
+	}
+	return "the service does not accept that token for this topic"
+}
+
+// then makes the second request, if streams need one.
+func (t *trial) then(ctx context.Context) error {
+	then := t.s.Then
+	if then == nil {
+		return nil
+	}
+	var client string
+	named := false
+	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
+		if p.Line || !p.HasData || p.EventName() != then.Event {
+			return false
+		}
+		named = true
+		var ok bool
+		client, ok = t.s.Client(&p.Block)
+		return ok || t.s.Said("connect.then.client") == ""
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, errLate) && named:
+		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), then.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == then.Event }))
+	case errors.Is(err, errLate):
+		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.seen())
+	default:
+		return fmt.Errorf("connect.then.event: %w", err)
+	}
+	v := t.values
+	v.Client = client
+	_, err = t.request(ctx, "connect.then", &then.Request, v, t.subscribeRemedy)
+	return err
+}
+
+// request makes a request of the description, and wants it confirmed.
+func (t *trial) request(ctx context.Context, field string, of *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Patience)
+	defer cancel()
+	r := stream.Fill(of, &v)
+	r.NoRedirect = of == t.s.Publish || of == t.s.End.Request
+	answer, err := stream.Do(ctx, r)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return answer, fmt.Errorf("%s.url: %s: no answer within %s", field, r, seconds(t.Patience))
+	case err != nil:
+		return answer, fmt.Errorf("%s.url: %w", field, err)
+	case of.Accepts(answer.Status):
+		return answer, nil
+	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
+		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), saying(answer.Body), remedy())
+	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
+		return answer, fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
+			field, r, inWords(answer.Status), stream.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+	case answer.Status < 400:
+		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
+	}
+	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), saying(answer.Body))
+}
+
+// end has the service end the stream, where that is how streams end.
+func (t *trial) end(ctx context.Context) error {
+	if t.s.End.By != service.ByRequest {
+		return nil
+	}
+	if _, err := t.request(ctx, "end", t.s.End.Request, t.values, t.subscribeRemedy); err != nil {
+		return err
+	}
+	err := t.open.await(ctx, t.Patience, func(stream.Part) bool { return false })
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("end.url: the request was confirmed, but the stream was still open %s later", seconds(t.Patience))
+	}
+	return nil
+}

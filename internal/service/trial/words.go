@@ -1,0 +1,49 @@
+package trial
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+)
+
+func inWords(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}
+
+func saying(body string) string {
+	if body == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", body)
+}
+
+func typeOf(h http.Header) string {
+	if kind := h.Get("Content-Type"); kind != "" {
+		return kind
+	}
+	return "no Content-Type"
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
+
+// quote is a block as a sentence shows it.
+func (t *trial) quote(p stream.Part) string {
+	var parts []string
+	add := func(name string, has bool, value []byte) {
+		switch {
+		case has && len(value) == 0:
+			parts = append(parts, "an empty "+name)
+		case has:
+			parts = append(parts, name+": "+stream.Shorten(secret.Hide(string(value), t.SubscribeToken, t.PublishToken), 160))
+		}
+	}
+	add("event", len(p.Event) > 0, p.Event)
+	add("id", p.HasID, p.ID)
+	add("data", p.HasData, p.Data)
+	add("comment", p.HasComment, p.Comment)
+	return strings.Join(parts, ", ")
+}
