@@ -40,7 +40,7 @@ func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time
 	}
 	at := ended.UnixMilli()
 	l.Data = binary.AppendVarint(l.Data, at-l.last)
-	l.Data = binary.AppendUvarint(l.Data, uint64(max(took.Milliseconds(), 0))*stateBase+uint64(index)) //nolint:gosec // G115: not negative
+	l.Data = binary.AppendUvarint(l.Data, uint64(max(took.Milliseconds(), 0))*stateBase+uint64(index))
 	l.last = at
 }
 

@@ -42,7 +42,6 @@ type Streams struct {
 	delay      time.Duration // the longest delay of messages on these connections
 	floors     int           // streams whose count was compared with floor(open time / interval)
 	short      []string      // ids of clients whose count was below it
-	differ     []difference  // those of the connection being counted
 	disagree   differences   // those of all connections
 
 	unexplained differences // those of connections without any other fault

@@ -11,7 +11,7 @@ import (
 )
 
 // watched is an overlay with the component for a Prometheus.
-const watched = "../../../test/cluster/testdata/watched"
+const watched = "../../test/cluster/testdata/watched"
 
 func TestRunnersWriteToAPrometheus(t *testing.T) {
 	t.Parallel()
