@@ -12,9 +12,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
+const schemes = "it must begin with http:// or https://"
+
 // ErrScheme is the error of a URL whose scheme is neither http nor https. A stream to such a URL fails without another attempt: it is a
 // valid URL, but a network error that no reconnect can change (HTML standard, section 9.2.3).
-var ErrScheme = errors.New("unsupported scheme")
+var ErrScheme = errors.New(schemes)
 
 // ParseURL accepts an absolute http or https URL with a host, whose name it writes in ASCII, as the URL standard has it
 // (section 3.5, host parsing): so it is dialed, looked up in k6's option hosts, sent, and part of the origin.
@@ -28,9 +30,9 @@ func ParseURL(raw string) (*url.URL, error) {
 		}
 		return nil, fmt.Errorf("invalid URL %q: %w", raw, err)
 	case u.Scheme == "":
-		return nil, fmt.Errorf("invalid URL %q: it must begin with http:// or https://", raw)
+		return nil, fmt.Errorf("invalid URL %q: "+schemes, raw)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: %q must begin with http:// or https://", ErrScheme, raw)
+		return nil, fmt.Errorf("invalid URL %q: %w", raw, ErrScheme)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("invalid URL %q: it has no host", raw)
 	}
