@@ -64,7 +64,10 @@ func TestRunnersShareAPublisher(t *testing.T) {
 		require.Equal(t, 1, code, text)
 		oneLost(t, readVerdict(t, dir), "parts-", text)
 
-		require.NoError(t, os.Remove(dir.Path(shardOf(t, dir, 1)))) // of the publisher
+		published, err := filepath.Glob(dir.Path("runner-1-*.json.gz"))
+		require.NoError(t, err)
+		require.Len(t, published, 1)
+		require.NoError(t, os.Remove(published[0]))
 		code, text = merge(t, string(dir), "unused")
 		require.Equal(t, 2, code, text)
 		require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")
