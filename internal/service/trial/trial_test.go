@@ -192,9 +192,9 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 func TestTokensAreSent(t *testing.T) {
 	h := &hub.Hub{Token: "a", PubToken: "b"}
 	base := h.Start(t).URL
-	require.NoError(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "b"}))
-	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "c"}), "the service does not accept PUBLISH_TOKEN for this topic")
-	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "c"}), "connect.headers: ")
+	require.NoError(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
+	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "the service does not accept PUBLISH_TOKEN for this topic")
+	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
 }
 
 func TestAnAnswerThatIsNoEventStreamIsTold(t *testing.T) {
