@@ -193,7 +193,7 @@ func (h *History) runs() report.Section {
 	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
 	if len(t.Rows) > 0 {
 		out.Tables = []report.Table{t}
-		out.Notes = []string{fmt.Sprintf("A regression is what soak compare calls one: a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no run of the plan had before. A run is held against the %d before it that passed with the same plan.",
+		out.Notes = []string{fmt.Sprintf("A regression, as in soak compare, is a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no earlier run of the plan had. Each run is compared with the last %d of its plan that passed before it.",
 			100*compare.Tolerance, compare.MostEarlier)}
 	}
 	return out
