@@ -21,7 +21,7 @@ type keep struct {
 	results string        // folder of results
 	without bool          // make no archive
 	all     bool          // and delete those in the bucket
-	lag     time.Duration // until AWS no longer shows what was destroyed
+	lag     time.Duration // time after which AWS no longer lists destroyed resources
 }
 
 // stillRuns is the age up to which a checkpoint means that its runner runs: there is one each 30 s.

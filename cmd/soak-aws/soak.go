@@ -217,7 +217,7 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	return end, nil
 }
 
-// checkCredentials checks that the credentials are valid until a soak is judged. Those of a profile are renewed by the AWS tools
+// checkCredentials checks that the credentials are valid until a soak is judged. The AWS tools renew the credentials of a profile
 // during its session, whose end is unknown; those in the environment are not.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {

@@ -21,7 +21,7 @@ type deployment struct {
 	name    string   // NAME, for a state of its own; "": the name in the settings
 	yes     bool     // ask no question
 	program string   // soak
-	env     []string // variables for terraform, which those of the user override
+	env     []string // variables for terraform; the user's variables override them
 	prices  string   // file with prices in place of the built-in ones; "": none
 	maxUSD  float64  // maximum cost of all of it; 0: no limit
 }
@@ -88,7 +88,7 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 // init prepares the folder; the first one downloads the AWS provider.
 func (d *deployment) init(ctx context.Context) error {
 	cmd := d.command(ctx, "init", "-input=false")
-	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // that of the deployment may not exist yet
+	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // the workspace of the deployment may not exist yet
 	cmd.Stderr = nil
 	if text, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s", text)

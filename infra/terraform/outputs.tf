@@ -1,5 +1,5 @@
 output "deployment" {
-  description = "What soak-aws has to know of what was made."
+  description = "Settings and ids of the deployment that soak-aws uses."
   value = {
     settings = local.settings
 

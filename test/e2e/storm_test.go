@@ -157,10 +157,10 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
 	l := &limiter{after: 40 + 36} // the ramp, the first storm
 	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
-	require.Greater(t, len(l.admitted), 18, "the last of 36 clients may wait beyond the end of the run")
+	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36: the last ones may wait beyond the end of the run")
 	require.Less(t, l.rate(), 8., "the clients waited, or this tests nothing")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "whether the service admits 8 connects per second was not measured: ")
+	require.Regexp(t, `whether the service admits 8 connects per second was not measured: [23]\d of 36 clients were refused`, reasons(v))
 	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
 }
 

@@ -307,7 +307,7 @@ func TestALongHistoryAfterAReconnect(t *testing.T) {
 			b.send(n, connected)
 		}
 		b.open(2)
-		for n := 61; n <= 90; n++ { // what is sent meanwhile waits behind the history
+		for n := 61; n <= 90; n++ { // messages sent meanwhile wait behind the history
 			b.send(n, connected)
 			b.do(2, step{message: n - 30})
 		}

@@ -1,0 +1,264 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+)
+
+// A measurement is the use of a resource in a stage.
+type measurement struct {
+	known bool
+	share float64 // of its capacity; of a resource that shows only by its failures: 0, or 1 if it was full
+	text  string  // the use, or why it is not known
+}
+
+func (u measurement) cell() string {
+	switch {
+	case u.known:
+		return u.text
+	case u.text == "":
+		return "–"
+	}
+	return "not known"
+}
+
+const (
+	tooShort     = "the stage was over too soon"
+	noSamples    = "the service is not on this machine, or the stage was over too soon"
+	noPrometheus = "no Prometheus watches the service's machine (PROMETHEUS_URL)"
+	noNginx      = "no nginx on this machine is known to stand before the service"
+)
+
+func unknown(why string) measurement { return measurement{text: "not known: " + why} }
+
+func used(share float64, text string, args ...any) measurement {
+	return measurement{true, share, sentence(text, args...)}
+}
+
+// failuresPerFull is the number of requests of a stage for which one failure counts as a full resource.
+const failuresPerFull = 1000
+
+// byFailures measures a resource that shows only by its failures.
+func byFailures(st *StageResult, failures float64, text string) measurement {
+	switch {
+	case failures == 0:
+		return used(0, "none refused")
+	case failures*failuresPerFull < float64(st.Total()):
+		return used(0, "%v %s", failures, text)
+	}
+	return used(1, "%v %s", failures, text)
+}
+
+// The possible main users of the service's cores.
+const (
+	byUnknown   = ""
+	byService   = "the service"
+	byGenerator = "the load generator"
+	byPrograms  = "other programs"
+	othersName  = "others and the kernel" // the kernel's share is its work for packets
+)
+
+// mostCPU returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown processes is
+// never attributed to the service.
+func (m Machine) mostCPU() string {
+	busy, others, _ := m.serviceCores()
+	half := busy * m.Usage.TargetCores / 2
+	switch {
+	case m.Shared && !m.Apart && m.Runners/100 > half:
+		return byGenerator
+	case (m.Backend+m.Nginx)/100 >= half:
+		return byService
+	case m.Usage.Inside && others >= half:
+		return byPrograms
+	}
+	return byUnknown
+}
+
+// serviceCores returns the busy share of the service's cores, and how many cores others than service and generator used of
+// them; or why that is not known.
+func (m Machine) serviceCores() (busy, others float64, why string) {
+	total, cores := m.Host/100, m.Usage.TargetCores
+	service := (m.Backend + m.Nginx) / 100
+	switch {
+	case m.Short:
+		return 0, 0, tooShort
+	case m.Apart:
+		return m.ServiceBusy, m.ServiceBusy*cores - service, ""
+	case !m.Usage.Host || cores == 0:
+		return 0, 0, noPrometheus
+	case m.Shared:
+		service += m.Runners / 100
+	}
+	return total / cores, total - service, ""
+}
+
+// cpuOf measures the service's cores. They count as full for their main user only.
+func cpuOf(user string) func(*StageResult) measurement {
+	return func(st *StageResult) measurement {
+		m := st.Machine
+		busy, others, why := m.serviceCores()
+		service := m.Backend + m.Nginx
+		switch {
+		case why != "":
+			return unknown(why)
+		case user == byPrograms && !m.Usage.Inside: // a backend that is not ours counts as others
+			return unknown(noSamples)
+		case user == byService && !m.Usage.Inside && service == 0:
+			return unknown("no process of the service was found")
+		}
+		most, share := m.mostCPU(), busy
+		if most != user {
+			share = 0
+		}
+		switch {
+		case user == byPrograms:
+			return used(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*others, 0)), othersName)
+		case most == user:
+			return used(share, "%s busy%s", percent(busy), m.coreUsers())
+		case user == byService:
+			return used(share, "%.0f %% of a core, of cores that were %s busy", raw(service), percent(busy))
+		}
+		return used(share, "%s busy, most of it by %s", percent(busy), most)
+	}
+}
+
+// coreUsers names the known users of the service's cores, in brackets.
+func (m Machine) coreUsers() string {
+	_, others, _ := m.serviceCores()
+	var parts []string
+	add := func(name string, percent float64, known bool) {
+		if known {
+			parts = append(parts, fmt.Sprintf("%s %.0f %%", name, percent))
+		}
+	}
+	add("backend", m.Backend, m.Backend > 0)
+	add("nginx", m.Nginx, m.Nginx > 0)
+	add(othersName, 100*others, m.Usage.Inside && others > .1)
+	text := ""
+	if len(parts) > 0 {
+		text = " (" + strings.Join(parts, ", ") + " of a core)"
+	}
+	if m.Shared && !m.Apart {
+		text += ", shared with the load generator"
+	}
+	return text
+}
+
+func cpuLimit(st *StageResult) measurement {
+	t := st.Machine.Usage
+	switch {
+	case !t.Inside:
+		return unknown(noSamples)
+	case t.Periods == 0:
+		return used(0, "it has none")
+	}
+	share := t.Throttled / t.Periods
+	return used(share, "reached in %s of the time", percent(share))
+}
+
+func backendCPU(st *StageResult) measurement {
+	m := st.Machine
+	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {
+		return unknown("the backend does not expose CPU metrics")
+	}
+	share := m.Backend / 100 / m.Usage.Procs
+	return used(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
+}
+
+func memoryUse(st *StageResult) measurement {
+	t := st.Machine.Usage
+	switch {
+	case t.Killed > 0:
+		return used(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
+	case !t.Host || t.Memory == 0 || t.Available == 0:
+		return unknown(noPrometheus)
+	}
+	share := 1 - t.Available/t.Memory
+	return used(share, "%s of %s", percent(share), format.Bytes(uint64(t.Memory)))
+}
+
+func bandwidth(st *StageResult) measurement {
+	t := st.Machine.Usage
+	packets := st.Machine.Dropped + t.Allowance
+	switch {
+	case t.Loopback:
+		return used(0, "over loopback, which has no limit")
+	case packets > 0:
+		return used(1, "AWS held back or dropped %s", format.Count(int(packets), "packet"))
+	case t.Link >= 0:
+		return used(t.Link, "%s of this machine's network cards", percent(t.Link))
+	case t.Allowed:
+		return used(0, "AWS held nothing back")
+	}
+	return unknown("neither network cards nor AWS report the capacity")
+}
+
+func backendFiles(st *StageResult) measurement {
+	t := st.Machine.Usage
+	if t.MaxFiles == 0 || t.Files == 0 {
+		return unknown("the backend does not expose its descriptors")
+	}
+	return used(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
+}
+
+func nginxFiles(st *StageResult) measurement {
+	t := st.Machine.Usage
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "times there was none")(st); !u.known || u.share > 0 {
+		return u
+	}
+	return used(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
+}
+
+func acceptQueue(st *StageResult) measurement {
+	if !st.Machine.Usage.Queue {
+		return unknown(noPrometheus)
+	}
+	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")
+}
+
+// nginxLog measures a resource by the messages of nginx that report it full.
+func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageResult) measurement {
+	return func(st *StageResult) measurement {
+		if !st.Machine.Usage.Proxy {
+			return unknown(noNginx)
+		}
+		return byFailures(st, float64(messages(st.Machine.Usage.Log)), text)
+	}
+}
+
+func generatorCPU(st *StageResult) measurement {
+	m := st.Machine
+	switch {
+	case m.Short:
+		return unknown(tooShort)
+	case m.Apart:
+		return used(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
+	case m.Usage.GeneratorCores == 0:
+		return unknown("the runners' machines do not report their cores")
+	}
+	share := m.Runners / 100 / m.Usage.GeneratorCores
+	return used(share, "%s busy", percent(share))
+}
+
+func generatorConnections(st *StageResult) measurement {
+	switch {
+	case st.held != "":
+		return used(1, "all %v in use", st.Connections)
+	case st.Waiting > 0:
+		return used(0, "%s waited for one of %v, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections)
+	}
+	return used(0, "enough")
+}
+
+func generatorPorts(st *StageResult) measurement {
+	var n int64
+	for code, times := range st.Codes {
+		if isOurs(code) {
+			n += times
+		}
+	}
+	return byFailures(st, float64(n), "connects found none")
+}
