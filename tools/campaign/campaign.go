@@ -74,8 +74,8 @@ func (c *campaign) run(ctx context.Context) {
 	_ = workers.Wait()
 }
 
-// errUnclean is the error of a clean scenario from which a fault is expected. Unlike an error of the scenario, one caused by a late
-// service does not come back each time.
+// errUnclean is the error of a clean scenario from which a fault is expected. If the scenario is wrong, each try has it; if the service
+// was late, the next one may not.
 var errUnclean = errors.New("the service of a run that is meant to be clean was not")
 
 // one runs a scenario, once more if this machine was too busy for it, and up to three times if its service was not clean.
