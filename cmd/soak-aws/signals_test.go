@@ -85,6 +85,7 @@ type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File
 	shown    *screen
+	complete chan struct{} // closed when shown has all that was printed
 }
 
 // onATerminal starts soak-aws with the real terraform.
@@ -99,11 +100,14 @@ func onATerminal(t *testing.T, args ...string) session {
 	require.NoError(t, os.Symlink(self, program))
 	keyboard, terminal := openTerminal(t)
 	defer terminal.Close()
-	s := session{exec.Command(program, args...), keyboard, &screen{}}
+	s := session{exec.Command(program, args...), keyboard, &screen{}, make(chan struct{})}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, s.cmd.Start())
-	go func() { _, _ = io.Copy(s.shown, keyboard) }()
+	go func() {
+		defer close(s.complete)
+		_, _ = io.Copy(s.shown, keyboard) // ends with EIO when the last process has closed the terminal
+	}()
 	return s
 }
 
@@ -124,6 +128,7 @@ func (s session) interrupt(t *testing.T) {
 	_, err := s.keyboard.Write([]byte{3})
 	require.NoError(t, err)
 	_ = s.cmd.Wait()
+	<-s.complete
 	require.Equal(t, 2, s.cmd.ProcessState.ExitCode(), s.shown)
 	require.NotContains(t, s.shown.String(), "Two interrupts", "with a second SIGINT terraform exits without writing its state")
 	require.NoError(t, s.keyboard.Close())
@@ -187,8 +192,8 @@ func TestCtrlCAtEachMomentAfterInit(t *testing.T) {
 	f.ready()
 	f.mu.Unlock()
 	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"; got=1' INT\ntrap 'echo HUP >>"+signals+"; got=1' HUP\n"+
-		"echo up >>"+signals+"\nwhile [ -z \"$got\" ]; do sleep .1; done\nsleep 1\nexit 2\n"), 0o755))
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; hung=1' HUP\n"+
+		"echo up >>"+signals+"\nn=0; while [ -z \"$hung\" ] && [ $n -lt 300 ]; do sleep .1; n=$((n+1)); done\nsleep 1\nexit 2\n"), 0o755))
 	s = onATerminal(t, "--dir", dir, "--soak", program, "soak")
 	s.await(t, exists(signals))
 	s.interrupt(t)
