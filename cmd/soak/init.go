@@ -33,6 +33,10 @@ To check messages, soak has to publish some. A service that passes on a text is 
     soak init 'https://HOST/rooms/news/events' --topic news --publish-url 'https://HOST/rooms/news/messages' \
       --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
 
+A request whose response ends by itself, such as an answer of a language model, is soaked by ` + "`soak run finite`" + `:
+
+    soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
+
 It does not overwrite files. Without a URL it asks for one.`
 
 // An overwriting decides what init does with files that exist.
@@ -140,6 +144,15 @@ func workflowOf(release, id string) string {
 	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
 }
 
+// forSuite returns a workflow with the command for the streams that were found.
+func forSuite(workflow string, found probe.Result) string {
+	if !found.Finite {
+		return workflow
+	}
+	return strings.NewReplacer("          args: |\n            --connections=10\n", "          command: run finite\n          args: |\n            --rate=1\n",
+		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
+}
+
 // workflowFile is where GitHub looks for it.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
@@ -155,8 +168,9 @@ func settingsFor(c *probe.Config, found probe.Result, description string) (strin
 	if err != nil {
 		return "", usageError{Err: err}
 	}
-	given := map[string]string{
-		"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "connections": firstConnections, "seconds": firstSeconds,
+	given := map[string]string{"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "seconds": firstSeconds}
+	if !found.Finite {
+		given["connections"] = firstConnections
 	}
 	switch {
 	case found.Topics && c.Topic != "":
@@ -194,7 +208,7 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 	}
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
-		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, workflowOf(linked, id), "#"},
+		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), found), "#"},
 	} {
 		path := file.path
 		if over.update && edited(path, file.comment) {
@@ -217,12 +231,20 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 			fmt.Fprintf(w, "  - %s\n", sentence)
 		}
 	}
+	_, err = fmt.Fprintf(w, "\nNext, a first run of %s\n", firstRun(found))
+	return err //nolint:wrapcheck // of standard output
+}
+
+// firstRun describes the first run, and the command for it.
+func firstRun(found probe.Result) string {
+	if found.Finite {
+		return fmt.Sprintf("a request per second for %s s, which accounts for each response:\n    soak run finite --rate 1", firstSeconds)
+	}
 	checks := "checks every message"
 	if !found.Checked {
 		checks = "checks connections only"
 	}
-	_, err = fmt.Fprintf(w, "\nNext, a first run of %s streams for %s s, which %s:\n    soak run\n", firstConnections, firstSeconds, checks)
-	return err //nolint:wrapcheck // of standard output
+	return fmt.Sprintf("%s streams for %s s, which %s:\n    soak run", firstConnections, firstSeconds, checks)
 }
 
 const stamp = " soak init: "

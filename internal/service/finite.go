@@ -236,3 +236,6 @@ func (p *parser) contents(n *node) (out []extractor) {
 func (f *Finite) States() bool {
 	return f.stated.text.from != fromNowhere || f.stated.chunks.from != fromNowhere
 }
+
+// DefaultPrompt returns the prompt of a request if the user has none. The numbered model reads the id in its first line.
+func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

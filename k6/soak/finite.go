@@ -305,7 +305,7 @@ func (f *finiteLoad) call(r *response) (err error) {
 // requestOf fills in the request of a response.
 func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
 	v.ID, v.N = r.id, r.n
-	v.Prompt = "soak id=" + r.id + "\nWrite a short story." // the first line is for the numbered model
+	v.Prompt = service.DefaultPrompt(r.id)
 	if len(f.Prompts) > 0 {
 		v.Prompt = strings.ReplaceAll(f.Prompts[r.n%int64(len(f.Prompts))], "{id}", r.id)
 	}

@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +60,32 @@ func TestAnEmptyFolderSoaks(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "hub", v.Plan.ServiceName())
 	require.Contains(t, r.out.String(), "settings of soak.yaml\n")
+}
+
+// A service that answers each POST with numbered events and a terminal one, in an empty folder and with two commands.
+func TestInitDescribesResponsesThatEndByThemselves(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for k := range 8 {
+			if n != 10 || k != 3 {
+				fmt.Fprintf(w, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", k)
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+		fmt.Fprint(w, "event: finished\ndata: {}\n\n")
+	}))
+	t.Cleanup(server.Close)
+	folder, module, said := initialize(t, server.URL+"/ask", "answers", "--method", "POST", "--body", `{"question":"{prompt}"}`)
+	require.Contains(t, said, "    soak run finite --rate 1\n")
+	require.Contains(t, module, "done: { event: 'finished' },")
+
+	v := beginInFolder(t, folder, "finite", "--rate", "10", "--seconds", "3").judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.EqualValues(t, [2]int64{30, 1}, [2]int64{v.Responses.Complete, int64(v.Messages.Missed)})
+	require.Contains(t, reasons(v), "number 3")
 }
 
 // A developer with a chat service, whose messages have no numbers, gets a verdict about messages from two commands.

@@ -220,6 +220,9 @@ func (a *asked) draft(event, client string) (o object) {
 	o.add("connect", a.withThen(event, client))
 	if a.publish == nil {
 		o.add("message", "unchecked")
+		if a.names("{prompt}") {
+			o.add("end", object{{name: "by", value: "event"}, {name: "done", value: eventIs("any")}})
+		}
 		return o
 	}
 	message := object{}

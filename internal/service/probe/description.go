@@ -20,6 +20,10 @@ import (
 // description puts the findings together.
 func (f *findings) description() (o object) {
 	s := f.s
+	if f.finite != nil {
+		o, f.missing = f.finite.description(s, f.connectNotes())
+		return o
+	}
 	o.add("name", s.asked.name)
 	if s.asked.token {
 		o.add("token", function("() => __ENV.SUBSCRIBE_TOKEN || ''"))
@@ -125,6 +129,9 @@ func (f *findings) connectNotes() (out []string) {
 	}
 	if to := f.origin(); to != "" {
 		f.s.notes = append(f.s.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which got none of the headers: give that as the URL, or soak with --follow-redirects.", to))
+	}
+	if f.finite != nil {
+		return out
 	}
 	if hello := f.greetings(); hello != "" {
 		out = append(out, "Each stream begins with "+hello+".")

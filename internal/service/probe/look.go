@@ -18,6 +18,7 @@ type findings struct {
 	heartbeat heartbeat
 	message   message
 	resume    resume
+	finite    *finite  // nil: responses do not end by themselves
 	missing   []string // what could not be found out
 }
 
@@ -26,6 +27,9 @@ func look(s *session) *findings {
 	f := &findings{s: s, units: map[*track][]unit{}}
 	for _, t := range s.tracks {
 		f.units[t] = t.units()
+	}
+	if f.finite = findFinite(s.tracks, s.cut); f.finite != nil {
+		return f
 	}
 	f.heartbeat = f.findHeartbeat()
 	f.message = f.findMessage()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
@@ -57,6 +58,7 @@ type Result struct {
 	Publishes bool     // the description has publish
 	Topics    bool     // its requests name {topic}
 	Checked   bool     // a run with it checks messages
+	Finite    bool     // responses end by themselves, so that `soak run finite` runs it
 }
 
 // Run probes a service until Length has passed or ctx ends, and describes it.
@@ -115,6 +117,10 @@ func (c *Config) sayProxy() {
 // describe writes the description. Its comments quote the service, which may have repeated a token.
 func (s *session) describe() (Result, error) {
 	f := look(s)
+	if f.finite == nil && s.asked.names("{prompt}") {
+		return Result{}, fmt.Errorf("{prompt} is of requests whose responses end by themselves, and not each of %s ended within %s with an event that only its end has; probe for longer (--seconds)",
+			format.Count(s.opened, "response"), inSeconds(time.Since(s.began)))
+	}
 	description := f.description()
 	if _, err := service.Parse(asJSON(description)); err != nil {
 		return Result{}, fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -130,5 +136,6 @@ func (s *session) describe() (Result, error) {
 	return Result{
 		Module: asModule(description, head), Missing: f.missing,
 		Publishes: description.has("publish"), Topics: s.asked.names("{topic}"), Checked: description.value("message") != "unchecked",
+		Finite: f.finite != nil,
 	}, nil
 }

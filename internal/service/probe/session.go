@@ -57,9 +57,10 @@ func (s *session) values(n int) service.Values {
 	if s.quiet {
 		topic += "-" + strconv.Itoa(n)
 	}
+	id := s.marker + "-" + strconv.Itoa(n)
 	return service.Values{
 		Base: s.asked.base, Topic: topic, Run: s.marker, Token: s.asked.subscribe,
-		N: int64(n), ID: s.marker + "-" + strconv.Itoa(n),
+		N: int64(n), ID: id, Prompt: service.DefaultPrompt(id),
 	}
 }
 
@@ -87,6 +88,9 @@ func (s *session) observe(ctx context.Context) error {
 	}
 	if s.service.Publish == nil {
 		s.await(limit, s.Length/4, 3) // of an event the stream has an id to resume from
+		if s.awaitEnds(limit) {
+			return nil
+		}
 	}
 	s.Progress("disconnecting one stream, to test resuming")
 	s.cutOne(limit, life)

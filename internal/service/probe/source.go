@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -18,15 +19,11 @@ const mostSources = 300
 // sources are the places of a block where a value may be, as a description writes them, the likeliest first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
-		var payload any
-		d := json.NewDecoder(strings.NewReader(string(b.Data)))
-		d.UseNumber()
-		if err := d.Decode(&payload); err == nil && !d.More() {
-			switch payload.(type) {
-			case map[string]any, []any:
-				out = leaves(out, payload, "json:$", 0)
+		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
+			if _, isBool := value.(bool); !isBool {
+				out = append(out, path)
 			}
-		}
+		})
 		if len(out) == 0 {
 			out = append(out, runsOf("data", string(b.Data))...)
 		}
@@ -47,11 +44,25 @@ func sources(b service.Block) (out []string) {
 // simple is a name that follows a dot in a path.
 var simple = regexp.MustCompile(`^[^.\[\]'" *]+$`)
 
-// leaves are the paths to all texts and numbers, the shorter ones first.
-func leaves(out []string, v any, path string, depth int) []string {
+// jsonOf returns the object or the list that data is; nil if it is neither.
+func jsonOf(data []byte) (payload any) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&payload); err != nil || d.More() {
+		return nil
+	}
+	switch payload.(type) {
+	case map[string]any, []any:
+		return payload
+	}
+	return nil
+}
+
+// walk calls leaf with the path of each text, number and boolean, the shorter ones first.
+func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	const deepest = 10
 	if depth > deepest {
-		return out
+		return
 	}
 	type child struct {
 		path string
@@ -76,17 +87,16 @@ func leaves(out []string, v any, path string, depth int) []string {
 	}
 	for _, c := range below {
 		switch c.v.(type) {
-		case string, json.Number:
-			out = append(out, c.path)
+		case string, json.Number, bool:
+			leaf(c.path, c.v)
 		}
 	}
 	for _, c := range below {
 		switch c.v.(type) {
 		case map[string]any, []any:
-			out = leaves(out, c.v, c.path, depth+1)
+			walk(c.v, c.path, depth+1, leaf)
 		}
 	}
-	return out
 }
 
 // word is a number, or a marker: letters, digits and hyphens with a digit in them.

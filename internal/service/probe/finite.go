@@ -1,0 +1,324 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+var (
+	nameOfState   = regexp.MustCompile(`(?i)type|event|stat|reason|kind|done|final|finish|last|complete`)
+	nameOfContent = regexp.MustCompile(`(?i)(content|text|delta|token|answer|chunk|response|output|message|value|piece)[^.]*$`)
+	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
+)
+
+// finite holds the responses of a service that ends each of them with a terminal event.
+type finite struct {
+	responses []series // their blocks without heartbeats, the terminal event last
+	heartbeat string   // name of the event; "" for none
+	done      object   // matches the terminal event and no other block
+}
+
+// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits for them for half of the probe if a
+// request other than GET opened them, or if one has ended, and for the whole probe if requests have a prompt.
+func (s *session) awaitEnds(ctx context.Context) bool {
+	if s.service.Publish != nil {
+		return false
+	}
+	until := s.began.Add(s.Length / 2)
+	switch {
+	case s.asked.names("{prompt}"):
+		until = s.began.Add(s.Length)
+	case s.service.Connect.Method == http.MethodGet && !slices.ContainsFunc(s.tracks, (*track).over):
+		return false
+	}
+	open := func(t *track) bool { return t.role == plain && t.open != nil && !t.over() }
+	for time.Now().Before(until) && ctx.Err() == nil && slices.ContainsFunc(s.tracks, open) {
+		s.sleep(ctx, s.Pace/10)
+	}
+	return findFinite(s.tracks, s.cut) != nil
+}
+
+// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event. cut is the stream
+// that the probe closed.
+func findFinite(tracks []*track, cut *track) *finite {
+	f := &finite{}
+	for _, t := range tracks {
+		switch {
+		case t.role != plain || t.open == nil || t == cut && !t.over():
+			continue
+		case !t.over() || !errors.Is(t.ended, io.EOF):
+			return nil
+		}
+		blocks := f.blocks(t)
+		if len(blocks.units) < 2 {
+			return nil
+		}
+		f.responses = append(f.responses, blocks)
+	}
+	if len(f.responses) == 0 {
+		return nil
+	}
+	if f.done = f.findDone(); f.done == nil {
+		return nil
+	}
+	return f
+}
+
+// blocks returns the blocks of a response without heartbeats.
+func (f *finite) blocks(t *track) series {
+	out := series{t: t}
+	all := t.units()
+	for i := range all {
+		switch u := &all[i]; {
+		case len(u.Event) <= maxQuoted && nameOfBeat.Match(u.Event):
+			f.heartbeat = string(u.Event)
+		case u.HasData || len(u.Event) > 0:
+			out.units = append(out.units, u)
+		}
+	}
+	return out
+}
+
+// last returns the terminal event of the first response.
+func (f *finite) last() *unit {
+	of := f.responses[0].units
+	return of[len(of)-1]
+}
+
+// findDone returns what each response has once, at its end: the name of an event, a value in its JSON, or its data.
+func (f *finite) findDone() object {
+	last := f.last()
+	var options, unlikely []object
+	if len(last.Event) > 0 && len(last.Event) <= maxQuoted {
+		options = append(options, object{{name: "event", value: string(last.Event)}})
+	}
+	walk(jsonOf(last.Data), "$", 0, func(path string, value any) {
+		text := fmt.Sprint(value)
+		if _, isNumber := value.(json.Number); isNumber || len(text) > maxQuoted {
+			return
+		}
+		option := object{{name: "json", value: path}, {name: "is", value: text}}
+		if nameOfState.MatchString(path) {
+			options = append(options, option)
+		} else {
+			unlikely = append(unlikely, option)
+		}
+	})
+	options = append(options, unlikely...)
+	if last.HasData && len(last.Data) <= maxQuoted {
+		options = append(options, object{{name: "data", value: string(last.Data)}})
+	}
+	for _, option := range options {
+		if f.endsAll(option) {
+			return option
+		}
+	}
+	return nil
+}
+
+// endsAll reports whether a condition is met by the last block of each response, and by no other.
+func (f *finite) endsAll(done object) bool {
+	s := compiled(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(asJSON(done))+`}`)
+	if s == nil {
+		return false
+	}
+	for _, one := range f.responses {
+		for i, u := range one.units {
+			if s.ReadChunk(&u.Block).Done != (i == len(one.units)-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// chunks returns the blocks before the terminal event of each response, of one event name; "": of any.
+func (f *finite) chunks(event string) []series {
+	out := make([]series, len(f.responses))
+	for i, one := range f.responses {
+		out[i].t = one.t
+		for _, u := range one.units[:len(one.units)-1] {
+			if event == "" || u.EventName() == event {
+				out[i].units = append(out[i].units, u)
+			}
+		}
+	}
+	return out
+}
+
+// findSeq returns where the numbers of the blocks are, which begin at 0 or 1 in each response; "" for nowhere.
+func findSeq(all []series) string {
+	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
+	if len(longest.units) < leastNumbers {
+		return ""
+	}
+	for _, option := range sources(longest.units[0].Block) {
+		if read := reading(option, readSeq); read != nil && countsUp(all, read) {
+			return option
+		}
+	}
+	return ""
+}
+
+// leastNumbers is the number of blocks below which numbers may count up by chance.
+const leastNumbers = 3
+
+func countsUp(all []series, read reader) bool {
+	for _, one := range all {
+		for i, u := range one.units {
+			first, _ := read(&one.units[0].Block)
+			v, ok := read(&u.Block)
+			if !ok || first.number > 1 || v.number != first.number+int64(i) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// findContent returns where the text of the answer is: in the JSON, at the place with the most different texts in a response.
+func (f *finite) findContent() string {
+	different := map[string]map[string]bool{}
+	var places []string
+	for i, one := range f.responses {
+		for _, u := range one.units[:len(one.units)-1] {
+			walk(jsonOf(u.Data), "json:$", 0, func(path string, value any) {
+				text, isText := value.(string)
+				if !isText || text == "" || notContent.MatchString(path) {
+					return
+				}
+				if different[path] == nil {
+					different[path] = map[string]bool{}
+					places = append(places, path)
+				}
+				different[path][fmt.Sprint(i, text)] = true
+			})
+		}
+	}
+	best, most := "", 0
+	for _, path := range places {
+		score := len(different[path])
+		if nameOfContent.MatchString(path) {
+			score *= 4
+		}
+		if score > most {
+			best, most = path, score
+		}
+	}
+	return best
+}
+
+// names returns the names of the events before the terminal one, the most frequent first.
+func (f *finite) names() (out []string) {
+	count := map[string]int{}
+	for _, u := range units(f.chunks("")) {
+		if name := u.EventName(); len(name) <= maxQuoted {
+			if count[name]++; count[name] == 1 {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return count[b] - count[a] })
+	return out
+}
+
+// message describes the chunks. Numbers of all blocks are better than those of the chunks, which do not show a loss of the last one.
+func (f *finite) message() (o object, missing []string) {
+	seq, names := findSeq(f.responses), f.names()
+	if seq == "" {
+		for _, name := range names {
+			if seq = findSeq(f.chunks(name)); seq != "" || len(names) == 1 {
+				if name != "message" {
+					o.add("event", name, "The name of the events with the answer.")
+				}
+				break
+			}
+		}
+	}
+	if seq != "" {
+		first, _ := reading(seq, readSeq)(&f.chunks("")[0].units[0].Block)
+		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", min(first.number, 1)))
+	} else {
+		missing = append(missing, "message.seq: nothing in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
+	}
+	if content := f.findContent(); content != "" {
+		o.add("content", content, "The text that changed most within a response. A block without it is not content.")
+	}
+	o.add("per", "request")
+	return o, missing
+}
+
+// bursts states how many chunks arrived together, and what that means.
+func (f *finite) bursts() string {
+	together, chunks, atOnce := 0, 0, 0
+	for _, one := range f.chunks("") {
+		apart := 0
+		for i, u := range one.units {
+			if i == 0 || u.at.Sub(one.units[i-1].at) >= ledger.Together {
+				apart++
+			}
+		}
+		chunks, together = chunks+len(one.units), together+len(one.units)-apart
+		if apart == 1 && len(one.units) > 1 {
+			atOnce++
+		}
+	}
+	note := fmt.Sprintf("%d of %s arrived together with the one before.", together, format.Count(chunks, "chunk"))
+	if atOnce > 0 {
+		note = fmt.Sprintf("%s In %s all chunks arrived together.", note, format.Count(atOnce, "response"))
+	}
+	if 2*together > chunks {
+		note += " Something between service and client buffers them, such as nginx with proxy_buffering on."
+	}
+	return note
+}
+
+// end describes what ends a response, with the errors of an API that is known by its terminal event.
+func (f *finite) end() (o object, module string) {
+	o.add("by", "event")
+	note := fmt.Sprintf("It was once in each of %s, at the end: %s", format.Count(len(f.responses), "response"), f.last().example())
+	api, known := apis[inline(f.done)]
+	if !known {
+		o.add("done", f.done, note, "No error inside a response was seen. If the service reports some, add them, such as", "failed: { event: 'error' },")
+		return o, ""
+	}
+	o.add("done", api.doneOr(f.done), note)
+	o.add("failed", api.failed, "Of the module "+api.module+".")
+	if api.incomplete != nil {
+		o.add("incomplete", api.incomplete)
+	}
+	return o, api.module
+}
+
+// description describes the service.
+func (f *finite) description(s *session, notes []string) (o object, missing []string) {
+	o.add("name", s.asked.name)
+	if s.asked.token {
+		o.add("token", "SUBSCRIBE_TOKEN")
+	}
+	o.add("connect", s.asked.withThen(s.event, s.client), notes...)
+	if f.heartbeat != "" {
+		o.add("heartbeat", object{{name: "event", value: f.heartbeat}})
+	}
+	message, missing := f.message()
+	o.add("message", message, f.bursts())
+	end, module := f.end()
+	o.add("end", end)
+	if module != "" {
+		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes the API, its request included.", module))
+	}
+	if !s.asked.names("{prompt}") {
+		missing = append(missing, "connect: all requests are the same; {prompt} in --body (or --url) is another text in each, or a line of --prompts.")
+	}
+	return o, missing
+}

@@ -1,0 +1,138 @@
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/model"
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// answering returns a server that answers each POST with blocks, in which %d is the number of the request.
+func answering(t *testing.T, blocks ...string) *httptest.Server {
+	t.Helper()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		n := asked.Add(1)
+		for _, block := range blocks {
+			fmt.Fprintf(w, "%s\n\n", strings.ReplaceAll(block, "%d", fmt.Sprint(n)))
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(2 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestProbeDescribesResponsesThatEndByThemselves(t *testing.T) {
+	t.Parallel()
+	ask := Request{Method: "POST", Body: `{"question":"{prompt}"}`}
+	for _, c := range []struct {
+		name   string
+		blocks []string
+		want   []string
+		notes  []string
+	}{
+		{"an event", []string{`event: piece
+data: {"n":0,"text":"a"}`, `event: piece
+data: {"n":1,"text":"b"}`, `event: piece
+data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
+			[]string{`"message":{"event":"piece","seq":"json:$.n","content":"json:$.text","per":"request"}`, `"end":{"by":"event","done":{"event":"finished"}}`},
+			[]string{"failed: { event: 'error' },", "counts up from 0", "in each of 3 responses"}},
+		{"a value, and numbers of all events", []string{`data: {"type":"start","i":1,"id":"r%d"}`, `data: {"type":"part","i":2,"delta":"a","id":"r%d"}`,
+			`data: {"type":"part","i":3,"delta":"b","id":"r%d"}`, `data: {"type":"end","i":4,"id":"r%d"}`},
+			[]string{`"message":{"seq":"json:$.i","content":"json:$.delta","per":"request"}`, `"done":{"json":"$.type","is":"end"}`},
+			[]string{"counts up from 1"}},
+		{"a boolean, after pings", []string{`data: {"text":"a","done":false}`, "event: ping\ndata: {}", `data: {"text":"b","done":false}`, `data: {"text":"","done":true,"took":%d}`},
+			[]string{`"heartbeat":{"event":"ping"}`, `"done":{"json":"$.done","is":"true"}`},
+			[]string{"cannot be detected"}},
+		{"text", []string{"data: word 0", "data: word 1", "data: word 2", "data: END"},
+			[]string{`"message":{"seq":"data:^word ([0-9]+)$","per":"request"}`, `"done":{"data":"END"}`}, nil},
+		{"an API", []string{`data: {"choices":[{"delta":{"role":"assistant","content":""}}]}`, `data: {"choices":[{"delta":{"content":"a"}}]}`,
+			`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, "data: [DONE]"},
+			[]string{`"content":"json:$.choices[0].delta.content"`, `"failed":[{"json":"$.error"},{"event":"error"}]`}, []string{"--service openai-chat"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := answering(t, c.blocks...)
+			module, described := probe(t, server, Config{URL: server.URL + "/ask", Connect: ask, Length: 20 * time.Second})
+			for _, part := range c.want {
+				require.Contains(t, described, part)
+			}
+			said := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+			for _, note := range c.notes {
+				require.Contains(t, said, note)
+			}
+			s, err := service.Parse([]byte(described))
+			require.NoError(t, err)
+			require.NotNil(t, s.Finite)
+		})
+	}
+}
+
+func TestProbeFindsTheAPIsOfTheNumberedModel(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(model.New(model.Config{
+		Order: model.Order{Chunks: 8, Delay: 2 * time.Millisecond}, Keep: 100, Log: slog.New(slog.DiscardHandler),
+	}))
+	t.Cleanup(server.Close)
+	messages := `{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"{prompt}"}]}`
+	for _, c := range []struct{ path, body, message, module string }{
+		{"/v1/chat/completions", messages, `{"content":"json:$.choices[0].delta.content","per":"request"}`, "openai-chat"},
+		{"/v1/messages", messages, `{"content":"json:$.delta.text","per":"request"}`, "anthropic-messages"},
+		{"/v1/responses", `{"model":"m","stream":true,"input":"{prompt}"}`, `{"seq":"json:$.sequence_number","content":"json:$.delta","per":"request"}`, "openai-responses"},
+	} {
+		module, described := probe(t, server, Config{URL: server.URL + c.path, Connect: Request{Method: "POST", Body: c.body}, Length: 20 * time.Second})
+		require.Contains(t, described, `"message":`+c.message)
+		require.Contains(t, module, "--service "+c.module)
+	}
+}
+
+func TestProbeRefusesPromptsOfEndlessStreams(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	_, err := Run(t.Context(), Config{URL: server.URL, Connect: Request{Method: "POST", Body: "{prompt}"}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second})
+	require.ErrorContains(t, err, "{prompt} is of requests whose responses end by themselves")
+}
+
+// The ends of APIs are those of the modules.
+func TestKnownAPIsEqualTheModules(t *testing.T) {
+	t.Parallel()
+	for _, known := range apis {
+		source, err := os.ReadFile(filepath.Join("..", "..", "..", "load-tests", "services", known.module+".js"))
+		require.NoError(t, err)
+		var described struct {
+			End struct{ Done, Failed, Incomplete json.RawMessage }
+		}
+		require.NoError(t, json.Unmarshal([]byte(evaluate(t, string(source))), &described))
+		if known.done != nil {
+			require.JSONEq(t, string(described.End.Done), string(asJSON(known.done)))
+		}
+		require.JSONEq(t, string(described.End.Failed), string(asJSON(known.failed)), known.module)
+		if known.incomplete != nil || described.End.Incomplete != nil {
+			require.JSONEq(t, string(described.End.Incomplete), string(asJSON(known.incomplete)), known.module)
+		}
+	}
+}
