@@ -36,6 +36,29 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
+// ActionsVariable is the environment variable of a runner that has the ActionTimes, for its metrics.
+const ActionsVariable = "K6_SOAK_ACTIONS"
+
+// ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. Commands may hold secrets and are left out.
+func ActionTimes(actions []Action) string {
+	var list []string
+	for _, a := range actions {
+		list = append(list, a.At.String()+"="+a.Name)
+	}
+	return strings.Join(list, ",")
+}
+
+// ParseActionTimes reads such a list. It ignores what is none.
+func ParseActionTimes(list string) (out []Action) {
+	for one := range strings.SplitSeq(list, ",") {
+		text, name, _ := strings.Cut(one, "=")
+		if at, err := time.ParseDuration(text); err == nil && actionName.MatchString(name) {
+			out = append(out, Action{Name: name, At: at})
+		}
+	}
+	return out
+}
+
 func parseAction(line string) (a Action, err error) {
 	head, command, ok := strings.Cut(line, ":")
 	words := strings.Fields(head)

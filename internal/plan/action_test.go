@@ -21,6 +21,16 @@ func TestActionsAreRead(t *testing.T) {
 	require.Empty(t, none)
 }
 
+func TestRunnersReadTimesOfActionsWithoutCommands(t *testing.T) {
+	t.Parallel()
+	all, err := ParseActions([]string{"1m30s deploy: curl -H secret", "0s: true"})
+	require.NoError(t, err)
+	require.Equal(t, "1m30s=deploy,0s=action-2", ActionTimes(all))
+	require.Equal(t, []Action{{Name: "deploy", At: 90 * time.Second}, {Name: "action-2"}}, ParseActionTimes(ActionTimes(all)))
+	require.Empty(t, ParseActionTimes(""))
+	require.Empty(t, ParseActionTimes("deploy,1s,x=y"))
+}
+
 func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{

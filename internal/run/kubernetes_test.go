@@ -47,6 +47,15 @@ func TestASuiteHasSettingsWithoutFlags(t *testing.T) {
 	require.NotContains(t, env, "BACKEND_URL", "the plan has it")
 }
 
+// Runners publish when an action begins, and its command may hold a secret.
+func TestRunnersGetTheTimesOfActions(t *testing.T) {
+	t.Parallel()
+	s := newSession(Config{})
+	require.NotContains(t, s.environment(), plan.ActionsVariable)
+	s.actions = []plan.Action{{Name: "deploy", At: time.Minute, Command: "secret"}}
+	require.Equal(t, "1m0s=deploy", s.environment()[plan.ActionsVariable])
+}
+
 // The progress of streams on Kubernetes is what k6 aggregates.
 func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 	t.Parallel()

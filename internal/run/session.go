@@ -256,6 +256,9 @@ func (s *session) environment() map[string]string {
 			env["K6_NO_THRESHOLDS"] = "true"
 		}
 	}
+	if len(s.actions) > 0 {
+		env[plan.ActionsVariable] = plan.ActionTimes(s.actions)
+	}
 	return env
 }
 

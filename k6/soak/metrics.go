@@ -80,6 +80,9 @@ var publishedControl = []metric{
 	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.control.Seconds() }},
 }
 
+// actionMetric is 1 from the planned start of an action of the run on, 0 before; the tag `action` has its name.
+const actionMetric = "soak_action"
+
 func quantile(q float64) func(*snapshot) float64 {
 	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
 }

@@ -75,6 +75,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, err
 	}
 	planned, base := r.thePlan(), source.Base()
+	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
 	o := &outputSoak{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.Late()),
 		stop: make(chan struct{}), done: make(chan struct{}),

@@ -9,6 +9,7 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -34,6 +35,8 @@ type telemetry struct {
 	told    map[string]float64
 	buckets []float64 // of lateness, as they were last told
 	reports int
+	zero    time.Time // of the first stream: a runner may wait for others before it
+	actions []plan.Action
 }
 
 // A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
@@ -58,8 +61,16 @@ func (p *telemetry) register(registry *metrics.Registry) {
 			}
 		}
 		registerHoldMetrics(registry, p.metrics)
+		p.metrics[actionMetric] = registry.MustNewMetric(actionMetric, metrics.Gauge)
 		p.metrics[bucketMetric] = registry.MustNewMetric(bucketMetric, metrics.Counter)
 	})
+}
+
+// setActions sets the actions of the run from their list.
+func (p *telemetry) setActions(list string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.actions = plan.ParseActionTimes(list)
 }
 
 // sink makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
@@ -79,7 +90,7 @@ func (p *telemetry) begun(o *sampleSink) {
 		return
 	}
 	if p.sampler == nil {
-		p.sampler = newSampler()
+		p.sampler, p.zero = newSampler(), time.Now()
 		p.publish(p.look()) // so that counters begin at 0
 	}
 	p.stop = make(chan struct{})
@@ -125,7 +136,7 @@ type look struct {
 	sums     shard.Progress
 	lateness *shard.Histogram
 	planned  int
-	left     time.Duration
+	length   time.Duration // of streams by the plan
 	control  *controlGroup
 	noun     string // of a message
 }
@@ -136,7 +147,7 @@ func (p *telemetry) look() (l look) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
-	l.left = max(0, time.Until(r.start.Add(r.plan.Hold())))
+	l.length = r.plan.Hold()
 	return l
 }
 
@@ -144,7 +155,7 @@ func (p *telemetry) look() (l look) {
 func (p *telemetry) publish(seen look) {
 	p.reports++
 	all := seen.lateness
-	s := snapshot{Progress: seen.sums, planned: seen.planned, left: seen.left, reports: p.reports, self: p.sampler.take()}
+	s := snapshot{Progress: seen.sums, planned: seen.planned, left: max(0, seen.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
 	for _, streams := range p.live {
 		s.open += streams
 	}
@@ -159,7 +170,7 @@ func (p *telemetry) publish(seen look) {
 	var samples metrics.Samples // made once: a counter's are what it grew by
 	for o := range p.live {
 		if samples == nil {
-			samples = append(p.samplesOf(&s, list, o.tags), p.bucketsOf(all, o.tags)...)
+			samples = slices.Concat(p.samplesOf(&s, list, o.tags), p.bucketsOf(all, o.tags), p.actionsOf(o.tags))
 		}
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
@@ -184,6 +195,20 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 			value, p.told[m.name] = value-p.told[m.name], value
 		}
 		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags}, Time: now, Value: value})
+	}
+	return out
+}
+
+// actionsOf returns a sample of each action.
+func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
+	now := time.Now()
+	for _, a := range p.actions {
+		value := 0.
+		if now.Sub(p.zero) >= a.At {
+			value = 1
+		}
+		series := metrics.TimeSeries{Metric: p.metrics[actionMetric], Tags: tags.With("action", a.Name)}
+		out = append(out, metrics.Sample{TimeSeries: series, Time: now, Value: value})
 	}
 	return out
 }

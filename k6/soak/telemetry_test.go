@@ -255,6 +255,34 @@ func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 	a.closed(r.start, gone)
 }
 
+func TestActionsBeginAtTheirTime(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	rt, _ := watchedVU(t, r, 1)
+	p := r.telemetry
+	p.setActions("1m0s=deploy,1h0m0s=late")
+	p.zero = time.Now().Add(-time.Minute)
+	got := map[string]float64{}
+	for _, s := range p.actionsOf(p.sink(rt.VU).tags) {
+		require.Equal(t, "t", s.Tags.Map()["testid"])
+		got[s.Tags.Map()["action"]] = s.Value
+	}
+	require.Equal(t, map[string]float64{"deploy": 1, "late": 0}, got)
+}
+
+// The operator keeps a runner paused until all are ready.
+func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	r.telemetry.every = time.Hour
+	rt, samples := watchedVU(t, r, 100)
+	r.start = r.start.Add(-time.Hour)
+	o := newStream(t, rt, "d-0")
+	o.connecting(time.Now())
+	require.InDelta(t, r.plan.Hold().Seconds(), told(t, samples)["soak_remaining_seconds"], 5)
+	o.closed(time.Now(), gone)
+}
+
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
@@ -280,6 +308,7 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 		names[f.name] = true
 	}
 	require.Contains(t, documented, "| `"+bucketMetric+"` | counter")
-	names[bucketMetric] = true
+	require.Contains(t, documented, "| `"+actionMetric+"` | gauge")
+	names[bucketMetric], names[actionMetric] = true, true
 	require.Equal(t, len(names), strings.Count(documented, "| `soak_"))
 }

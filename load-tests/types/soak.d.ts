@@ -47,6 +47,7 @@
  * | `soak_streams_open` | gauge | open streams and pending attempts; 0 once the last has ended |
  * | `soak_remaining_seconds` | gauge | time until the first streams of the plan end |
  * | `soak_control_lateness_max_seconds` | gauge | longest lateness of the control group since the last push |
+ * | `soak_action` | gauge | 1 from the planned start of an action (`--at`) on, 0 before; a tag `action` |
  * | `soak_reports` | counter | pushes of these metrics; if it stops while streams are open, the runner is gone |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
  * | `soak_cpu_percent` | gauge | CPU of the process since the last push; 100 is one core |

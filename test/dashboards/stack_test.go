@@ -22,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/internal/control"
 	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/grafana"
 	"github.com/sse-soak/sse-soak/test/untested"
@@ -210,7 +211,7 @@ func (s *stack) runner(run string, seconds, number int, flags ...string) *proces
 		"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(number),
 		"CONTROL=5", "CONTROL_URL=http://" + s.reference, "PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
 		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
-		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
+		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", plan.ActionsVariable + "=5s=deploy",
 	}
 	args := append([]string{
 		"run", "--quiet", "--no-color", "--out", "experimental-prometheus-rw", "--out", "soak=" + filepath.Join(s.dir, "shards-"+run), "--tag", "testid=" + run, "--tag", "runner=" + strconv.Itoa(number),

@@ -22,12 +22,16 @@ func (b Board) Annotations() []Annotation {
 	}
 	return []Annotation{
 		{
-			"Streams are being opened", "blue", rises("k6_sse_connection_opened_total" + run),
+			"Streams are being opened", "blue", rises("sum by (testid)", "k6_sse_connection_opened_total"+run),
 			"Streams are being opened", "run {{testid}}",
 		},
 		{
-			"Streams are being ended", "purple", rises("k6_sse_connection_closed_total" + run),
+			"Streams are being ended", "purple", rises("sum by (testid)", "k6_sse_connection_closed_total"+run),
 			"Streams are being ended", "run {{testid}}; asked for at the end of a run, lost before it",
+		},
+		{
+			"Action started", "yellow", rises("max by (action, testid)", "k6_soak_action"+run),
+			"Action {{action}} started", "planned by --at of run {{testid}}; the report has its effect",
 		},
 		{
 			"Backend restarted", "orange", `changes(process_start_time_seconds{job="backend"}[1m]) > 0`,
@@ -41,10 +45,10 @@ func (b Board) Annotations() []Annotation {
 	}
 }
 
-// rises has values while a counter of a run grows. rate() has none where all streams opened
+// rises has values while the sum or the maximum of a metric grows. rate() has none where all streams opened
 // before k6 first wrote: a counter begins at what it then is, and grows no more.
-func rises(counter string) string {
-	now := "sum by (testid) (" + counter
+func rises(aggregate, metric string) string {
+	now := aggregate + " (" + metric
 	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
 }
 

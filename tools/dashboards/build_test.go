@@ -106,7 +106,7 @@ func TestAnnotationsSayWhatHappened(t *testing.T) {
 			}
 		}
 		require.NoError(t, json.Unmarshal(text, &d))
-		require.Len(t, d.Annotations.List, 4)
+		require.Len(t, d.Annotations.List, 5)
 		for _, a := range d.Annotations.List {
 			assert.NotEmpty(t, a.TitleFormat, a.Name)
 			assert.Contains(t, a.TextFormat, "{{", a.Name)
