@@ -51,6 +51,7 @@ type Plan struct {
 	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
 	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
 	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
+	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See LeastCoverage
 	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
@@ -297,6 +298,12 @@ func (p *Plan) MaxLastOutage() time.Duration {
 	}
 	return DefaultMaxOutage
 }
+
+// allWatched is the default of MIN_COVERAGE, in percent.
+const allWatched = 100
+
+// LeastCoverage returns the share of the planned client time that a run must have watched, up to 1.
+func (p *Plan) LeastCoverage() float64 { return cmp.Or(p.MinCoverage, allWatched) / allWatched }
 
 // BackWithin is within how long of being lost 99.9 % of the streams have to be back; as MaxOutage it may not be limited.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {

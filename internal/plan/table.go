@@ -57,6 +57,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "maximum of undetectable losses (-1: 0 with numbers or a server's ledger, else no limit)"},
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "invalid verdict if no message is checked, also for message: 'unchecked'"},
+		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, Unset: "100", Min: 1, Max: allWatched, OutOfBounds: "it must be a percentage from 1 to 100", Doc: "docs/accounting.md",
+			Help: "percentage of the planned client time to watch, if runners end early"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "it must be positive seconds up to a year, or -1 (no limit)",
 			Help:        "maximum outage per client in seconds, with --reconnect (-1: no limit)"},

@@ -17,6 +17,7 @@ type Run struct {
 	ServiceCores []int             `json:"service_cores,omitempty"` // Cores as numbers
 	RunnerCores  []int             `json:"runner_cores,omitempty"`
 	Problems     []string          `json:"problems,omitempty"` // why the run is incomplete
+	RunnerEnds   []shard.RunnerEnd `json:"runner_ends,omitempty"`
 	Failures     []verdict.Failure `json:"failures,omitempty"` // of the target
 	Gone         []string          `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
 	Warnings     []string          `json:"warnings,omitempty"`
@@ -99,7 +100,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
-		run.Actions = append(run.Actions, part.Actions...)
+		run.Actions, run.RunnerEnds = append(run.Actions, part.Actions...), append(run.RunnerEnds, part.RunnerEnds...)
 		for _, f := range part.Failures {
 			f.Text = fmt.Sprintf("runner %d: %s", r.Index, f.Text)
 			run.Failures = append(run.Failures, f)
@@ -142,11 +143,15 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger wholeLedger) (verdict.ServerLedger
 	if whole != nil || err != nil {
 		return whole, err
 	}
-	parts, have := make([]verdict.ServerLedger, len(m.Runners)), 0
+	parts, have, needed := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
 	for i, r := range m.Runners {
 		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerName(r.Index))); err != nil {
 			return nil, err
 		}
+		if r.EndedEarly() { // and is not compared with it
+			continue
+		}
+		needed++
 		if parts[i] != nil {
 			have++
 		}
@@ -154,9 +159,9 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger wholeLedger) (verdict.ServerLedger
 	switch have {
 	case 0:
 		return nil, nil
-	case len(parts):
+	case needed:
 	default:
-		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, len(parts))
+		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, needed)
 	}
 	whole = make(verdict.ServerLedger, m.Connections.Len())
 	for _, c := range m.Connections.All() {

@@ -71,7 +71,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 	if e.Machines, err = d.machines(); err != nil {
 		e.Problems = append(e.Problems, err.Error())
 	}
-	e.Problems = append(e.Problems, run.Problems...)
+	e.Problems, e.RunnerEnds = append(e.Problems, run.Problems...), run.RunnerEnds
 	rounds, err := filepath.Glob(d.Path(roundPrefix + "*"))
 	if err != nil {
 		return nil, err

@@ -68,6 +68,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		other := r.seen(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")
 		seen.Problems, seen.Failures = append(seen.Problems, other.Problems...), append(seen.Failures, other.Failures...)
+		seen.RunnerEnds = append(seen.RunnerEnds, other.RunnerEnds...)
 		return outcome, seen, err
 	},
 	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
@@ -170,8 +171,8 @@ func TestDrivers(t *testing.T) {
 	}{
 		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
-		{"the first Ctrl-C has the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "the run was stopped by a signal before its end"},
-		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "the run was stopped by a signal before its end"},
+		{"the first Ctrl-C has the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end"},
+		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end"},
 		{"the target does not answer any more", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "does not answer any more"},
 	} {
 		for name, drive := range drivers {

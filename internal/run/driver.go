@@ -53,8 +53,9 @@ type running interface {
 	Wait(graceful, force context.Context) error
 	// Progress is what all have counted so far. It is for people: no verdict rests on it.
 	Progress() (shard.Progress, *shard.Histogram)
-	// Problems says in sentences which runners did not end in order. It may be asked when Wait has returned.
-	Problems() []string
+	// Ends returns how runners ended that did not run to their end, and as runner 0 what else makes the run incomplete. It may be
+	// called when Wait has returned.
+	Ends() []shard.RunnerEnd
 }
 
 // newDriver is the driver that the configuration asks for.

@@ -80,7 +80,10 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	for _, p := range s.seen.Problems {
 		fmt.Fprintf(s.Stdout, "  - %s\n", p)
 	}
-	if own.Runner.State != shard.Finished || len(s.seen.Problems) > 0 {
+	for _, end := range s.seen.RunnerEnds {
+		fmt.Fprintf(s.Stdout, "  - %s\n", end.Text)
+	}
+	if own.Runner.State != shard.Finished || s.incomplete() {
 		outcome = verdict.Invalid
 	}
 	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, own.Runner.State)

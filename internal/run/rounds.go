@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // rounds runs the script, and again while the suite asks for another round.
@@ -47,7 +48,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if n == 0 && s.part == 0 {
 			s.collect(graceful, force)
 		}
-		if s.Suite.Next == nil || len(s.seen.Problems) > 0 || s.part > 0 {
+		if s.Suite.Next == nil || s.incomplete() || s.part > 0 {
 			return nil
 		}
 		so, err := s.dir.SuiteRun(s.seen)
@@ -108,11 +109,23 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		s.warn(failed)
 	}
 	if graceful.Err() != nil {
-		s.seen.Problems = append(s.seen.Problems, "the run was stopped by a signal before its end")
+		s.seen.RunnerEnds = append(s.seen.RunnerEnds, s.stopped())
 	}
-	s.seen.Problems = append(s.seen.Problems, group.Problems()...)
+	s.seen.RunnerEnds = append(s.seen.RunnerEnds, group.Ends()...)
 	return nil
 }
+
+// stopped returns what a signal to `soak run` ended: the run, or the runner that is a part of it.
+func (s *session) stopped() shard.RunnerEnd {
+	what := "the run"
+	if s.part > 0 {
+		what = fmt.Sprintf("runner %d", s.part)
+	}
+	return shard.RunnerEnd{Runner: s.part, Text: what + " was stopped by a signal before its end"}
+}
+
+// incomplete reports whether the run cannot pass, whatever its shards contain.
+func (s *session) incomplete() bool { return len(s.seen.Problems)+len(s.seen.RunnerEnds) > 0 }
 
 // length is how long the runners are at work.
 func (s *session) length() time.Duration {

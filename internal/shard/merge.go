@@ -33,6 +33,7 @@ type Merged struct {
 	Connections Connections // by runner, in the order they were made
 	// Problems are the reasons why the shards are not all of the plan, as sentences. With a single one the run cannot pass.
 	Problems []string
+	Early    []string // sentences about the runners that ended early
 
 	groups    []group // runners with one plan each; several if laptops merge
 	alone     bool    // laptops ran k6 without `soak run`: there is no common plan

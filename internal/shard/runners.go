@@ -37,7 +37,11 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		if r.Index > g.plan.Runners {
 			m.problem("%s is not one of the %d runners of the plan", who, g.plan.Runners)
 		}
-		if r.State != Finished {
+		switch {
+		case r.State == Finished:
+		case r.EndedEarly():
+			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, describe(r)))
+		default:
 			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {

@@ -130,6 +130,18 @@ func (r *Runner) Started() time.Time { return time.UnixMicro(r.StartedUS) }
 // At returns the wall time of an instant, by the clock at the start of the runner.
 func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 
+// EndedEarly reports whether the runner was killed or interrupted, so that its clients were watched for a part of the run only. If a
+// publisher ended early, the messages after its last checkpoint are unknown; the run cannot be judged without them.
+func (r *Runner) EndedEarly() bool {
+	return (r.State == Running || r.State == Interrupted) && r.published == nil
+}
+
+// A RunnerEnd states why a runner did not run to its end, as the process or the cluster shows it.
+type RunnerEnd struct {
+	Runner int    `json:"runner"`
+	Text   string `json:"text"`
+}
+
 // A RunState is how a runner ended.
 type RunState string
 

@@ -12,22 +12,24 @@ import (
 // noop came once, in order, intact and in time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
+	begun, watched := c.Planned-s.neverOpened, c.Planned-c.Unwatched
 	add := func(c Check, reasons []string) {
 		c.Reasons = reasons
 		out = append(out, c)
 	}
 	add(Check{
-		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
-		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
+		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(begun), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == begun,
+		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(begun-c.Opened, 0))},
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
 	held := Check{
-		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
+		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == watched,
 		Why: "clients are disconnected, or streams do not end when asked", weight: restsOn(s.proofs.unheld), loaded: true,
-		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
+		faults: faults{unheld, uint64(max(watched-c.Completed, 0))},
 	}
 	if c.Unfinished == 0 {
 		held = s.attribute(held, ledger.KindDropped)
 	}
+	held = held.notJudgedIf(watched == 0 && c.Planned > 0, "all runners ended early")
 	add(held, s.compressedFirst(append(held.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
 		return append(out, s.Silent()...)

@@ -65,9 +65,10 @@ func (a *account) checked(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client to the coverage. A client that never had a stream is left out: it was refused.
+// addCoverage adds one client to the coverage. A client that never had a stream is left out: it was refused;
+// and so is one whose runner ended early.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
-	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 {
+	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || s.leftEarly(a.r) {
 		return
 	}
 	n := a.checked(topic.confirmed)

@@ -24,10 +24,12 @@ type Evidence struct {
 	// Machines are those that a Prometheus watched. The runners have their own in their shards.
 	Machines []*machine.Record
 
-	Problems []string  // why the run is incomplete, beyond what the shards say
-	Failures []Failure // of the target's processes, in a complete run; their own counts are lost
-	Gone     []string  // of the target, what did not answer any more when the runners had ended
-	Warnings []string
+	Problems []string // why the run is incomplete, beyond what the shards say
+	// RunnerEnds are of the runners that did not run to their end.
+	RunnerEnds []shard.RunnerEnd
+	Failures   []Failure // of the target's processes, in a complete run; their own counts are lost
+	Gone       []string  // of the target, what did not answer any more when the runners had ended
+	Warnings   []string
 
 	Actions []Acted // of --at, in their order
 

@@ -36,10 +36,12 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.runners(m)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
-		v.OpenTime, v.Generator.Saturated = s.OpenTime, s.saturated()
+		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.saturated()
 	}
 	v.Failures = e.Failures
-	all := slices.Concat(e.causes(), []Check{complete(e, a)}, a.Checks)
+	whole, warnings := complete(e, &a)
+	v.Warnings = append(v.Warnings, warnings...)
+	all := slices.Concat(e.causes(), []Check{whole}, a.Checks)
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.acted()...)
 	}
@@ -81,20 +83,6 @@ func (e *Evidence) causes() (out []Check) {
 		})
 	}
 	return out
-}
-
-// complete asks that all was observed that was planned.
-func complete(e *Evidence, a Assessment) Check {
-	problems := slices.Concat(e.Rounds[0].Problems, e.Problems)
-	what := "every runner and client"
-	if a.Declared {
-		what = "every runner"
-	}
-	return Check{
-		ID: CheckComplete, Name: "data complete", Limit: what, Actual: first(problems, "complete"),
-		Pass: len(problems) == 0, Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
-		Reasons: problems,
-	}
 }
 
 // runners fills in who made the load, and when.

@@ -19,6 +19,7 @@ type Streams struct {
 	OpenTime
 	Found
 	Runners  []Runner // the counts of each
+	Watched  *Watched // nil: the whole run
 	Warnings []string
 
 	m       *shard.Merged
@@ -47,6 +48,9 @@ type Streams struct {
 	unexplained differences // those of connections without any other fault
 	proofs      proofs
 	cuts        cutAccount
+
+	neverOpened int           // clients without a stream whose runner ended early
+	unwatched   time.Duration // planned time of all clients, after their runners had ended early
 }
 
 // maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
@@ -66,6 +70,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	for i, c := range m.Connections.All() {
 		s.count(i, c)
 	}
+	s.Watched = s.watched()
 	s.Connections.Unobserved = max(m.Plan.Connections-m.Connections.Len(), 0)
 	var all ledger.Counts
 	for i, sum := range s.counts {
@@ -139,7 +144,9 @@ func (s *Streams) own(i int, r *shard.Connection) *shard.Connection {
 // count adds the ith connection.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
+	early := s.leftEarly(r)
 	switch {
+	case early:
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
@@ -153,8 +160,11 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		r = s.conclude(i, r, f)
 		r.State = ledger.Dropped
 	}
-	s.countState(r)
+	s.countState(r, early)
 	entry := s.server.of(r.ID)
+	if s.m.Runners[r.Runner].EndedEarly() {
+		entry = nil // no client watched what was sent afterwards
+	}
 	r, differs := s.addTail(i, r, entry)
 	s.prove(r, entry)
 	s.disagree.add(differs)
@@ -203,8 +213,12 @@ func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
 
-func (s *Streams) countState(r *shard.Connection) {
+func (s *Streams) countState(r *shard.Connection, early bool) {
 	c := &s.Connections
+	if early {
+		s.countEarly(r)
+		return
+	}
 	if r.Streams > 0 {
 		c.Opened++
 		c.Reconnected += r.Streams - 1

@@ -40,7 +40,7 @@ func (v *Verdict) summarize() string {
 		}
 	case Pass:
 	}
-	return v.Heading() + ": " + text
+	return v.Heading() + ": " + v.ofWatched(text)
 }
 
 // shown returns what a run that passed has shown.
@@ -50,6 +50,9 @@ func (v *Verdict) shown() string {
 	}
 	c, m := v.Connections, v.Messages
 	text := fmt.Sprintf("%s of %s held", format.Thousands(c.Completed), format.Count(c.Planned, "stream"))
+	if c.Unwatched > 0 {
+		text += fmt.Sprintf(", %s until their runner ended early", format.Thousands(c.Unwatched))
+	}
 	if v.ConnectionsOnly() {
 		return text + ", " + notChecked
 	}

@@ -76,6 +76,7 @@ type Verdict struct {
 	Warnings     []string      `json:"warnings,omitempty"`
 	Ran          *Ran          `json:"ran,omitempty"`
 	OpenTime                   // of streams that were to be open for the whole run
+	Watched      *Watched      `json:"watched_seconds,omitempty"` // nil: the whole run, or the suite does not know
 
 	Layout  Layout   `json:"-"`
 	streams *Streams // see Records
@@ -90,7 +91,8 @@ type Connections struct {
 	Dropped     int `json:"dropped"`
 	Unfinished  int `json:"unfinished"` // the server did not end them properly when asked, or the run was stopped
 	Unobserved  int `json:"unobserved"`
-	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
+	Unwatched   int `json:"unwatched,omitempty"` // open, connecting or reconnecting when their runner ended early
+	Reconnected int `json:"reconnected"`         // number of reconnects, over all connections
 }
 
 // Quantiles are of a merged histogram, in milliseconds.

@@ -129,6 +129,20 @@ func TestAKilledRunnerIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "killed")
 }
 
+// A runner that was told to end, as on a host that is drained, is judged to its end. What its clients did not watch is no fault.
+func TestRunnerThatEndsEarly(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "0.5", "--min-coverage", "40")
+	await(t, "all streams are open", func() bool { return strings.Contains(r.out.String(), "20/20 open") })
+	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGTERM))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, 10, v.Connections.Unwatched)
+	require.Equal(t, 10, v.Connections.Completed)
+	require.Contains(t, v.Sentence, "client-seconds watched, nothing lost in it")
+}
+
 func (r *soakRun) log(names ...string) (all string) {
 	for _, n := range names {
 		b, err := os.ReadFile(r.dir.Path(n))

@@ -77,6 +77,6 @@ func (m *Machine) blocked(s Snapshot) {
 // Interrupt notes the cause that kept the run from starting until the user ended it, if one is known.
 func (m *Machine) Interrupt() {
 	if m.phase < Running && !m.GivenUp && m.blockedBy != "" {
-		m.problem("%s", m.blockedBy)
+		m.ended(0, "%s", m.blockedBy)
 	}
 }

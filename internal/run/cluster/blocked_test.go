@@ -37,9 +37,9 @@ func TestACauseThatDoesNotPassEndsTheRun(t *testing.T) {
 	}
 	m.Advance(badImage(noon.Add(26 * time.Second)))
 	require.True(t, m.GivenUp)
-	require.Len(t, m.Problems, 1, "once, not per runner")
-	assert.Contains(t, m.Problems[0], "runner 1 (pod ")
-	assert.Contains(t, m.Problems[0], `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+	require.Len(t, m.Ends, 1, "once, not per runner")
+	assert.Contains(t, m.Ends[0].Text, "runner 1 (pod ")
+	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
 }
 
 // The user ends a run that does not start: the verdict has the cause that is known by then.
@@ -48,12 +48,12 @@ func TestAnInterruptedStartHasItsCause(t *testing.T) {
 	m := NewMachine(3, testLimits(), noon)
 	m.Advance(badImage(noon))
 	m.Interrupt()
-	require.Len(t, m.Problems, 1)
-	assert.Contains(t, m.Problems[0], `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+	require.Len(t, m.Ends, 1)
+	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
 
 	m = NewMachine(1, testLimits(), noon)
 	m.Interrupt()
-	assert.Empty(t, m.Problems, "nothing is known")
+	assert.Empty(t, m.Ends, "nothing is known")
 }
 
 func TestAChosenTimeoutIsWaitedFor(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAQuotaAndAMissingOperatorAreNamed(t *testing.T) {
 	m.Advance(quota(noon))
 	m.Advance(quota(noon.Add(26 * time.Second)))
 	require.True(t, m.GivenUp)
-	assert.Contains(t, m.Problems[0], "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
+	assert.Contains(t, m.Ends[0].Text, "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
 
 	m = NewMachine(3, limits, noon)
 	for _, after := range []time.Duration{0, 26 * time.Second} {
@@ -95,5 +95,5 @@ func TestAQuotaAndAMissingOperatorAreNamed(t *testing.T) {
 		m.Advance(s)
 	}
 	require.True(t, m.GivenUp)
-	assert.Contains(t, m.Problems[0], "the k6-operator did nothing with the TestRun: is it running?")
+	assert.Contains(t, m.Ends[0].Text, "the k6-operator did nothing with the TestRun: is it running?")
 }

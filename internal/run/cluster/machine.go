@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A Phase is how far a run has come.
@@ -46,8 +48,8 @@ type Machine struct {
 	phase   Phase
 	since   time.Time
 	runners []runner
-	// Problems are why the run is incomplete.
-	Problems []string
+	// Ends are how runners ended that did not run to their end, and as runner 0 what else makes the run incomplete.
+	Ends []shard.RunnerEnd
 	// GivenUp reports whether the run cannot finish.
 	GivenUp bool
 
@@ -77,7 +79,7 @@ func (m *Machine) Done() bool { return m.phase == Over || m.GivenUp }
 
 // Advance applies a snapshot and returns the news in it.
 func (m *Machine) Advance(s Snapshot) (news []string) {
-	before := len(m.Problems)
+	before := len(m.Ends)
 	for i := range m.runners {
 		m.observe(i, &s.Runners[i], s.At)
 	}
@@ -97,7 +99,11 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 	case s.At.Sub(m.since) > m.limit():
 		m.timeOut(s)
 	}
-	return append(m.Problems[before:len(m.Problems):len(m.Problems)], news...)
+	var problems []string
+	for _, end := range m.Ends[before:] {
+		problems = append(problems, end.Text)
+	}
+	return append(problems, news...)
 }
 
 // observe notes how a runner fares.
@@ -115,7 +121,7 @@ func (m *Machine) observe(i int, p *Part, at time.Time) {
 	if trouble == "" {
 		return
 	}
-	m.problem("runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.seen), trouble, p.more())
+	m.ended(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.seen), trouble, p.more())
 }
 
 // see keeps the newest that is known of the pod.
@@ -231,11 +237,12 @@ func (m *Machine) limit() time.Duration {
 	return m.limits.Start
 }
 
-func (m *Machine) problem(format string, args ...any) {
-	m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
+// ended records how a runner ended, or as runner 0 a problem of the run.
+func (m *Machine) ended(runner int, format string, args ...any) {
+	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
 func (m *Machine) giveUp(format string, args ...any) {
-	m.problem(format, args...)
+	m.ended(0, format, args...)
 	m.GivenUp = true
 }

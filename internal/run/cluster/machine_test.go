@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 func advance(m *Machine, names ...string) {
@@ -32,7 +33,7 @@ func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
 		assert.Equal(t, step.want, m.Phase(), step.name)
 	}
 	assert.True(t, m.Done())
-	assert.Empty(t, m.Problems)
+	assert.Empty(t, m.Ends)
 }
 
 func TestOneMayAttachAtAnyTime(t *testing.T) {
@@ -41,7 +42,7 @@ func TestOneMayAttachAtAnyTime(t *testing.T) {
 		m := NewMachine(3, testLimits(), noon)
 		advance(m, name)
 		assert.Equal(t, want, m.Phase(), name)
-		assert.Empty(t, m.Problems, name)
+		assert.Empty(t, m.Ends, name)
 	}
 }
 
@@ -54,7 +55,7 @@ func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
 	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
 	m.Advance(s)
 	assert.Equal(t, Over, m.Phase())
-	assert.Empty(t, m.Problems)
+	assert.Empty(t, m.Ends)
 }
 
 // Failures of a runner during the run: the others continue, and the loss is reported.
@@ -88,13 +89,13 @@ func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
 				m.Advance(s)
 				assert.Equal(t, Running, m.Phase(), "the others go on")
 			}
-			assert.Equal(t, []string{who + c.want}, m.Problems)
+			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: who + c.want}}, m.Ends)
 			assert.False(t, m.GivenUp)
 			s := snapshot("over")
 			s.Runners[1] = Part{}
 			m.Advance(s)
 			assert.Equal(t, Over, m.Phase())
-			assert.Len(t, m.Problems, 1, "a loss is told once")
+			assert.Len(t, m.Ends, 1, "a loss is told once")
 		})
 	}
 }
@@ -106,11 +107,11 @@ func TestADeadNodeIsNotWaitedForTillTheEnd(t *testing.T) {
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", drained)
 	m.Advance(s)
-	assert.Empty(t, m.Problems, "it may still write its shard")
+	assert.Empty(t, m.Ends, "it may still write its shard")
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
 	m.Advance(s)
-	require.Len(t, m.Problems, 1)
-	assert.Contains(t, m.Problems[0], "its node does not say that it ended")
+	require.Len(t, m.Ends, 1)
+	assert.Contains(t, m.Ends[0].Text, "its node does not say that it ended")
 }
 
 // What keeps a run from starting: it is given up, with the reason.
@@ -165,7 +166,7 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 			c.change(&s)
 			m.Advance(s)
 			assert.True(t, m.GivenUp)
-			all := fmt.Sprint(m.Problems)
+			all := fmt.Sprint(m.Ends)
 			assert.Contains(t, all, c.want)
 		})
 	}
@@ -180,5 +181,5 @@ func TestARunThatDoesNotEndIsGivenUp(t *testing.T) {
 	s.At = noon.Add(11 * time.Minute)
 	m.Advance(s)
 	assert.True(t, m.GivenUp)
-	assert.Equal(t, []string{`the phase "run" took over 10m0s: the runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}, m.Problems)
+	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: the runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}}, m.Ends)
 }

@@ -233,8 +233,8 @@ func (r *Run) Stop(ctx context.Context) error {
 	})
 }
 
-// Problems returns the reasons why the run is incomplete that the cluster shows.
-func (r *Run) Problems() []string { return r.machine.Problems }
+// Ends returns how runners ended that did not run to their end, and as runner 0 what else makes the run incomplete.
+func (r *Run) Ends() []shard.RunnerEnd { return r.machine.Ends }
 
 // logPatience is how long the last lines of a log may take to come.
 const logPatience = 10 * time.Second

@@ -93,7 +93,7 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	w.show(t, snapshot("over"))
 	require.NoError(t, end(t, done))
 	r.Close()
-	assert.Empty(t, r.Problems())
+	assert.Empty(t, r.Ends())
 	for _, name := range []string{"k6-initializer.log", "k6-starter.log", "k6-runner-1.log", "k6-runner-2.log", "k6-runner-3.log"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -117,8 +117,8 @@ func TestALostRunnerIsReportedWhileTheOthersGoOn(t *testing.T) {
 	w.show(t, s)
 	require.NoError(t, end(t, done))
 	r.Close()
-	require.Len(t, r.Problems(), 1)
-	assert.Contains(t, r.Problems()[0], "it printed fake logs")
+	require.Len(t, r.Ends(), 1)
+	assert.Contains(t, r.Ends()[0].Text, "it printed fake logs")
 }
 
 // A pod may be evicted, end and be deleted between two polls. Only the watch sees why.
@@ -154,14 +154,14 @@ func TestAPodThatIsMadeWhileTheRunLooksIsNotGone(t *testing.T) {
 		r.watch.note(pod(runName+"-1"), false)
 		return true, &corev1.PodList{}, nil
 	})
-	look := func() []string {
+	look := func() []shard.RunnerEnd {
 		s, err := r.look(t.Context())
 		require.NoError(t, err)
 		r.machine.Advance(s)
-		return r.Problems()
+		return r.Ends()
 	}
 	require.Empty(t, look())
-	require.Contains(t, look()[0], "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the pod was there before the second look, and is not in its list")
+	require.Contains(t, look()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the pod was there before the second look, and is not in its list")
 }
 
 // The laptop's connection is cut for a while, or for good. The run does not depend on it.
@@ -196,7 +196,7 @@ func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 			news.contains(t, "the cluster answers again")
 			require.NoError(t, end(t, done))
 			r.Close()
-			assert.Empty(t, r.Problems())
+			assert.Empty(t, r.Ends())
 		})
 	}
 }

@@ -7,22 +7,26 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // ThresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
 // the verdict sees why, so it is no problem of its own.
 const ThresholdsFailed = 99
 
-// Problems lists the runners that did not end in order.
-func (g *Group) Problems() (out []string) {
+// Ends returns how the runners ended that did not run to their end.
+func (g *Group) Ends() (out []shard.RunnerEnd) {
+	add := func(runner int, format string, args ...any) {
+		out = append(out, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
+	}
 	for _, r := range g.runners {
 		switch code := r.ExitCode(); {
 		case code == 0 || code == ThresholdsFailed:
 		case code < 0:
-			out = append(out, fmt.Sprintf("runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log))
+			add(r.index, "runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log)
 		default:
 			last, _ := lastError(r.log)
-			out = append(out, fmt.Sprintf("runner %d ended with exit code %d: %s", r.index, code, last))
+			add(r.index, "runner %d ended with exit code %d: %s", r.index, code, last)
 		}
 	}
 	return out

@@ -80,7 +80,7 @@ func TestRunnersAreToldThePlan(t *testing.T) {
 	g, err := Start(c)
 	require.NoError(t, err)
 	wait(t, g)
-	require.Empty(t, g.Problems())
+	require.Empty(t, g.Ends())
 	require.Len(t, g.PIDs(), 2)
 	for i := 1; i <= 2; i++ {
 		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
@@ -170,11 +170,11 @@ func TestProblemsOfRunners(t *testing.T) {
 		require.NoError(t, err)
 		wait(t, g)
 		if c.want == "" {
-			require.Empty(t, g.Problems())
+			require.Empty(t, g.Ends())
 			continue
 		}
-		require.Len(t, g.Problems(), 1)
-		require.Contains(t, g.Problems()[0], c.want)
+		require.Len(t, g.Ends(), 1)
+		require.Contains(t, g.Ends()[0].Text, c.want)
 	}
 }
 
@@ -186,14 +186,14 @@ func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, g.Wait(ctx, t.Context()))
-	require.Len(t, g.Problems(), 2)
-	require.Contains(t, g.Problems()[1], "runner 2 ended with exit code 105")
+	require.Len(t, g.Ends(), 2)
+	require.Contains(t, g.Ends()[1].Text, "runner 2 ended with exit code 105")
 
 	g, err = Start(fake(t, 2, `trap '' INT TERM; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)
 	g.Kill()
-	require.Len(t, g.Problems(), 2)
-	require.Contains(t, g.Problems()[0], "signal: killed")
+	require.Len(t, g.Ends(), 2)
+	require.Contains(t, g.Ends()[0].Text, "signal: killed")
 }
 
 func TestWithoutK6NothingIsLeft(t *testing.T) {

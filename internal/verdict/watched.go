@@ -1,0 +1,132 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Watched is the client time of a run of which a runner ended early: from the first stream of each client to the end of its stream,
+// or to the last message that is known of it. Nothing is expected of the rest.
+type Watched struct {
+	Planned float64 `json:"planned"` // seconds
+	Watched float64 `json:"watched"` // seconds
+	Share   float64 `json:"share"`
+}
+
+// String returns the share for people, rounded down: "97.4 % of 28,800 client-hours were watched".
+func (w *Watched) String() string {
+	unit, of := "client-hours", w.Planned/3600
+	if of < 10 {
+		unit, of = "client-seconds", w.Planned
+	}
+	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(of))), unit)
+}
+
+// leftEarly reports whether a client was open, connecting or reconnecting when its runner ended early.
+func (s *Streams) leftEarly(r *shard.Connection) bool {
+	runner := &s.m.Runners[r.Runner]
+	if !runner.EndedEarly() {
+		return false
+	}
+	if r.State == ledger.Waiting {
+		limit := s.m.Plan.MaxLastOutage()
+		return time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond-r.ClosedAt <= limit
+	}
+	return endOf(r) == endStopped && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
+}
+
+// countEarly adds a client that left early.
+func (s *Streams) countEarly(r *shard.Connection) {
+	c := &s.Connections
+	c.Unwatched++
+	if r.Streams == 0 {
+		s.neverOpened++
+	} else {
+		c.Opened++
+		c.Reconnected += r.Streams - 1
+		s.unwatched -= min(max(r.LastAt, r.ClosedAt)-r.OpenedAt, s.m.Plan.Hold())
+	}
+	s.unwatched += s.m.Plan.Hold()
+}
+
+// watched sums up the client time that was watched; nil if all runners ran to their end.
+func (s *Streams) watched() *Watched {
+	if len(s.m.Early) == 0 {
+		return nil
+	}
+	planned := s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections)
+	w := &Watched{Planned: planned, Watched: max(planned-s.unwatched.Seconds(), 0)}
+	w.Share = w.Watched / max(planned, 1)
+	return w
+}
+
+// runnerEnds returns sentences about the runners that ended early, and about all else that makes the run incomplete.
+func (e *Evidence) runnerEnds() (early, problems []string) {
+	m := e.Rounds[0]
+	early, problems = slices.Clone(m.Early), slices.Clone(m.Problems)
+	for _, end := range e.RunnerEnds {
+		at := slices.IndexFunc(m.Runners, func(r shard.Runner) bool { return r.Index == end.Runner })
+		if at >= 0 && m.Runners[at].EndedEarly() {
+			early = append(early, end.Text)
+		} else {
+			problems = append(problems, end.Text)
+		}
+	}
+	return early, append(problems, e.Problems...)
+}
+
+// complete returns the check that everything was observed that was planned, and warnings. If runners ended early, MIN_COVERAGE decides
+// whether the rest suffices; only a suite whose clients all do the same, for the whole run, knows the share that they watched.
+func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
+	c = Check{
+		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",
+		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
+	}
+	w, least := a.watched(), e.Rounds[0].Plan.LeastCoverage()
+	early, problems := e.runnerEnds()
+	switch {
+	case a.Declared:
+		c.Limit = "every runner"
+	case least < 1:
+		c.Limit = fmt.Sprintf("%g %% of the client time", 100*least)
+	}
+	switch {
+	case w == nil:
+		problems = append(early, problems...)
+	case least < 1 && w.Share >= least:
+		c.Actual, warnings = w.String(), early
+	default:
+		problems = append(early, problems...)
+		if least < 1 {
+			problems = append(problems, fmt.Sprintf("%s; the limit is %g %% (MIN_COVERAGE)", w, 100*least))
+		}
+	}
+	c.Actual, c.Pass, c.Reasons = first(problems, c.Actual), len(problems) == 0, problems
+	return c, warnings
+}
+
+// watched returns the watched client time; nil if it is not known, or if all runners ran to their end.
+func (a *Assessment) watched() *Watched {
+	if a.Declared || a.Streams == nil {
+		return nil
+	}
+	return a.Streams.Watched
+}
+
+// ofWatched adds to a summary how much was watched, if that was not all and the run was judged.
+func (v *Verdict) ofWatched(text string) string {
+	switch {
+	case v.Watched == nil || v.Verdict == Invalid:
+		return text
+	case v.Verdict == Pass:
+		return strings.TrimSuffix(v.Watched.String(), " were watched") + " watched, nothing lost in it; " + text
+	}
+	return text + "; " + v.Watched.String()
+}

@@ -1,0 +1,89 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// lostRunner is a clean run whose second runner, with one of the three clients, was lost after half of the time.
+func lostRunner() (*shard.Merged, ServerLedger) {
+	m, server := clean()
+	r := &m.Runners[1]
+	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
+	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
+	c := m.Connections.Edit(1)
+	c.State, c.Reason, c.ClosedAt, c.Held, c.Open = ledger.Open, "", 0, 1797500*time.Millisecond, 1797500*time.Millisecond
+	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
+	m.Checks[0].Passes = connections - 1
+	return m, server
+}
+
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	const watched = "83.3 % of 10,785 client-seconds were watched"
+	m, server := lostRunner()
+	v := judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
+	assert.Equal(t, Invalid, v.Verdict, "by default all must be watched")
+	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Reasons)
+	assert.Equal(t, watched, v.Watched.String())
+
+	m.Plan.MinCoverage = 90
+	v = judgeSoak(m, server, Evidence{})
+	assert.Equal(t, Invalid, v.Verdict)
+	assert.Equal(t, []string{m.Early[0], watched + "; the limit is 90 % (MIN_COVERAGE)"}, v.Reasons)
+
+	m.Plan.MinCoverage = 80
+	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
+	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
+	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams held, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
+	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Warnings)
+	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
+	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "what no client watched is not compared")
+
+	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
+	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is not known")
+	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster is gone"}}})
+	assert.Equal(t, Invalid, v.Verdict)
+}
+
+// What was lost while a client was watched fails the run, whether its runner ended early or another one.
+func TestLossesInWhatWasWatched(t *testing.T) {
+	t.Parallel()
+	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
+		m, server := lostRunner()
+		m.Plan.MinCoverage = 80
+		c := m.Connections.Edit(client)
+		c.Received, c.Lost = c.Received-1, 1
+		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
+		v := judgeSoak(m, server, Evidence{})
+		assert.Equal(t, Fail, v.Verdict, name)
+		assert.Contains(t, v.Sentence, "1 of 597 messages lost on 1 of 3 clients", name)
+		assert.Contains(t, v.Sentence, "83.3 % of 10,785 client-seconds were watched", name)
+	}
+}
+
+// A client that was waiting for its next stream when its runner ended may have got one, unless it had waited for too long.
+func TestOutageWhenARunnerEndsEarly(t *testing.T) {
+	t.Parallel()
+	for since, want := range map[time.Duration]Outcome{10 * time.Second: Pass, 40 * time.Second: Fail} {
+		m, server := lostRunner()
+		m.Plan.MinCoverage, m.Plan.Reconnect = 80, true
+		c := m.Connections.Edit(1)
+		c.State, c.Reason, c.ClosedAt = ledger.Waiting, "reset", 1800*time.Second-since
+		v := judgeSoak(m, server, Evidence{})
+		assert.Equal(t, want, v.Verdict, "%s: %q", since, v.Reasons)
+	}
+}
+
+func TestMissingChecksOfARunnerThatEndedEarly(t *testing.T) {
+	t.Parallel()
+	m, server := lostRunner()
+	m.Plan.MinCoverage = 80
+	m.Checks[0].Passes = connections - 2
+	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client that was watched to its end has no check")
+}
