@@ -121,8 +121,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	}
-	if c.has(uint64(first)) && !f.log.at(uint64(first)).again { // the history repeats it
+	case c.has(uint64(first)) && !f.log.at(uint64(first)).again: // the history repeats it
 		c.fault().Repeated++
 		return
 	}
@@ -206,9 +205,7 @@ func (c *deliveries) claim(before uint64) {
 func (c *deliveries) forgetWaiting(count int) {
 	f := c.cursor
 	for _, w := range f.waiting[:count] {
-		if d := f.deviate(); len(d.UnknownAt) < maxDeviations {
-			d.UnknownAt = append(d.UnknownAt, w.at)
-		}
+		list(f.deviate(), &f.deviate().UnknownAt, w.at)
 	}
 	f.waiting = slices.Delete(f.waiting, 0, count)
 }
@@ -218,6 +215,15 @@ func (f *cursor) deviate() *Deviations {
 		f.deviations = new(Deviations)
 	}
 	return f.deviations
+}
+
+// list adds a deviation to its list, unless that is full.
+func list[T any](d *Deviations, to *[]T, one T) {
+	if len(*to) >= maxDeviations {
+		d.Unlisted++
+		return
+	}
+	*to = append(*to, one)
 }
 
 // place counts a message that is not the next one.
@@ -232,20 +238,18 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		c.receive(number, p.At, a)
 		return
 	}
-	if f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.near(f.last, p.Sum) {
+	span := c.openSpan()
+	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.sawNoop) && c.has(uint64(first))
+	last := f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.near(f.last, p.Sum)
+	if last && (f.log.repeats || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}
-	if span := c.openSpan(); f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joining {
+	if f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joining {
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
-	index, d := f.log.extra(f.last, p.Sum, p.At), f.deviate()
-	if len(d.Again) < maxDeviations {
-		d.Again = append(d.Again, Again{Extra: index, Number: uint64(first), At: p.At})
-	} else {
-		d.Unlisted++
-	}
+	list(f.deviate(), &f.deviate().Again, Again{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
 	c.recordGap(p.At, p.At-c.lastAt)
 	if c.stream.cfg.Repeats {
 		c.fault().Repeated++
@@ -270,16 +274,11 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	fits := func(n uint64) bool {
 		return n > 0 && n <= log.last() && log.at(n).Print == p.Sum && (n > highest || c.skipped(n, p.At))
 	}
-	for distance := uint64(1); distance <= lookahead && f.last+distance <= log.last(); distance++ {
+	for distance := uint64(1); distance <= lookback || distance <= lookahead && f.last+distance <= log.last(); distance++ {
 		if fits(f.last + distance) {
 			return f.last + distance
 		}
 		if distance <= lookback && distance < f.last && fits(f.last-distance) {
-			return f.last - distance
-		}
-	}
-	for distance := uint64(1); distance <= lookback && distance < f.last; distance++ {
-		if fits(f.last - distance) {
 			return f.last - distance
 		}
 	}
@@ -341,11 +340,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 	highest := c.numbers.highest
 	if c.see(number, at) == filled {
-		if d := f.deviate(); len(d.Overtaken) < maxDeviations {
-			d.Overtaken = append(d.Overtaken, Overtaken{Number: number, By: highest, At: at})
-		} else {
-			d.Unlisted++
-		}
+		list(f.deviate(), &f.deviate().Overtaken, Overtaken{Number: number, By: highest, At: at})
 	}
 	f.last = number
 	a.Counted = true
@@ -391,13 +386,8 @@ func (c *deliveries) fillDeviations(r *Record) {
 	if f == nil || f.deviations == nil && len(f.waiting) == 0 {
 		return
 	}
-	d := Deviations{}
-	if f.deviations != nil {
-		d = Deviations{
-			Overtaken: slices.Clone(f.deviations.Overtaken), Again: slices.Clone(f.deviations.Again),
-			UnknownAt: slices.Clone(f.deviations.UnknownAt), Unlisted: f.deviations.Unlisted,
-		}
-	}
+	d := *f.deviate()
+	d.Overtaken, d.Again, d.UnknownAt = slices.Clone(d.Overtaken), slices.Clone(d.Again), slices.Clone(d.UnknownAt)
 	for _, w := range f.waiting {
 		d.UnknownAt = append(d.UnknownAt, w.at)
 	}

@@ -71,6 +71,17 @@ func (c *cuts) latest() *Cut {
 	return &c.List[len(c.List)-1]
 }
 
+// Copied changes the number of copies after the cut before an instant.
+func (c *Cuts) Copied(at Instant, by int) {
+	i := len(c.List) - 1
+	for i >= 0 && c.List[i].At > at {
+		i--
+	}
+	if i >= 0 && c.List[i].Back > 0 && at-c.List[i].Back <= resumeWindow {
+		c.List[i].Doubled = uint64(max(int(c.List[i].Doubled)+by, 0)) //nolint:gosec // G115: small
+	}
+}
+
 // copied returns a copy for a record.
 func (c *cuts) copied() *Cuts {
 	if c == nil || len(c.List) == 0 {

@@ -50,6 +50,8 @@ type Extra struct {
 	Print uint64
 	At    Instant
 	Count uint32
+	// Resumed: all of them received it right after they had resumed, so it is a copy.
+	Resumed bool `json:",omitempty"`
 }
 
 // NewLog returns an empty log.
@@ -101,12 +103,13 @@ func (l *Log) received(from, to uint64, before Instant) (count uint64) {
 }
 
 // extra counts a message that a stream received again after another one, and returns its index.
-func (l *Log) extra(after, print uint64, at Instant) int {
-	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == print })
+func (l *Log) extra(after uint64, p *Print, resumed bool) int {
+	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == p.Sum })
 	if i < 0 {
 		i = len(l.extras)
-		l.extras = append(l.extras, Extra{After: after, Print: print, At: at})
+		l.extras = append(l.extras, Extra{After: after, Print: p.Sum, At: p.At, Resumed: true})
 	}
-	l.extras[i].Count++
+	e := &l.extras[i]
+	e.Count, e.Resumed = e.Count+1, e.Resumed && resumed
 	return i
 }

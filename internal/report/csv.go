@@ -210,7 +210,10 @@ var messageHead = []any{"topic", "first", "last", "heartbeats", "foreign", "repe
 
 // messageCells returns the values of these columns. The numbers of the first and the last message are empty if none arrived.
 func messageCells(m *shard.Merged, c *shard.Connection) []any {
-	topic, _, _ := m.Topic(c)
+	topic, _, published := m.Topic(c)
+	if !published {
+		topic, _ = m.FeedTopic(c)
+	}
 	return []any{
 		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, silence(c), c.Strayed,
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -206,6 +207,11 @@ func (m *Merged) Feeds() (feeds []*Feed) {
 		}
 	}
 	return feeds
+}
+
+// Subscribers yields the connections that received the messages of the Feeds.
+func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
+	return cmp.Or(m.Compared, &m.Connections).All()
 }
 
 func (m *Merged) feedTopic(runner, topic int) string {

@@ -31,6 +31,8 @@ type Merged struct {
 	Checks      []Check
 	Metrics     []Metric
 	Connections Connections // by runner, in the order they were made
+	// Compared are those that received the messages of the Feeds; nil: Connections. A part of a run has only some of them.
+	Compared *Connections
 	// Problems are the reasons why the shards are not all of the plan, as sentences. With a single one the run cannot pass.
 	Problems []string
 	Early    []string // sentences about the runners that ended early

@@ -133,6 +133,7 @@ func (r *Run) isNotEvery(n int) bool { return !r.isEvery(n) }
 func (r *Run) some(is func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
+	part.Compared = &m.Connections
 	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
 	part.Runners = slices.Clone(m.Runners)
 	for i := range part.Runners {

@@ -100,7 +100,7 @@ func (s *Streams) addCuts() {
 	for _, c := range s.m.Plan.PlannedCuts() {
 		kinds[c.Kind].Planned++
 	}
-	for i, r := range s.m.Connections.All() {
+	for i, r := range s.all() {
 		if r.Cuts == nil {
 			continue
 		}
@@ -134,7 +134,7 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 		if s == nil {
 			return
 		}
-		for i, r := range s.m.Connections.All() {
+		for i, r := range s.all() {
 			if r.Cuts == nil {
 				continue
 			}
@@ -147,14 +147,11 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 	}
 }
 
-// lostAt returns the number of messages that a connection lost at one of its disconnects. Without a record of the
-// publisher the numbers show it: the first one after it is not the next.
+// lostAt returns the number of messages that a connection lost at one of its disconnects. If neither a publisher nor other
+// clients show it, the numbers do: the first one after it is not the next.
 func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
-	if _, _, published := s.m.Topic(r); published {
-		if at := s.cuts.lost[i]; k < len(at) {
-			return at[k]
-		}
-		return 0
+	if at, compared := s.cuts.lost[i]; compared {
+		return at[k]
 	}
 	c := &r.Cuts.List[k]
 	if s.m.Service.AnyOrder || c.Behind == 0 || c.Next <= c.Behind+1 {

@@ -34,7 +34,7 @@ func (s *Streams) alignFeeds() {
 	feeds := s.m.Feeds()
 	counts := map[string]int{}
 	if len(feeds) > 1 {
-		for _, c := range s.m.Connections.All() {
+		for _, c := range s.m.Subscribers() {
 			topic, _ := s.m.FeedTopic(c)
 			counts[topic]++
 		}
@@ -65,7 +65,7 @@ func (s *Streams) alignTogether(feeds []*shard.Feed) {
 		byTopic[f.Topic] = f
 	}
 	records := map[string][]*record{}
-	for _, c := range s.m.Connections.All() {
+	for _, c := range s.m.Subscribers() {
 		topic, ok := s.m.FeedTopic(c)
 		if f := byTopic[topic]; ok && f != nil {
 			records[topic] = append(records[topic], &record{c.Record, f.Of[c.Runner]})
@@ -108,7 +108,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 // recordsOf yields the records of the connections of a topic, with the indexes of their logs.
 func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	return func(yield func(int, *ledger.Record) bool) {
-		for _, c := range s.m.Connections.All() {
+		for _, c := range s.m.Subscribers() {
 			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.Of[c.Runner], &c.Record) {
 				return
 			}

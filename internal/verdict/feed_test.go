@@ -41,6 +41,10 @@ func newSharedRun() *sharedRun {
 
 func (s *sharedRun) judge(t *testing.T) *Verdict {
 	t.Helper()
+	return judgeSoak(s.merged(), nil, Evidence{})
+}
+
+func (s *sharedRun) merged() *shard.Merged {
 	start := time.UnixMicro(1_700_000_000_000_000)
 	s.plan.TopicNames = s.topics
 	shards := make([]*shard.Shard, 2)
@@ -96,7 +100,7 @@ func (s *sharedRun) judge(t *testing.T) *Verdict {
 			shards[i].AddFeed(l)
 		}
 	}
-	return judgeSoak(shard.Merge(s.plan, shards), nil, Evidence{})
+	return shard.Merge(s.plan, shards)
 }
 
 // only returns the content of a message on the streams for which of is true, and else what the run had before.
@@ -287,6 +291,72 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 		m := v.Messages
 		require.Equal(t, [4]uint64{c.missed, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s: %v", name, v.Reasons)
 	}
+}
+
+// What a client loses or receives twice when it resumes is found at its disconnect, also where all clients resume.
+func TestResumesOfComparedClients(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		again         []uint64 // what arrives on the new stream, of messages 8 to 10
+		lost, doubled uint64
+	}{
+		"complete":                  {[]uint64{8, 9, 10}, 0, 0},
+		"the first lost":            {[]uint64{9, 10}, 1, 0},
+		"one lost":                  {[]uint64{8, 10}, 1, 0},
+		"the last lost":             {[]uint64{8, 9}, 1, 0},
+		"the last one again":        {[]uint64{7, 8, 9, 10}, 0, 1},
+		"one again, and one lost":   {[]uint64{7, 8, 10}, 1, 1},
+		"three again after another": {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
+	} {
+		for clients := 1; clients <= 4; clients++ {
+			s := newSharedRun()
+			s.plan.Reconnect, s.plan.CutsPerSecond, s.plan.CutShares, s.cfg.Resumes, s.cfg.Cuts = true, .1, "rst", true, true
+			s.only(func(stream, message int) bool { return stream < clients && message >= 8 && message <= 10 })
+			s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+				switch {
+				case stream < clients && message == 8:
+					l.Cut(at-100*time.Millisecond, "rst", false)
+					l.Closed(at-100*time.Millisecond, ledger.ReasonCut, false, true)
+				case stream < clients && message == 11:
+					l.Connecting(at - 600*time.Millisecond)
+					l.IDReceived()
+					l.Opened(at - 500*time.Millisecond)
+					for _, sum := range c.again {
+						l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+					}
+				}
+			}
+			v := s.judge(t)
+			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled //nolint:gosec // G115: positive
+			if clients == 4 {                                                  // the message reached no client
+				lost = 0
+			}
+			require.Equal(t, [4]uint64{lost, doubled, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted},
+				"%s, %d clients: %v", name, clients, v.Reasons)
+			i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
+			require.Equal(t, [2]uint64{lost, doubled}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Doubled}, "%s, %d clients", name, clients)
+		}
+	}
+}
+
+// A part of the clients is compared with all of them: most received the message once.
+func TestAPartOfTheClientsIsComparedWithAll(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.only(func(stream, message int) bool { return stream == 0 && message == 7 }, 7, 7)
+	s.only(func(stream, message int) bool { return stream == 0 && message == 9 })
+	all := s.merged()
+	part := *all
+	part.Compared, part.Connections = &all.Connections, shard.Connections{}
+	for _, c := range all.Connections.All() {
+		if c.ID == "gold-0" {
+			part.Connections.Add(c)
+		}
+	}
+	part.Plan.Connections = 1
+	of := StreamsOf(&part, nil, false)
+	require.Equal(t, [2]uint64{1, 1}, [2]uint64{of.Messages.Missed, of.Messages.Duplicated})
+	require.Contains(t, of.Findings[1].Text, "which 3 of 4 clients received")
 }
 
 // Each topic needs the records of its own clients.

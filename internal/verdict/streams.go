@@ -104,11 +104,22 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 // run or the server's ledger shows. One is valid until the next.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
+		for _, c := range s.all() {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// all yields the Records with their indexes.
+func (s *Streams) all() iter.Seq2[int, *shard.Connection] {
+	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
 			if own := s.concluded[i]; own != nil {
 				c = own
 			}
-			if !yield(c) {
+			if !yield(i, c) {
 				return
 			}
 		}

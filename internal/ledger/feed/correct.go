@@ -13,7 +13,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
 		return r
 	}
 	c := correction{Feed: f, log: log, from: r, out: *r}
-	c.out.Findings = slices.Clone(r.Findings)
+	c.out.Findings, c.out.Cuts = slices.Clone(r.Findings), cutsOf(r)
 	c.again()
 	c.copies()
 	c.begin()
@@ -74,6 +74,9 @@ func (c *correction) copies() {
 		}
 		c.out.Duplicated++
 		e := &c.logs[c.log].Entries[n-1]
+		if c.out.Cuts != nil {
+			c.out.Cuts.Copied(e.At, 1)
+		}
 		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
 }
@@ -205,10 +208,27 @@ func (c *correction) renumber() {
 		r.Last = max(r.Last, n)
 	}
 	r.Holes = c.holes()
+	c.cuts()
 	r.Spans = slices.Clone(r.Spans)
 	for i := range r.Spans {
 		s := &r.Spans[i]
 		s.First, s.Last = c.ends(s.First, s.Last)
+	}
+}
+
+// cuts renumbers the messages around the disconnects. A copy of the message before one has its number.
+func (c *correction) cuts() {
+	if c.out.Cuts == nil {
+		return
+	}
+	for i := range c.out.Cuts.List {
+		cut := &c.out.Cuts.List[i]
+		_, cut.Behind = c.ends(c.from.First, cut.Behind)
+		if n := c.numberOf(cut.Next); n > 0 || cut.Next == 0 {
+			cut.Next = n
+		} else {
+			cut.Next = cut.Behind
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ type node struct {
 	number uint32 // 0: it is a copy
 	log    int32  // the last log that has it
 	live   bool
+	copied bool // see ledger.Extra.Resumed
 	repeat bool // an earlier node has the same print
 	again  bool // a later node has it
 }
@@ -126,11 +127,12 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 			id := f.extraAs(after, x, order, place, behind[after], has)
 			if id == 0 {
 				id = uint32(len(f.nodes)) //nolint:gosec // G115: bounded by the logs
-				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, repeat: true})
+				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, copied: true, repeat: true})
 				behind[after] = append(behind[after], id)
 			}
 			has[id] = true
-			f.nodes[id].count += x.Count
+			n := &f.nodes[id]
+			n.count, n.copied = n.count+x.Count, n.copied && x.Resumed
 			f.extras[log] = append(f.extras[log], id)
 		}
 	}
@@ -213,9 +215,15 @@ var margin = time.Second
 // copies returns the messages that are copies. Messages that may be copies are not live: no client is expected to
 // receive them.
 func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
+	copies := map[uint32]bool{}
+	for _, ids := range f.extras {
+		for _, id := range ids {
+			copies[id] = f.nodes[id].copied
+		}
+	}
 	doubts := f.doubts(records)
 	if len(doubts) == 0 {
-		return nil
+		return copies
 	}
 	place := f.places(order)
 	surely, possibly := map[uint32]uint32{}, map[uint32]uint32{} // streams that were open
@@ -232,7 +240,6 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 			}
 		}
 	}
-	copies := map[uint32]bool{}
 	for _, d := range doubts {
 		n := &f.nodes[d.id]
 		copies[d.id] = 2*n.count <= surely[d.id]
@@ -271,7 +278,7 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 	found := map[uint32]bool{}
 	for log, l := range f.logs {
 		add := func(id uint32, at ledger.Instant) {
-			if n := &f.nodes[id]; n.repeat && 2*n.count <= most && !found[id] {
+			if n := &f.nodes[id]; n.repeat && !n.copied && 2*n.count <= most && !found[id] {
 				found[id], doubts = true, append(doubts, doubt{id, log, at})
 			}
 		}

@@ -22,7 +22,7 @@ func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	out := *r
 	d := *r.Deviations
 	out.Deviations, out.Holes = &d, slices.Clone(r.Holes)
-	d.Overtaken, d.Again = nil, nil
+	d.Overtaken, d.Again, out.Cuts = nil, nil, cutsOf(r)
 	for _, o := range r.Deviations.Overtaken {
 		other := missingCopy(l, &out, l.Entries[o.Number-1].Print, o.By, lookback)
 		if other == 0 || o.Number <= out.First {
@@ -102,12 +102,23 @@ func uncount(r *ledger.Record, a ledger.Again, repeats bool) {
 		return
 	}
 	r.Duplicated--
+	if r.Cuts != nil {
+		r.Cuts.Copied(a.At, -1)
+	}
 	at := slices.IndexFunc(r.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindDuplicated && f.From == a.Number && f.At == a.At
 	})
 	if at >= 0 {
 		r.Findings = slices.Delete(slices.Clone(r.Findings), at, at+1)
 	}
+}
+
+// cutsOf returns a copy of the cuts of a record.
+func cutsOf(r *ledger.Record) *ledger.Cuts {
+	if r.Cuts == nil {
+		return nil
+	}
+	return &ledger.Cuts{List: slices.Clone(r.Cuts.List), Unlisted: r.Cuts.Unlisted}
 }
 
 // without removes a number from ranges.
