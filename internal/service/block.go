@@ -268,7 +268,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 
 // Client returns the value for the second request ({client}), if the block is the one that this request waits for.
 func (s *Service) Client(b *Block) (client string, ok bool) {
-	if s.Then == nil || !isEvent(b.Event, s.Then.Event) {
+	if s.Then == nil && s.client.from == fromNowhere || s.Then != nil && !isEvent(b.Event, s.Then.Event) {
 		return "", false
 	}
 	d := new(document)

@@ -237,5 +237,8 @@ func (f *Finite) States() bool {
 	return f.stated.text.from != fromNowhere || f.stated.chunks.from != fromNowhere
 }
 
+// ClientHeader returns the header of a response whose value the next request of its client has as {client}; "" for none.
+func (s *Service) ClientHeader() string { return s.clientHeader }
+
 // DefaultPrompt returns the prompt of a request if the user has none. The numbered model reads the id in its first line.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,4 +96,23 @@ func BenchmarkReadChunk(b *testing.B) {
 	for b.Loop() {
 		s.ReadChunk(chunk)
 	}
+}
+
+func TestParseAcceptsAValueForTheNextRequest(t *testing.T) {
+	describe := func(client, end string) (*Service, error) {
+		return Parse([]byte(`{"name":"x","connect":{"url":"{base}","headers":{"X-Session":"{client}"},"client":"` + client + `"},"message":"unchecked","end":` + end + `}`))
+	}
+	const finite = `{"by":"event","done":{"event":"end"}}`
+	s, err := describe("header:X-Session", finite)
+	require.NoError(t, err)
+	require.Equal(t, "X-Session", s.ClientHeader())
+	require.True(t, s.Connect.Headers[0].Omitted(&Values{}))
+	s, err = describe("json:$.id", finite)
+	require.NoError(t, err)
+	client, ok := s.Client(block("", "", `{"id":"a"}`))
+	require.Equal(t, "a true", fmt.Sprint(client, " ", ok))
+	_, err = describe("header:a b", finite)
+	require.ErrorContains(t, err, `"a b" is not the name of a header`)
+	_, err = describe("json:$.id", `{"by":"client"}`)
+	require.ErrorContains(t, err, "write connect.then.client")
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -98,7 +99,7 @@ func (p *parser) token(n *node) {
 // connect parses the request of a stream, and the one that follows it.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
-	f := p.fields(n, "connect", "method", "url", "headers", "body", "then", "maxEventSize")
+	f := p.fields(n, "connect", "method", "url", "headers", "body", "client", "then", "maxEventSize")
 	if f == nil {
 		return
 	}
@@ -106,6 +107,12 @@ func (p *parser) connect(root *fields) {
 	known := []Field{Base, Topic, N, ID, Run, Token}
 	if endsByEvent(root) {
 		known = append(known, Prompt)
+		if f.get("client") != nil {
+			known = append(known, Client)
+			p.clientOf(f.get("client"))
+		}
+	} else if client := f.get("client"); client != nil {
+		p.found.add(client.at, "connect.client is of requests whose responses end by themselves, and end.by is not 'event'; write connect.then.client")
 	}
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
@@ -126,6 +133,20 @@ func (p *parser) connect(root *fields) {
 		known = append(known, Client)
 	}
 	p.request(t, &s.Then.Request, requestRules{method: "POST", fields: known})
+}
+
+// clientOf parses connect.client: a header of the response, or a value in its first event that has one.
+func (p *parser) clientOf(n *node) {
+	text, _ := n.value.(string)
+	name, isHeader := strings.CutPrefix(text, "header:")
+	switch {
+	case !isHeader:
+		p.service.client = p.extractor(n, "connect.client", &p.service.clientPaths)
+	case !headerName.MatchString(name):
+		p.found.add(n.at, "connect.client is %q: %q is not the name of a header", text, name)
+	default:
+		p.service.clientHeader = name
+	}
 }
 
 func (p *parser) heartbeat(root *fields) {

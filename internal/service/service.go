@@ -35,6 +35,7 @@ type Service struct {
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths
+	clientHeader   string    // {client}, if it is a header of the response
 	resumeID       extractor // Reading.ID
 	paths          [][]segment
 	branches       []branch // of paths
@@ -104,8 +105,10 @@ type Header struct {
 	Value Template
 }
 
-// Omitted reports whether the header is not sent: it carries a token, and there is none.
-func (h Header) Omitted(v *Values) bool { return v.Token == "" && h.Value.Uses(Token) }
+// Omitted reports whether the header is not sent: it carries a token or the value of an earlier response, and there is none.
+func (h Header) Omitted(v *Values) bool {
+	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
+}
 
 // Then is a request that a stream needs before messages arrive. It is sent at the first block with Event, with the value that
 // [Service.Client] finds in that block.

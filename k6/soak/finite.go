@@ -81,10 +81,17 @@ type finiteLoad struct {
 
 	mu       sync.Mutex
 	open     map[*response]struct{}
+	idle     []*finiteClient
 	inFlight int64
 	pausing  int64         // clients of the closed model that were refused just now
 	over     bool          // no response may continue
 	changed  chan struct{} // a response has ended
+}
+
+// A finiteClient makes one request after another.
+type finiteClient struct {
+	requests int64
+	value    string // {client}, of its last response
 }
 
 // finite is soak.finite(service, options). The promise resolves when all responses have ended.
@@ -268,6 +275,7 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	}
 	f.mu.Lock()
 	f.inFlight++
+	r.client = f.client()
 	f.mu.Unlock()
 	f.results.started(f.m.recorder.wall(time.Now()))
 	if !f.service.hasFunctions() {
@@ -290,6 +298,17 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	})
 }
 
+// client returns a client that has no request. The caller holds mu.
+func (f *finiteLoad) client() *finiteClient {
+	last := len(f.idle) - 1
+	if last < 0 {
+		return &finiteClient{}
+	}
+	c := f.idle[last]
+	f.idle = f.idle[:last]
+	return c
+}
+
 // call makes the request of a response with the functions of the description. On the event loop.
 func (f *finiteLoad) call(r *response) (err error) {
 	v := f.values
@@ -299,12 +318,12 @@ func (f *finiteLoad) call(r *response) (err error) {
 		}
 	}
 	r.request = f.requestOf(&v, r)
-	return f.service.override(&r.request, r.n)
+	return f.service.override(&r.request, r.n, r.client)
 }
 
 // requestOf fills in the request of a response.
 func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
-	v.ID, v.N = r.id, r.n
+	v.ID, v.N, v.Client = r.id, r.n, r.client.value
 	v.Prompt = service.DefaultPrompt(r.id)
 	if len(f.Prompts) > 0 {
 		v.Prompt = strings.ReplaceAll(f.Prompts[r.n%int64(len(f.Prompts))], "{id}", r.id)
@@ -326,6 +345,10 @@ func (f *finiteLoad) ended(r *response) {
 	f.mu.Lock()
 	delete(f.open, r)
 	f.inFlight--
+	if r.account.State == ledger.ResponseComplete { // after a fault another client begins
+		r.client.requests++
+		f.idle = append(f.idle, r.client)
+	}
 	if f.Concurrency > 0 && r.account.State == ledger.ResponseRefused {
 		f.pausing++
 		time.AfterFunc(refusedPause, f.resume)

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 // runs per chunk.
 type response struct {
 	of           *finiteLoad
+	client       *finiteClient
+	captured     bool   // the value that the client's next request has
 	n            int64  // of the request in the run, from 0
 	id           string // unique in the run
 	request      sseclient.Request
@@ -50,6 +53,9 @@ func (r *response) opened(at time.Time, answer *sseclient.Response) {
 	r.heard = at
 	r.account.Headers = r.of.m.recorder.instant(answer.At)
 	r.of.results.opened(answer.Header.Get("Server"))
+	if name := r.of.service.ClientHeader(); name != "" {
+		r.client.value = cmp.Or(answer.Header.Get(name), r.client.value) // a session names itself once
+	}
 	r.request = sseclient.Request{} // it may be large
 }
 
@@ -67,6 +73,11 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 	if c.Heartbeat {
 		return
+	}
+	if !r.captured {
+		if value, ok := f.service.Client(&block); ok {
+			r.client.value, r.captured = value, true
+		}
 	}
 	r.heard = at
 	first := r.account.Chunks == 0

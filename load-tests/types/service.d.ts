@@ -9,7 +9,7 @@
  * | in | known |
  * |---|---|
  * | `connect`, `end` | `{base}` `{topic}` `{n}` `{id}` `{run}` `{token}` |
- * | `connect` with `end.by: 'event'` | these, and `{prompt}`; `{id}` is unique for each request |
+ * | `connect` with `end.by: 'event'` | these, `{prompt}`, and `{client}` with `connect.client`; `{id}` is unique for each request |
  * | `connect.then` | those of `connect` and `end`, and `{client}` |
  * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{sum}` `{padding}` `{token}` |
  *
@@ -34,8 +34,11 @@ export interface ServiceDescription {
   token?: ((ttl?: number) => string) | 'SUBSCRIBE_TOKEN' | 'BACKEND_TOKEN';
   /** The URL of stream `n`, in place of `connect.url`; called for every attempt to connect. */
   url?: (n: number) => string;
-  /** The body of request `n` of responses that end by themselves, in place of `connect.body`; called for every request. */
-  body?: (n: number) => string;
+  /**
+   * The body of request `n` of responses that end by themselves, in place of `connect.body`; called for every request. It is
+   * request `i` of its client, from 0, and `client` is the value of `connect.client`, `''` at first.
+   */
+  body?: (n: number, i: number, client: string) => string;
   /** How a stream is opened. It must answer 200 and `text/event-stream`. */
   connect: Connect;
   /** What keeps a stream alive, and is never a message. */
@@ -139,6 +142,11 @@ export interface Connect extends Omit<Request, 'url' | 'ok'> {
   url?: string;
   /** Maximum event size in bytes: a stream ends at a longer line, or at an event with more data. Default: 1048576 (1 MiB). */
   maxEventSize?: number;
+  /**
+   * With `end.by: 'event'`: a value of a response, which the next request of its client has as `{client}`: a header, or the first
+   * value of this place in its events. A client begins again after a response that is not complete. A header with an empty one is left out.
+   */
+  client?: Source | `header:${string}`;
   /** A second request, sent when the first event of this name comes. Each connection sends it anew. */
   then?: Request & {
     event: string;
