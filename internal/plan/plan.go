@@ -52,6 +52,7 @@ type Plan struct {
 	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
 	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See LeastCoverage
+	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
 	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
@@ -304,6 +305,14 @@ const allWatched = 100
 
 // LeastCoverage returns the share of the planned client time that a run must have watched, up to 1.
 func (p *Plan) LeastCoverage() float64 { return cmp.Or(p.MinCoverage, allWatched) / allWatched }
+
+// defaultWindow is the default of WINDOW.
+const defaultWindow = time.Hour
+
+// Window returns the length of the windows by which a run that is longer than one is shown.
+func (p *Plan) Window() time.Duration {
+	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
+}
 
 // BackWithin is within how long of being lost 99.9 % of the streams have to be back; as MaxOutage it may not be limited.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {

@@ -111,7 +111,7 @@ func (s Setting) Set(text string) (err error) {
 }
 
 // inSeconds are the settings in seconds, besides those whose name says so.
-var inSeconds = []string{"NOOP_INTERVAL", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
+var inSeconds = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
 
 // ParseNumber reads the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
 func ParseNumber(name, text string) (float64, error) {

@@ -59,6 +59,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "invalid verdict if no message is checked, also for message: 'unchecked'"},
 		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, Unset: "100", Min: 1, Max: allWatched, OutOfBounds: "it must be a percentage from 1 to 100", Doc: "docs/accounting.md",
 			Help: "percentage of the planned client time to watch, if runners end early"},
+		{Name: "WINDOW", Value: &p.WindowS, Unset: "3600", Min: 10, Max: year, OutOfBounds: "it must be from 10 seconds up to a year",
+			Help: "seconds of a window; longer runs are also shown by windows"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "it must be positive seconds up to a year, or -1 (no limit)",
 			Help:        "maximum outage per client in seconds, with --reconnect (-1: no limit)"},

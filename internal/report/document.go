@@ -40,7 +40,7 @@ type Circumstances struct {
 // Brief returns the document of a verdict: report.txt and report.md.
 func Brief(v *verdict.Verdict) *Page {
 	p := &Page{Title: v.TestID, Made: "soak report", Banner: banner(v)}
-	p.add(figures(v), checks(v), actions(v), found(v), machines(v), runnersOf(v), ran(v))
+	p.add(figures(v), checks(v), actions(v), found(v), windows(v), machines(v), runnersOf(v), ran(v))
 	return p
 }
 
@@ -87,7 +87,7 @@ func newSubject(r *Run) *subject {
 // sections are those of a page by the names that suites use for them (verdict.Layout).
 var sections = map[string]func(*subject) Section{
 	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
-	"machines": func(s *subject) Section { return machines(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
+	"machines": func(s *subject) Section { return machines(s.v) }, "windows": func(s *subject) Section { return windows(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
 	"data": (*subject).data,
 	// what was planned, and what was counted
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,

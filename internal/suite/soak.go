@@ -20,7 +20,7 @@ var soak = Suite{
 	Target:   Target{Streams: true},
 	Sampling: Sampling{Every: resources.Every, Optional: true},
 	Page: Page{Doc: "docs/accounting.md", Sections: []string{
-		"checks", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
+		"checks", "actions", "windows", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	}},
 	Assess: assessSoak, Metrics: soakMetrics,
 }

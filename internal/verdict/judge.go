@@ -36,6 +36,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.runners(m)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
+		v.Windows = s.windowsOf(e.Samples)
 		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.saturated()
 	}
 	v.Failures = e.Failures
@@ -55,6 +56,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
 	if len(v.Reasons) == 0 {
 		v.Reasons = a.Passed
+	}
+	if worst := v.worstWindow(); worst != "" {
+		v.Warnings = append(v.Warnings, worst)
 	}
 	if v.ConnectionsOnly() {
 		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)

@@ -76,6 +76,7 @@ type Verdict struct {
 	Warnings     []string      `json:"warnings,omitempty"`
 	Ran          *Ran          `json:"ran,omitempty"`
 	OpenTime                   // of streams that were to be open for the whole run
+	Windows      []Window      `json:"windows,omitempty"`         // none if the run was no longer than one
 	Watched      *Watched      `json:"watched_seconds,omitempty"` // nil: the whole run, or the suite does not know
 
 	Layout  Layout   `json:"-"`

@@ -1,0 +1,103 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A Window has the sums of a part of a run of several windows. Windows begin with the run; the last one may be shorter.
+type Window struct {
+	StartUnix float64 `json:"start_unix_s"`
+	Seconds   float64 `json:"seconds"`
+	Open      int     `json:"open"`   // streams at its end
+	Opened    int     `json:"opened"` // streams; a client that reconnects opens another one
+	Closed    int     `json:"closed"` // streams, whatever ended them
+	Messages  int     `json:"messages"`
+	// Faults are the messages that were lost, duplicated, reordered or corrupted, by the time of detection.
+	Faults    int     `json:"faults"`
+	Late      int     `json:"late"`
+	Lateness  float64 `json:"lateness_p99_ms"`
+	Memory    uint64  `json:"backend_rss_max_bytes,omitempty"`
+	RunnerMem uint64  `json:"runner_rss_max_bytes"` // of all runners together
+	RunnerCPU float64 `json:"runner_cpu_avg_percent"`
+}
+
+// windowsOf divides a run into windows; nil if it is no longer than one.
+func (s *Streams) windowsOf(samples []resources.Sample) []Window {
+	series, length := s.m.Series, int64(s.m.Plan.Window()/time.Second)
+	if len(series) == 0 {
+		return nil
+	}
+	start, end := series[0].Unix, series[len(series)-1].Unix+int64(shard.BucketWidth/time.Second)
+	if end-start <= length {
+		return nil
+	}
+	out := make([]Window, (end-start+length-1)/length)
+	at := func(unix int64) *Window { return &out[min(max((unix-start)/length, 0), int64(len(out)-1))] }
+	for i := range out {
+		from := start + int64(i)*length
+		out[i].StartUnix, out[i].Seconds = float64(from), float64(min(from+length, end)-from)
+	}
+	lateness := make([]*shard.Histogram, len(out))
+	for i := range series {
+		b := &series[i]
+		at(b.Unix).add(b)
+		if b.Lateness == nil {
+			continue
+		}
+		n := (b.Unix - start) / length
+		if lateness[n] == nil {
+			lateness[n] = shard.NewHistogram()
+		}
+		if h, err := b.Lateness.Unpack(); err == nil { // a merge reports a series that cannot be read
+			lateness[n].Merge(h)
+		}
+	}
+	for i, h := range lateness {
+		if h != nil {
+			out[i].Lateness = format.InMilliseconds(h.Quantile(.99))
+		}
+		out[i].RunnerCPU /= out[i].Seconds / shard.BucketWidth.Seconds()
+	}
+	for i := range samples {
+		w := at(samples[i].Unix)
+		w.Memory = max(w.Memory, samples[i].BackendRSS)
+	}
+	for c := range s.Records() {
+		for _, f := range c.Findings {
+			if f.Source != "" && f.Kind == ledger.KindLost || f.Kind == ledger.KindTail { // no runner could count these
+				at(s.m.Runners[c.Runner].At(f.At).Unix()).Faults += int(min(f.Count, 1<<31)) //nolint:gosec // G115: bounded
+			}
+		}
+	}
+	return out
+}
+
+// add adds a bucket.
+func (w *Window) add(b *shard.Bucket) {
+	w.Open, w.Opened, w.Closed = b.Open, w.Opened+b.Opened, w.Closed+b.Closed
+	w.Messages, w.Faults, w.Late = w.Messages+b.Noops, w.Faults+b.Faults, w.Late+b.Late
+	w.RunnerMem, w.RunnerCPU = max(w.RunnerMem, b.RSS), w.RunnerCPU+b.CPUPercent
+}
+
+// worstWindow describes the window with the most faults, or the most late messages; "" if there were none in any window.
+func (v *Verdict) worstWindow() string {
+	if len(v.Windows) == 0 {
+		return ""
+	}
+	w := slices.MaxFunc(v.Windows, func(a, b Window) int {
+		return cmp.Or(cmp.Compare(a.Faults, b.Faults), cmp.Compare(a.Late, b.Late), cmp.Compare(b.StartUnix, a.StartUnix))
+	})
+	if w.Faults+w.Late == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the worst of %d windows of %s began at %s: %s faulty, %s late", len(v.Windows), format.Duration(v.Plan.Window()),
+		format.Time(time.Unix(int64(w.StartUnix), 0)), format.Count(w.Faults, "message"), format.Thousands(w.Late))
+}

@@ -1,0 +1,62 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	const start = 1_700_000_000
+	m, server := clean()
+	for at := range int64(720) { // an hour
+		slow := shard.NewHistogram()
+		slow.Record(time.Duration(1+at/240) * time.Millisecond)
+		b := shard.Bucket{Unix: start + 5*at, Open: 3, Noops: 1, Lateness: slow.Pack()}
+		b.CPUPercent = float64(at / 240)
+		switch at {
+		case 0:
+			b.Opened = 3
+		case 250:
+			b.Faults, b.Late = 2, 1
+		case 719:
+			b.Open, b.Closed = 0, 3
+		}
+		m.Series = append(m.Series, b)
+	}
+	assert.Empty(t, judgeSoak(m, server, Evidence{}).Windows, "one window is the run")
+
+	m.Plan.WindowS = 1200
+	c := m.Connections.Edit(0)
+	c.Lost, c.Received = 4, c.Received-4
+	c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 9, To: 12, Count: 4, At: 2500 * time.Second, Source: ledger.SourcePublisher}}
+	v := judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: start + 1300, BackendRSS: 7}, {Unix: start + 9999, BackendRSS: 8}}})
+	require.Len(t, v.Windows, 3)
+	assert.Equal(t, Window{StartUnix: start, Seconds: 1200, Open: 3, Opened: 3, Messages: 240, Lateness: v.Windows[0].Lateness}, v.Windows[0])
+	assert.InDelta(t, 2, v.Windows[1].Lateness, .1)
+	assert.Equal(t, 2, v.Windows[1].Faults)
+	assert.Equal(t, 1, v.Windows[1].Late)
+	assert.EqualValues(t, 7, v.Windows[1].Memory)
+	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "the average of its buckets")
+	assert.Equal(t, 4, v.Windows[2].Faults, "no runner counted what the publisher shows")
+	assert.Equal(t, 3, v.Windows[2].Closed)
+	assert.EqualValues(t, 8, v.Windows[2].Memory, "what came after the end is of the last window")
+	assert.Contains(t, v.Warnings, "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
+
+	m.Plan.WindowS = 1000
+	v = judgeSoak(m, server, Evidence{})
+	require.Len(t, v.Windows, 4)
+	assert.InDelta(t, 600, v.Windows[3].Seconds, 0, "the last one is shorter")
+	messages := 0
+	for _, w := range v.Windows {
+		messages += w.Messages
+	}
+	assert.Equal(t, 720, messages, "each bucket is in one window")
+}
