@@ -300,7 +300,8 @@ func (c *deliveries) leads() bool {
 
 // skipped reports whether the connection has not received a message below the highest one, which may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
-	return !c.has(number) && (c.cursor.log.at(number).At >= at-recent || number == c.cursor.last+1)
+	joined := number >= c.first || number+lookback >= c.cursor.last || c.leads() // or else it was sent before the client joined
+	return joined && !c.has(number) && (c.cursor.log.at(number).At >= at-recent || number == c.cursor.last+1)
 }
 
 // has reports whether the connection has received a message.

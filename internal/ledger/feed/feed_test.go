@@ -292,6 +292,42 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 	}
 }
 
+// Streams join and leave at different messages of a feed with few values: the first of one runner may have the content of the last of
+// another one.
+func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
+	t.Parallel()
+	for _, values := range []int{1, 10, 100, 1000} {
+		for seed := range uint64(100) {
+			b := newBroadcast(seed, 0, 0, 1, 1, 2)
+			b.lag, b.every = 0, 50*time.Millisecond
+			joined, left := make([]int, len(b.queues)), make([]int, len(b.queues))
+			for i := range joined {
+				joined[i], left[i] = b.random.IntN(8), 200-b.random.IntN(8)
+			}
+			for n := range 200 {
+				for i := range joined {
+					if joined[i] == n {
+						b.ledgers[i].Closed(b.now, "server", true, true)
+						b.open(i)
+					}
+				}
+				b.send(1+b.random.IntN(values), func(i int) int {
+					if n < joined[i] || n >= left[i] {
+						return 0
+					}
+					return 1
+				})
+			}
+			b.deliver(0)
+			records, f := b.end()
+			for i, r := range records {
+				c := f.Correct(b.runner[i], r)
+				require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "%d values, seed %d, stream %d", values, seed, i)
+			}
+		}
+	}
+}
+
 // A client that reconnects receives a history for three seconds, most of which it had received before.
 func TestALongHistoryAfterAReconnect(t *testing.T) {
 	t.Parallel()

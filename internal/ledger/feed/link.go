@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} //nolint:gosec // G115: few runners
 	if log > 0 && len(f.nodes) > 1 {
 		l.unique()
+		l.straighten()
 		l.neighbours()
 		l.gaps()
 		l.firsts()
@@ -135,6 +137,40 @@ func contexts(prints []uint64) map[uint64]int {
 		places[sum] = i
 	}
 	return places
+}
+
+// straighten drops messages that are far from the place that most others indicate: one before the first stream of a runner opened may
+// have the content of one after the last stream of another runner ended.
+func (l *linker) straighten() {
+	place := l.places(l.order())
+	var ends []int                    // the last entries of the sequences in the order of the list, by length
+	before := make([]int, len(l.ids)) // of each entry: the one before it in its sequence
+	for i, id := range l.ids {
+		if id == 0 {
+			continue
+		}
+		length, _ := slices.BinarySearchFunc(ends, place[id], func(end int, at uint32) int { return cmp.Compare(place[l.ids[end]], at) })
+		if before[i] = i; length > 0 {
+			before[i] = ends[length-1]
+		}
+		if length == len(ends) {
+			ends = append(ends, i)
+		}
+		ends[length] = i
+	}
+	if len(ends) == 0 {
+		return
+	}
+	kept := ends[len(ends)-1] // the longest sequence, from its end
+	for i, id := range slices.Backward(l.ids) {
+		switch far := int(place[id]) - int(place[l.ids[kept]]); {
+		case id == 0:
+		case i == kept:
+			kept = before[i]
+		case max(far, -far) > nearby:
+			l.ids[i], l.nodes[id].log = 0, -1
+		}
+	}
 }
 
 // neighbours finds the messages next to those that are found.
@@ -267,15 +303,20 @@ func (l *linker) near(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
 	}
-	behind, ahead := at, at
+	behind, ahead := at, l.nodes[at].next
 	for range nearby {
-		if l.fits(i, behind) {
+		switch {
+		case l.fits(i, behind):
 			return behind
-		}
-		if ahead = l.nodes[ahead].next; l.fits(i, ahead) {
+		case l.fits(i, ahead):
 			return ahead
 		}
-		behind = l.nodes[behind].before
+		if behind != 0 { // the list ends there
+			behind = l.nodes[behind].before
+		}
+		if ahead != 0 {
+			ahead = l.nodes[ahead].next
+		}
 	}
 	return 0
 }
