@@ -45,14 +45,14 @@ type sizes struct {
 	handshakes            int
 	idle, busy, broadcast int // backend
 	nginx, whole          int
-	shards, ledgers       int // merge: ledgers in each shard
+	shards, ledgers, days int // merge: ledgers in each shard; days of a long run
 	settle, idleSettle    time.Duration
 	window                time.Duration
 }
 
 var size = sizes{
 	few: 500, many: 5000, encrypted: 3000, handshakes: 10_000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, whole: 1200,
-	shards: 1000, ledgers: 1000, settle: 8 * time.Second, idleSettle: 10 * time.Second, window: 20 * time.Second,
+	shards: 1000, ledgers: 1000, days: 3, settle: 8 * time.Second, idleSettle: 10 * time.Second, window: 20 * time.Second,
 }
 
 var growth = flag.Duration("growth", 10*time.Minute, "how long to watch the memory of a runner that has settled for as long, 10m at most; 0: not")
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		size = sizes{
 			few: 200, many: 1000, encrypted: 600, handshakes: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, whole: 200,
-			shards: 10, ledgers: 100, settle: time.Second, idleSettle: time.Second, window: 3 * time.Second,
+			shards: 10, ledgers: 100, days: 1, settle: time.Second, idleSettle: time.Second, window: 3 * time.Second,
 		}
 		*growth = 0
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// writeRun writes what a run leaves in its folder, as it is after an hour without a fault.
+// writeRun writes what a run leaves in its folder, as it is after a run without a fault.
 func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 	if err := os.MkdirAll(d.Path(results.ShardsDir), 0o755); err != nil {
 		return err
 	}
 	started := time.Unix(1_800_000_000, 0)
 	for n := 1; n <= p.Runners && ctx.Err() == nil; n++ {
-		s := hourOf(p, n, started)
+		s := wholeRun(p, n, started)
 		if err := shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s); err != nil {
 			return err
 		}
@@ -44,14 +44,15 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 		}))
 }
 
-// hourOf is the shard of one runner.
-func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
+// wholeRun returns the shard of one runner.
+func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	r := rand.New(rand.NewPCG(1, uint64(runner))) // the same files every time
+	ended := started.Add(time.Duration(p.Seconds) * time.Second)
 	s := &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: runner, Segment: runners.Segment(runner, p.Runners), Script: "connectionTest.js", State: shard.Finished,
-			StartedUS: started.UnixMicro(), EndedUS: started.Add(time.Hour).UnixMicro(), Checkpoints: 121,
+			StartedUS: started.UnixMicro(), EndedUS: ended.UnixMicro(), Checkpoints: 1 + p.Seconds/30,
 		},
 	}
 	noops := p.NoopsPerConnection()
@@ -77,7 +78,7 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	}
 	width := int64(shard.BucketWidth / time.Second)
 	bucket := shard.NewHistogram()
-	for at := started.Unix() / width * width; at < started.Add(time.Hour).Unix(); at += width {
+	for at := started.Unix() / width * width; at < ended.Unix(); at += width {
 		bucket.Reset()
 		for range held / 3 {
 			bucket.Record(time.Duration(r.ExpFloat64() * float64(2*time.Millisecond)))
