@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -129,6 +130,13 @@ func TestMergeProblems(t *testing.T) {
 		{"a connection of someone else", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
 			"1 of 6 planned connections were not observed: d-0", "1 connection is not of this plan: x",
 		}},
+		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
+			const began = 1_700_000_000_000_000
+			s[0].Machine = &machine.Record{FromUS: began, ToUS: began + 9e6, Counters: []machine.Series{
+				{Name: machine.Suspended, Begin: 5, End: 605, Grown: 600, Moved: []machine.Stretch{{FromUS: began, ToUS: began + 5e6, By: 600}}},
+			}}
+			return s
+		}, []string{"runner 1 on h1 was not there all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},
 		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{Max: -1}; return s }, []string{
 			"the series of runner 1 cannot be read",
 		}},

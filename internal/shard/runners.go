@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -43,6 +44,9 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, describe(r)))
 		default:
 			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
+		}
+		if text := suspension(&r); text != "" {
+			m.problem("%s on %s was not there all the time: %s", who, r.Host, text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
 			m.problem("%s ran another plan: %s", who, diff)
@@ -92,6 +96,20 @@ func (m *Merged) checkOneRun() {
 		}
 	}
 	m.checkOverlap()
+}
+
+// suspension describes for how long the machine of a runner was suspended; "" if it was not. A suspended runner receives nothing, does
+// not notice it, and loses its streams; nothing of that is a fault of the service.
+func suspension(r *Runner) string {
+	if r.Machine == nil {
+		return ""
+	}
+	s := r.Machine.Series(machine.Suspended)
+	if s == nil || len(s.Moved) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit, caffeinate)",
+		format.Duration(time.Duration(s.Grown*float64(time.Second))), format.Time(s.Moved[0].From()))
 }
 
 func describe(r Runner) string {

@@ -13,6 +13,7 @@ const (
 	Delays                 // programs could not run: how late the messages of a runner there were is in doubt, as by a stall
 	Refuses                // a warning where the target is
 	Warns                  // a warning
+	Suspends               // the machine stood still, so what its streams received in that time proves nothing
 )
 
 // A Counter is one of a machine's.
@@ -22,7 +23,7 @@ type Counter struct {
 	// Namespaced counters are those of a network namespace: containers on one machine have their own. All others are of
 	// the whole machine.
 	Namespaced bool
-	Metric     string // of node_exporter; where it has several series, they add up
+	Metric     string // of node_exporter, "": none; where it has several series, they add up
 	Limit      string // name of the limit of what is no counter but a number that may be as high as that
 	LimitOf    string // node_exporter's metric of that limit
 	Did        string // what AWS did to packets when this one moved
@@ -40,6 +41,7 @@ const (
 	Sent      = "OutSegs"
 	Killed    = "oom_kill"
 	Tracked   = "nf_conntrack_count"
+	Suspended = "suspended" // seconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC
 	LinkLocal = "linklocal_allowance_exceeded"
 )
 
@@ -79,6 +81,7 @@ var Counters = []Counter{
 		Limit: "nf_conntrack_max", LimitOf: "node_nf_conntrack_entries_limit",
 	},
 	{Name: Killed, Effect: Warns, Metric: "node_vmstat_oom_kill"},
+	{Name: Suspended, Effect: Suspends},
 }
 
 // Of finds a counter by its name.

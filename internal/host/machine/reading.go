@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -21,13 +22,18 @@ type Reading map[string]float64
 type source struct {
 	proc    string // where /proc is mounted
 	devices func() (counts map[string]uint64, cards bool, err error)
+	// suspended returns how long the machine has been suspended since its start.
+	suspended func() (d time.Duration, ok bool)
 }
 
-var here = source{proc: procfs.DefaultMountPoint, devices: devices}
+var here = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: suspended}
 
 // read reads all counters; what cannot be read is left out.
 func (s *source) read() Reading {
 	r := Reading{}
+	if d, ok := s.suspended(); ok {
+		r[Suspended] = d.Truncate(100 * time.Millisecond).Seconds() // the two clocks are not read at the same instant
+	}
 	fs, err := procfs.NewFS(s.proc)
 	if err != nil {
 		return r

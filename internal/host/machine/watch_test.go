@@ -145,7 +145,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 	require.NoError(t, os.Symlink("1", filepath.Join(proc, "self")))
 	ena := map[string]uint64{"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4, "tx_timeout": 8}
 	var broken error
-	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }}
+	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }, suspended: func() (time.Duration, bool) { return 0, false }}
 	want := Reading{
 		Steal: 8.5, Killed: 3, Tracked: 41, "nf_conntrack_max": 100, Sent: 1000, Retrans: 12, Overflows: 5, Drops: 7,
 		"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4,
@@ -168,7 +168,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 
 func TestAMachineThatShowsNothingSaysSo(t *testing.T) {
 	t.Parallel()
-	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }}
+	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
 	require.Contains(t, w.Record().Unknown, "it shows no counters: they are read from /proc")
@@ -189,4 +189,29 @@ func TestThisMachineShowsItsCounters(t *testing.T) {
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	require.NoError(t, err)
 	require.Equal(t, len(devices) > 0, r.Cards, "the kernel's own interfaces are no cards: %q", devices)
+}
+
+// A machine that was suspended shows for how long: Linux has a clock that continues meanwhile.
+func TestSuspendedMachine(t *testing.T) {
+	t.Parallel()
+	asleep := 3 * time.Hour
+	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return asleep, true }}
+	w := newWatch(s, time.Second)
+	w.Sample(start)
+	asleep += 20 * time.Microsecond
+	w.Sample(start.Add(5 * time.Second))
+	require.Zero(t, w.Record().Series(Suspended).Grown)
+	asleep += 10 * time.Minute
+	w.Sample(start.Add(10 * time.Second))
+	slept := w.Record().Series(Suspended)
+	require.InDelta(t, 600, slept.Grown, .01)
+	require.Equal(t, []Stretch{{at(5), at(10), slept.Grown}}, slept.Moved)
+}
+
+func TestSuspendedIsKnownHere(t *testing.T) {
+	t.Parallel()
+	first, ok := suspended()
+	require.True(t, ok)
+	second, _ := suspended()
+	require.InDelta(t, first.Seconds(), second.Seconds(), .05, "nothing was suspended meanwhile")
 }

@@ -84,6 +84,9 @@ func (r *readings) record(name string, late time.Duration) *machine.Record {
 
 func (m *machines) collect(ctx context.Context) error {
 	for _, c := range machine.Counters {
+		if c.Metric == "" {
+			continue
+		}
 		if err := m.series(ctx, c.Name, c.Metric); err != nil {
 			return err
 		}
