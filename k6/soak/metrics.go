@@ -14,6 +14,7 @@ import (
 type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
+	runners int              // of the whole run
 	open    int              // streams, and attempts at one, that are not over
 	reports int              // snapshots so far
 	recent  *shard.Histogram // lateness since the snapshot before; nil: none came
@@ -41,6 +42,7 @@ var published = map[string][]metric{
 
 var everyRun = []metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
+	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},

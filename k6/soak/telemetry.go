@@ -136,6 +136,7 @@ type look struct {
 	sums     shard.Progress
 	lateness *shard.Histogram
 	planned  int
+	runners  int
 	length   time.Duration // of streams by the plan
 	control  *controlGroup
 	noun     string // of a message
@@ -147,7 +148,7 @@ func (p *telemetry) look() (l look) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
-	l.length = r.plan.Hold()
+	l.runners, l.length = r.plan.Runners, r.plan.Hold()
 	return l
 }
 
@@ -155,7 +156,7 @@ func (p *telemetry) look() (l look) {
 func (p *telemetry) publish(seen look) {
 	p.reports++
 	all := seen.lateness
-	s := snapshot{Progress: seen.sums, planned: seen.planned, left: max(0, seen.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
+	s := snapshot{Progress: seen.sums, planned: seen.planned, runners: seen.runners, left: max(0, seen.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
 	for _, streams := range p.live {
 		s.open += streams
 	}

@@ -101,7 +101,7 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	require.Equal(t, map[string]float64{
 		"soak_noops": 4, "soak_noops_late": 1, "soak_noops_expected": 6, "soak_noops_missed": 1,
 		"soak_noops_duplicated": 1, "soak_noops_reordered": 0, "soak_noops_corrupted": 1,
-		"soak_streams_planned": 2, "soak_streams_completed": 1, "soak_streams_dropped": 1, "soak_streams_refused": 0,
+		"soak_streams_planned": 2, "soak_runners_planned": 1, "soak_streams_completed": 1, "soak_streams_dropped": 1, "soak_streams_refused": 0,
 		"soak_streams_reconnected": 0, "soak_streams_open": 0, "soak_reports": 2,
 	}, got)
 }

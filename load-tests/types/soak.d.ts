@@ -40,6 +40,7 @@
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |
  * | `soak_streams_planned` | gauge | streams of the whole run, the same from each runner |
+ * | `soak_runners_planned` | gauge | runners of the whole run |
  * | `soak_streams_completed` | gauge | streams that the server ended on request |
  * | `soak_streams_dropped` | gauge | streams that ended before that request |
  * | `soak_streams_refused` | gauge | streams that never opened |

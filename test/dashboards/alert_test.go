@@ -47,6 +47,10 @@ func TestARunnerThatIsKilledIsTold(t *testing.T) {
 	for _, alert := range alerts {
 		assert.Equal(t, testID+" 2", string(alert.Metric["testid"]+" "+alert.Metric["runner"]))
 	}
+	missing := a.series(t, find(t, "Runners missing").Targets[0].Expr)
+	if assert.Len(t, missing, 1) {
+		assert.InDelta(t, 1, missing[0].Last(), 0)
+	}
 }
 
 // An alert is what Alertmanager tells a webhook of one.

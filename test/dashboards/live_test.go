@@ -49,7 +49,7 @@ func TestFaultsShow(t *testing.T) {
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	for title, want := range map[string]float64{
-		"Refused": refused, "Lost": streams - refused, "Ended when asked, of planned": 0, "Restarts of the backend": 1, "Checks passed": 0, "Streams held": 0,
+		"Refused": refused, "Lost": streams - refused, "Ended as asked": 0, "Backend restarts": 1, "Checks passed": 0, "Streams held": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
 	} {
 		got := a.series(t, find(t, title).Targets[0].Expr)
@@ -77,7 +77,7 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
 		}
 	}
-	for title, want := range map[string]float64{"Missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
+	for title, want := range map[string]float64{"Missed": 1, "Faulty": 3, "Lost": 0} {
 		assert.InDelta(t, want, a.series(t, find(t, title).Targets[0].Expr)[0].Last(), 0, title)
 	}
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
@@ -151,8 +151,8 @@ func (a asker) query(t *testing.T, name, expr string) {
 // figures compares what a clean soak must show with what it did.
 func (a asker) figures(t *testing.T) {
 	for title, want := range map[string]float64{
-		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended when asked, of planned": 1, "Sent, not received": 0,
-		"Checks passed": 1, "Restarts of the backend": 0, "Missed": 0, "Doubled, overtaken, corrupted": 0,
+		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended as asked": 1, "Sent, not received": 0,
+		"Checks passed": 1, "Backend restarts": 0, "Missed": 0, "Faulty": 0, "Runners missing": 0,
 	} {
 		p := find(t, title)
 		got := a.series(t, p.Targets[0].Expr)

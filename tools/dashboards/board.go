@@ -60,6 +60,7 @@ const (
 	Columns       = 24
 	headingHeight = 1
 	numberHeight  = 4
+	tableHeight   = 6
 	graphHeight   = 8
 )
 
@@ -77,8 +78,11 @@ func (b Board) Tiles() (out []Tile) {
 		below := y
 		for _, line := range row.lines {
 			height, width := uint32(graphHeight), uint32(Columns/len(line))
-			if line[0].Number {
+			switch {
+			case line[0].Number:
 				height = numberHeight
+			case len(line[0].Columns) > 0:
+				height = tableHeight
 			}
 			for i := range line {
 				out = append(out, Tile{Panel: &line[i], At: dashboard.GridPos{X: uint32(i) * width, Y: y, W: width, H: height}})
@@ -92,12 +96,12 @@ func (b Board) Tiles() (out []Tile) {
 	return out
 }
 
-// address returns the address of the panel with a title, on whatever board it is.
+// address returns the address of the panel with a title, on whatever board it is; Grafana puts its own prefix before the slash.
 func address(title string) string {
 	for _, b := range Boards() {
 		for _, tile := range b.Tiles() {
 			if tile.Panel != nil && tile.Panel.Title == title {
-				return fmt.Sprintf("d/sse-soak-%s?viewPanel=%d&${__url_time_range}&${__all_variables}", b.Name, tile.ID)
+				return fmt.Sprintf("/d/sse-soak-%s?viewPanel=%d&${__url_time_range}&${__all_variables}", b.Name, tile.ID)
 			}
 		}
 	}

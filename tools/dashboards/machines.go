@@ -30,6 +30,8 @@ func machines() Board {
 						column{"Disk used", units.PercentUnit, `max by (instance) (1 - instance:node_disk_left:ratio` + onHost + `)`, .9},
 						column{"OOM kills", count, `max by (instance) (increase(node_vmstat_oom_kill` + onHost + `[1h]))`, 1}),
 				},
+			}},
+			{Title: "AWS", Collapsed: true, lines: []line{
 				{
 					graph("AWS allowances exceeded", packetsPerSecond,
 						"Packets that AWS dropped or queued because the instance was over its allowance of bandwidth, packets or tracked connections; a run with some "+

@@ -131,8 +131,8 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.steps()).
 		LineWidth(1).ShowPoints(common.VisibilityModeNever).
 		Legend(common.NewVizLegendOptionsBuilder().
-			DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).ShowLegend(true).
-			Calcs([]string{"min", "max", "lastNotNull"})).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(true).
+			Calcs([]string{"max", "lastNotNull"})).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.Limit == nil {
 		b.AxisSoftMin(0) // a limit below zero, and rates of change, keep their own scale
@@ -163,11 +163,11 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	}
 	b := stat.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
-		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.steps()).
+		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.ofNumber()).
 		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
 	if p.ExplainedBy != "" {
-		b.Links([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.ExplainedBy).Type(dashboard.DashboardLinkTypeLink).Url(address(p.ExplainedBy))})
+		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.ExplainedBy).Type(dashboard.DashboardLinkTypeLink).Url(address(p.ExplainedBy))})
 	}
 	if p.Decimals != nil {
 		b.Decimals(*p.Decimals)
@@ -185,13 +185,13 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 // rows is a table: one row per machine or runner, worst values coloured.
 func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := tables.NewPanelBuilder().
-		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).
+		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).MinWidth(60).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
 	names, hidden := map[string]any{}, map[string]any{"Time": true}
 	for i, c := range p.Columns {
 		value := "Value #" + string(rune('A'+i))
-		if len(p.Columns) == 1 {
-			value = "Value"
+		if len(p.Columns) == 1 { // its rows matter, not its value
+			hidden["Value"] = true
 		}
 		names[value] = c.title
 		properties := []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}}
@@ -238,13 +238,30 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 
 // steps are the colours of a limit; without one all is neutral.
 func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
-	base, from := "green", "red"
-	steps := []dashboard.Threshold{{Value: nil, Color: base}}
-	if l != nil {
-		if l.Below {
-			base, from = from, base
-		}
-		steps = []dashboard.Threshold{{Value: nil, Color: base}, {Value: &l.At, Color: from}}
+	if l == nil {
+		return thresholds(dashboard.Threshold{Color: "green"})
 	}
+	base, from := l.colours()
+	return thresholds(dashboard.Threshold{Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
+}
+
+// ofNumber is steps, and neutral if there is no number or it is below zero.
+func (l *Limit) ofNumber() cog.Builder[dashboard.ThresholdsConfig] {
+	if l == nil {
+		return l.steps()
+	}
+	base, from := l.colours()
+	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
+}
+
+// colours are those below the limit and from it on.
+func (l *Limit) colours() (base, from string) {
+	if l.Below {
+		return "red", "green"
+	}
+	return "green", "red"
+}
+
+func thresholds(steps ...dashboard.Threshold) cog.Builder[dashboard.ThresholdsConfig] {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }

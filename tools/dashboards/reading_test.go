@@ -92,7 +92,7 @@ func sampleOf(name string, config dashboard.FieldConfig) sample {
 	}
 	for _, step := range config.Thresholds.Steps {
 		switch {
-		case step.Value == nil:
+		case step.Value == nil || *step.Value == 0:
 		case *config.Unit == count:
 			pairs = append(pairs[:len(pairs):len(pairs)], pair{*step.Value, *step.Value - 1})
 		case *config.Unit == units.PercentUnit && *step.Value == 1: // all streams of the plan

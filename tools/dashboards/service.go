@@ -16,7 +16,7 @@ func service() Board {
 		Rows: []Row{
 			{Title: "Now", lines: []line{
 				{
-					number("Room for streams", units.PercentUnit,
+					number("Streams, of the limit", units.PercentUnit,
 						"Open streams as a share of MAX_CONNECTIONS. At 100 % further clients are refused with 503.",
 						`max(backend_streams_open{instance=~"$instance"} / backend_max_connections{instance=~"$instance"})`, "used").badFrom(.9).explainedBy("Refused per second, by reason"),
 					number("Descriptors used", units.PercentUnit,
@@ -26,7 +26,7 @@ func service() Board {
 						"Connections that nginx dropped because worker_connections or descriptors were used up, since it started. One is enough to raise "+
 							"worker_connections, which counts both sides of each stream.",
 						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).explainedBy("Connections of nginx by state"),
-					number("Not streams of the backend", count,
+					number("Connections without a stream", count,
 						"Connections of clients minus the streams that the backend holds. A few are the scrape and requests under way. Many: streams that one side lost "+
 							"and the other still holds.",
 						`sum(nginx_connections_active) - sum(backend_streams_open)`, "difference"),

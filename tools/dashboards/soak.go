@@ -42,6 +42,18 @@ const (
 	byRunner = `sum by (runner, instance_id) `
 )
 
+const (
+	// reports has the times of the reports of the run's runners.
+	reports = `timestamp(k6_soak_streams_planned{testid="$testid"})[12h:30s]`
+	// silent is 1 for the runners of which the alert RunnerSilent tells.
+	silent = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
+)
+
+// lastOf selects what runners told last of a metric: an ended run is still shown.
+func lastOf(metric string) string {
+	return `(last_over_time(k6_soak_` + metric + ofRun + `[$__range]))`
+}
+
 func soak() Board {
 	return Board{
 		Name: "soak", Title: "Soak: the run",
@@ -63,8 +75,8 @@ func soak() Board {
 					number("Lost", count,
 						"Streams that ended before anyone asked, from the ledgers, whatever ended them; with RECONNECT=1 those that went on are among them.",
 						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).explainedBy("Ended by cause, client"),
-					number("Ended when asked, of planned", units.PercentUnit,
-						"Streams that were held to the end and then ended by the server, as a share of the plan, from the ledgers. In verdict.json: connections held to "+
+					number("Ended as asked", units.PercentUnit,
+						"Of the planned streams, those that were held to the end and then ended by the server, from the ledgers. In verdict.json: connections held to "+
 							"the end. It is 0 until the last seconds of the run and then 100 %.",
 						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed").ofWhole(),
 					number("Checks passed", units.PercentUnit,
@@ -77,7 +89,7 @@ func soak() Board {
 						"Noops owed, by number or by clock, that did not come, or messages that were skipped, from the ledgers: exact to the single one. What a silent "+
 							"stream owes is known when it speaks again or ends; what was published to it last, in verdict.json.",
 						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1).explainedBy("Missed and faulty messages"),
-					number("Doubled, overtaken, corrupted", count,
+					number("Faulty", count,
 						"Noops or messages that came again, after a later one, or as something else, from the ledgers. Each fails the run.",
 						`sum(`+faulty+`)`, "faulty").badFrom(1).explainedBy("Missed and faulty messages"),
 					number("Late", count,
@@ -93,7 +105,7 @@ func soak() Board {
 							"by up to one noop per stream, because the two counters are read at different times. What is left 10 s after the end is loss. Below 0: the backend "+
 							"was restarted, or another client received. "+onlyThisRun,
 						sentSince+` - `+receivedSince, "missing").badFrom(1).explainedBy("Messages in all"),
-					number("Restarts of the backend", count,
+					number("Backend restarts", count,
 						"How often the start time of the backend's process changed since the left edge of the dashboard. A restart disconnects every client.",
 						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1).explainedBy("Restarts"),
 				},
@@ -108,27 +120,28 @@ func soak() Board {
 						"Time until the first streams of the plan end. Ending, collecting and judging come after that.",
 						`max(k6_soak_remaining_seconds{testid="$testid"})`, "remaining"),
 					number("Elapsed", units.Seconds,
-						"Time since the first report of a runner in the last 12 hours. The plan of the run has its length.",
-						`time() - min(min_over_time(timestamp(k6_soak_streams_planned{testid="$testid"})[12h:30s]))`, "elapsed"),
-					number("Control group, lateness now", units.Seconds,
+						"Time from the first report of a runner to the last one, within 12 hours.",
+						`max(max_over_time(`+reports+`)) - min(min_over_time(`+reports+`))`, "elapsed"),
+					number("Control group late", units.Seconds,
 						"The longest lateness of the control group in the last seconds, of the worst runner. High: the runner or the network is late, not the service. Empty "+
 							"without a control group.",
 						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1).explainedBy("Lateness"),
-					number("Runners reporting", count,
-						"Runners that reported within the last 30 s. Fewer than were started: one has ended, or cannot reach Prometheus.",
-						`count(`+byRunner+`(k6_soak_streams_planned{testid="$testid"}))`, "runners"),
+					number("Runners missing", count,
+						"Planned runners that have not reported in this time, and those that have streams open and told nothing for 20 s: killed, or cut off from Prometheus.",
+						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("streams_planned")+` unless `+byRunner+`(`+silent+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
 					number("Hosts end in", units.Seconds,
 						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws extend` moves it.",
 						`min(soak_host_end_timestamp_seconds) - time()`, "left").badBelow(600),
 				},
 				{
-					table("Runners", "One row per runner: streams open now, messages missed, lateness of the last seconds, CPU of one core, memory. One runner that is late "+
+					table("Runners", "One row per runner, its last report: open streams, missed messages, lateness of its last seconds, CPU of one core, memory; silent if it told nothing for 20 s. One runner that is late "+
 						"while the others are not is late by itself.",
-						column{"Open", count, byRunner + `(k6_soak_streams_open` + ofRun + `)`, 0},
-						column{"Missed", count, byRunner + `(k6_soak_noops_missed` + ofRun + ` or k6_soak_messages_missed` + ofRun + `)`, 1},
-						column{"Lateness p99", units.Seconds, `max by (runner, instance_id) (k6_soak_lateness_p99_seconds` + ofRun + `)`, 1},
-						column{"CPU", units.PercentUnit, byRunner + `(k6_soak_cpu_percent` + ofRun + `) / 100`, 0},
-						column{"Memory", units.BytesIEC, byRunner + `(k6_soak_rss_bytes` + ofRun + `)`, 0}),
+						column{"Open", count, byRunner + lastOf("streams_open"), 0},
+						column{"Missed", count, byRunner + `(` + lastOf("noops_missed") + ` or ` + lastOf("messages_missed") + `)`, 1},
+						column{"Late p99", units.Seconds, byRunner + lastOf("lateness_p99_seconds"), 1},
+						column{"CPU", units.PercentUnit, byRunner + lastOf("cpu_percent") + ` / 100`, 0},
+						column{"Memory", units.BytesIEC, byRunner + lastOf("rss_bytes"), 0},
+						column{"Silent", count, byRunner + `(` + silent + `)`, 1}),
 					table("Firing alerts", "Alerts that fire now; /prometheus/alerts has what to do. Empty in a clean run.",
 						column{"Firing", count, `sum by (alertname, severity, instance, testid) (ALERTS{alertstate="firing"})`, 0}),
 				},
