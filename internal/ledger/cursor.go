@@ -300,8 +300,9 @@ func (c *deliveries) leads() bool {
 
 // skipped reports whether the connection has not received a message below the highest one, which may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
-	joined := number >= c.first || number+lookback >= c.cursor.last || c.leads() // or else it was sent before the client joined
-	return joined && !c.has(number) && (c.cursor.log.at(number).At >= at-recent || number == c.cursor.last+1)
+	sent := c.cursor.log.at(number).At
+	joined := number >= c.first || number+lookback >= c.cursor.last || sent >= c.openedAt() || c.leads() // when it was sent
+	return joined && !c.has(number) && (sent >= at-recent || number == c.cursor.last+1)
 }
 
 // has reports whether the connection has received a message.

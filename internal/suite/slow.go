@@ -52,7 +52,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(held), held.Agreement(),
-			[]verdict.Check{r.bystandersKept(held), s.all(), s.accepted(), s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
+			[]verdict.Check{r.bystandersKept(held), s.all()}, s.accepted(), []verdict.Check{s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
 			{Name: "of these", Value: s.outcome()},
@@ -94,7 +94,8 @@ type slowStreams struct {
 	planned, started, filled int  // streams
 	confirmed, unconfirmed   int  // messages, while they were slow
 	due, arrived, repeated   int  // of confirmed, on streams that were read; ledgers count published messages
-	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run publishes
+	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run or, in a feed, the service publishes
+	feed                     bool
 	rate                     string
 	lasted                   time.Duration
 	closed, behind           shard.Metric
@@ -111,7 +112,7 @@ func (r *Run) slowStreams() slowStreams {
 	s := slowStreams{
 		started: sum("begun"), filled: sum("filled"), confirmed: sum("taken"), unconfirmed: sum("untaken"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("again"),
-		broadcasts: !m.Plan.Published(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
 		closed: metric("cut"), behind: metric("behind"), closedUnseen: sum("cut_unseen"), whole: sum("whole"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
@@ -129,7 +130,7 @@ func (r *Run) slowStreams() slowStreams {
 			whole++
 		}
 	}
-	if m.Plan.Published() {
+	if !s.broadcasts {
 		s.whole = whole
 	}
 	if first := metric("begun").FirstUS; first > 0 {
@@ -187,8 +188,11 @@ func (s *slowStreams) all() verdict.Check {
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
 
-// accepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts.
-func (s *slowStreams) accepted() verdict.Check {
+// accepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts; a feed is sent none.
+func (s *slowStreams) accepted() []verdict.Check {
+	if s.feed {
+		return nil
+	}
 	all := s.confirmed + s.unconfirmed
 	c := check(verdict.CheckConfirmed, "messages taken by the service", text(all), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
 		sentence("the service did not take %v of %v messages while some clients did not read", s.unconfirmed, all))
@@ -196,19 +200,23 @@ func (s *slowStreams) accepted() verdict.Check {
 	case c.Pass:
 	case all == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
-		return c.InDoubt()
+		c = c.InDoubt()
 	case s.confirmed == 0 && s.broadcasts:
 		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
-		return c.InDoubt()
+		c = c.InDoubt()
 	}
-	return c
+	return []verdict.Check{c}
 }
 
 // fellBehind turns a pass into invalid if slow streams did not fill the service's buffers.
 func (s *slowStreams) fellBehind(r *Run) verdict.Check {
+	remedy := "send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
+	if s.feed {
+		remedy = "hold them for longer (SECONDS), or let its messages be larger"
+	}
 	return check(CheckFilled, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
-		sentence("%v of %v slow streams were neither cut nor behind by %v KB (FILL_KB), so the service had nothing to keep for them: "+
-			"send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)", s.started-s.filled, s.started, r.number("FILL_KB"))).InDoubt()
+		sentence("%v of %v slow streams were neither cut nor behind by %v KB (FILL_KB), so the service had nothing to keep for them: %s",
+			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).InDoubt()
 }
 
 // delivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.

@@ -110,7 +110,7 @@ func TestMessagesPublishedWhileSomeAreSlow(t *testing.T) {
 	s := slowStreams{lasted: 30 * time.Second}
 	s.count(log.Published(true), at(10))
 	require.Equal(t, []int{1, 1}, []int{s.confirmed, s.unconfirmed})
-	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.accepted().Reasons)
+	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.accepted()[0].Reasons)
 }
 
 func TestSlowFindsFaults(t *testing.T) {

@@ -50,9 +50,13 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	times := func(q verdict.Quantiles) string {
 		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
 	}
+	received := sentence("%v of %v received", n.Received, n.Expected)
+	if m.Service.ByInterval() {
+		received += fmt.Sprintf(", one every %v s on each stream", m.Plan.NoopInterval)
+	}
 	facts := []verdict.Fact{
 		{Name: of, Value: sentence("%v opened, %v held to the end", s.Connections.Opened, s.Connections.Completed)},
-		{Name: m.Service.Noun() + "s", Value: sentence("%v of %v received, one every %s s on each stream", n.Received, n.Expected, fmt.Sprint(m.Plan.NoopInterval))},
+		{Name: m.Service.Noun() + "s", Value: received},
 		{Name: "lateness", Value: times(s.LatenessMS)},
 		{Name: "connect", Value: times(s.ConnectMS)},
 	}

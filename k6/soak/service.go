@@ -77,6 +77,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	for name, value := range map[string]any{
 		"name":     compiled.Name,
 		"numbered": compiled.Message.Numbered,
+		"shared":   compiled.Message.Shared,
 		// Of what publishes, not whether this run does.
 		"published":      compiled.Publish != nil,
 		"padded":         compiled.Publish != nil && compiled.Publish.Uses(service.Padding),

@@ -3,8 +3,10 @@ package soak
 import (
 	"math"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"go.k6.io/k6/v2/lib/netext"
 	"go.k6.io/k6/v2/lib/netext/httpext"
 	"go.k6.io/k6/v2/metrics"
 )
@@ -46,13 +48,16 @@ func (h *holding) slow(p *phase) {
 			slow = append(slow, i)
 		}
 	}
-	begun := time.Now()
+	begun, bytes := time.Now(), h.bytesRead()
 	count(slowBegun, float64(len(slow)))
 	sent := h.fill(p, tags, begun, before)
-	readOn := time.Now()
+	readOn, kb := time.Now(), p.MessageKB
+	if kb == 0 {
+		kb = h.messageKB(h.bytesRead()-bytes, before)
+	}
 	for _, i := range slow {
 		s := h.streams[i]
-		missing := (float64(sent) - float64(h.received(i)-before[i])) * p.MessageKB
+		missing := (float64(sent) - float64(h.received(i)-before[i])) * kb
 		if s.isOver() || missing >= p.FillKB {
 			count(slowFilled, 1)
 		}
@@ -76,6 +81,24 @@ func (h *holding) slow(p *phase) {
 	if h.broadcasts != nil {
 		h.countArrivals(p, sent, count)
 	}
+}
+
+// bytesRead returns the number of bytes that the virtual user has read from its connections.
+func (h *holding) bytesRead() int64 {
+	d, ok := h.state.Dialer.(*netext.Dialer)
+	if !ok {
+		return 0
+	}
+	return atomic.LoadInt64(&d.BytesRead)
+}
+
+// messageKB returns the mean size of the messages since before, on the wire.
+func (h *holding) messageKB(bytes int64, before []uint64) float64 {
+	var messages uint64
+	for i := range h.streams {
+		messages += h.received(i) - before[i]
+	}
+	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
 
 // fill waits while messages fill the buffers of the slow streams, and returns how many were for each stream.

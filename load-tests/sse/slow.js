@@ -5,6 +5,7 @@
 //
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
 //   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234
+//   bin/soak run slow --service prices.js --backend-url http://HOST --gauge pid:1234 --fill-kb 1024
 
 import { hold, profile, suite } from 'k6/x/soak';
 
@@ -22,11 +23,13 @@ oneRunner('slow', shared.config.runners);
 const { service, config } = shared;
 /** Messages are published as the description says; noop has broadcasts, which are events beside its noops. */
 const publishes = service.name !== NOOP;
+/** The clients of a feed are compared with each other: its own messages fill the buffers. */
+const feeds = publishes && service.shared;
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
 const kb = config.messageKB;
 
 /** Messages per second and stream. */
-const rate = publishes ? config.publishRate / config.topics : values.MESSAGE_RATE;
+const rate = publishes ? config.publishRate / config.topics || 0 : values.MESSAGE_RATE;
 
 /** Two seconds more, in which the service's memory is seen before. */
 const settled = settledAfter(config) + 2;
@@ -35,13 +38,13 @@ const LEAST = 2;
 if (SLOW < LEAST || values.AFTER_SECONDS < LEAST) {
   throw new Error(`SECONDS is ${config.seconds} and AFTER_SECONDS ${values.AFTER_SECONDS}: ${config.connections} streams take ${settled} seconds to open, and memory is read once a second, so write at least ${LEAST} for AFTER_SECONDS, and ${settled + LEAST + DISCONNECT_LEAD} more than that for SECONDS.`);
 }
-if (publishes && !service.published) {
+if (publishes && !feeds && !service.published) {
   throw new Error(`the description of ${service.name} has no publish, so nothing fills the buffers of clients that do not read: say there how a message is published.`);
 }
-if (publishes && kb > 0 && !service.padded) {
+if (publishes && !feeds && kb > 0 && !service.padded) {
   throw new Error(`MESSAGE_KB is ${kb}, but what the description of ${service.name} publishes has no {padding}: put it into publish.body where the service takes any text, such as "pad":"{padding}".`);
 }
-if (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB) {
+if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
   throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
 /** Seconds after which the service may end a stream, whoever reads it. */
@@ -69,7 +72,7 @@ export default async function () {
     phases: [{
       name: stage.name, at: settled * 1000, action: 'slow', streams: nth,
       for: SLOW * 1000, after: values.AFTER_SECONDS * 1000, bytesPerSecond: values.SLOW_KB * 1024,
-      messageKB: kb, fillKB: values.FILL_KB, broadcastsPerSecond: rate,
+      messageKB: feeds ? 0 : kb, fillKB: values.FILL_KB, broadcastsPerSecond: rate,
     }],
   });
 }

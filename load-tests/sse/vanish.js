@@ -7,7 +7,7 @@
 
 import { hold, profile, suite } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD } from '../lib/config.js';
+import { DISCONNECT_LEAD, NOOP } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_HELD_LATE: 0, GAUGE: '' };
@@ -28,6 +28,9 @@ if (values.STEADY_SECONDS < LEAST) {
 }
 if (NOTICE < LEAST) {
   throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open and to be seen (STEADY_SECONDS), and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
+}
+if (service.name !== NOOP && !values.GAUGE) {
+  throw new Error(`${service.name} needs a gauge of its open streams, or nobody sees when it notices: name it by GAUGE, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
 }
 if (/^pid:/.test(values.GAUGE)) {
   throw new Error(`GAUGE is ${values.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);

@@ -153,6 +153,8 @@ declare module 'k6/x/soak' {
     readonly name: string;
     /** There is a number in each message. */
     readonly numbered: boolean;
+    /** All clients receive the same messages, and are compared with each other. */
+    readonly shared: boolean;
     /** The description says how a message is published. */
     readonly published: boolean;
     /** What it publishes has room for `{padding}`, which makes messages as large as a run wants them. */
@@ -246,7 +248,7 @@ declare module 'k6/x/soak' {
     after?: number;
     /** What a slow stream reads; 0: nothing. */
     bytesPerSecond?: number;
-    /** Size of a message in KB, and how far a slow stream has to fall behind to count as filled. */
+    /** Size of a message in KB (0: the mean on the other streams), and how far a slow stream has to fall behind to count as filled. */
     messageKB?: number;
     fillKB?: number;
     /** Broadcasts of the call while streams are slow; without them the run publishes the messages. */

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/hub"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -158,4 +160,71 @@ func TestInitAndRunAFeedOfPrices(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, run.out.String())
 	require.True(t, *v.MessagesChecked)
 	require.Regexp(t, `^PASS: 10 clients received the same \d+ messages( while connected)?; a message that reached no client could not have been noticed$`, v.Sentence)
+}
+
+// Suites of a feed without numbers, that the run does not publish: what clients lose or receive again when they resume is counted
+// exactly, also if most of them resume at once.
+func TestSuitesOfAFeedCountWhatResumesLoseAndRepeat(t *testing.T) {
+	t.Parallel()
+	for suite, of := range map[string]struct {
+		replay func(all []string, from int) (replayed []string, faults int)
+		args   []string
+		counts func(v *verdict.Verdict) (faults, others uint64)
+	}{
+		"resume": {
+			func(all []string, from int) ([]string, int) { // without the last one
+				last := max(len(all)-1, from)
+				return all[from:last], len(all) - last
+			},
+			[]string{"--connections", "24", "--seconds", "17", "--cuts-per-second", "6", "--pause", "0.5", "--cuts", "fin:1,rst:1"},
+			func(v *verdict.Verdict) (uint64, uint64) { return v.Messages.Missed, v.Messages.Duplicated },
+		},
+		"storm": {
+			func(all []string, from int) ([]string, int) { return all[from-1:], 1 }, // the last one that was received again
+			[]string{"--profile", "smoke", "--connections", "20", "--max-held-late", "-1"},
+			func(v *verdict.Verdict) (uint64, uint64) { return v.Messages.Duplicated, v.Messages.Missed },
+		},
+	} {
+		t.Run(suite, func(t *testing.T) {
+			t.Parallel()
+			var faults atomic.Uint64
+			h := &hub.Hub{
+				ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true,
+				Replay: func(all []string, from int) []string {
+					replayed, of := of.replay(all, from)
+					faults.Add(uint64(of)) //nolint:gosec // G115: 0 or 1
+					return replayed
+				},
+			}
+			server := h.Start(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go func() {
+				tick := time.NewTicker(100 * time.Millisecond)
+				defer tick.Stop()
+				for price := 1; ctx.Err() == nil; price++ {
+					h.Publish("prices", fmt.Sprint(price*7919%104729))
+					select {
+					case <-tick.C:
+					case <-ctx.Done():
+					}
+				}
+			}()
+			path := filepath.Join(t.TempDir(), "prices.js")
+			require.NoError(t, os.WriteFile(path, []byte(`export default {
+				name: 'prices', connect: { url: '{base}/sub/prices' }, message: { event: 'price', same: 'data' },
+			};`), 0o600))
+			r := begin(t, nil, append([]string{suite, "--service", path, "--backend-url", server.URL, "--runners", "2", "--late-ms", "20000"}, of.args...)...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
+			found, others := of.counts(v)
+			require.GreaterOrEqual(t, faults.Load(), uint64(10))
+			require.Equal(t, [2]uint64{faults.Load(), 0}, [2]uint64{found, others}, r.out.String())
+			require.Zero(t, v.Messages.Reordered+v.Messages.Corrupted)
+			if suite == "resume" {
+				require.Equal(t, faults.Load(), sum(v).Lost, "at the disconnects")
+			}
+		})
+	}
 }

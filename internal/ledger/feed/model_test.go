@@ -329,6 +329,16 @@ func TestTwoStreamsAgreeWithTheModel(t *testing.T) {
 	t.Log(count, "cases")
 }
 
+// Two streams lag at the start by more messages than one may be out of order.
+func TestStreamsThatLagAtTheStartAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	named := func(name string) script {
+		return scripts[slices.IndexFunc(scripts, func(s script) bool { return s.name == name })]
+	}
+	streams, runners := []script{named("all"), named("joined before 3"), named("duplicated 1"), named("duplicated 2")}, []int{0, 1, 1, 1}
+	require.NoError(t, check(streams, runners, []int{1, 0, 3, 2, 2, 0, 1, 3, 0, 3, 2, 3, 2, 3, 0, 2}))
+}
+
 // Three and four streams on up to three runners.
 func TestStreamsAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
