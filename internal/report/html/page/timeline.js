@@ -10,10 +10,17 @@ import { axis, axisSize, colour, lineColour, withUnit } from './theme.js';
 const LOG_FLOOR = 0.1;
 
 const utc = uPlot.fmtDate('{HH}:{mm}:{ss}');
+const utcDate = uPlot.fmtDate('{MMM} {D}');
+const DAY = 24 * 3600;
 
 /** @param {number} unix */
 export function clock(unix) {
   return utc(uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'));
+}
+
+/** @param {number} unix */
+function date(unix) {
+  return utcDate(uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'));
 }
 
 /**
@@ -26,7 +33,7 @@ export function drawTimeline(chart, time, container) {
   const plot = new uPlot(
     {
       ...overTime(container, 190),
-      series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
+      series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : time.n * time.step > DAY ? `${date(v)} ${clock(v)}` : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
       axes: [timeAxis(container), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : withUnit(v, chart.unit))) }],
       scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
       hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => lines(u, time)] },
@@ -84,11 +91,18 @@ export function range(time) {
 }
 
 /**
+ * An axis of the time of day; at midnight it has the date.
+ *
  * @param {HTMLElement} container
  * @returns {import('uplot').Axis}
  */
 export function timeAxis(container) {
-  return { ...axis(), size: 28, space: container.clientWidth < 500 ? 60 : 80, values: (_, ticks, _index, _space, step) => ticks.map((v) => clock(v).slice(0, step % 60 === 0 ? 5 : 8)) };
+  return {
+    ...axis(),
+    size: 28,
+    space: container.clientWidth < 500 ? 60 : 80,
+    values: (_, ticks, _index, _space, step) => ticks.map((v) => (v % DAY === 0 ? date(v) : clock(v).slice(0, step % 60 === 0 ? 5 : 8))),
+  };
 }
 
 /**
