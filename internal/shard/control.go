@@ -127,6 +127,9 @@ type Moment struct {
 	Held    *Late         // of the streams that the script leaves alone; nil: all
 }
 
+// End returns the end of the bucket. The first events after a stall are in the bucket in which it began.
+func (m *Moment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
+
 // OfHeld returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
 // slowly is no evidence for the others.
 func (c *Controlled) OfHeld() *Controlled {

@@ -91,7 +91,7 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 			return 0, false
 		}
 		for _, moment := range group.Moments {
-			if moment.Silent && overlap(moment.At, moment.At.Add(shard.BucketWidth), from, to) > 0 {
+			if moment.Silent && overlap(moment.At, moment.End(), from, to) > 0 {
 				return 0, false
 			}
 		}

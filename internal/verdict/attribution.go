@@ -164,7 +164,7 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 				continue
 			}
 			group := runner.Controlled
-			if found = true; r.Unlisted > 0 || !decides(group) {
+			if found = true; !lists(r, kinds) || !decides(group) {
 				return false
 			}
 			at := runner.At(f.At)
@@ -174,6 +174,22 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 		}
 	}
 	return found
+}
+
+// lists reports whether the findings of a record name all of its faults of these kinds. Late messages may fill the list.
+func lists(r *shard.Connection, kinds []ledger.Kind) bool {
+	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
+		return r.Unlisted == 0
+	}
+	var missing uint64
+	for _, f := range r.Findings {
+		switch f.Kind {
+		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
+			missing += f.Count
+		default:
+		}
+	}
+	return missing >= r.Lost+r.Unsent+r.Tail
 }
 
 // least returns the shortest delay that causes a fault on a stream whose messages were all sent on time.

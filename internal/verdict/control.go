@@ -55,7 +55,7 @@ func during(c *shard.Controlled, from, to time.Time) (delay time.Duration, known
 	known = true
 	var group, stall time.Duration
 	for _, m := range c.Moments {
-		end := m.At.Add(shard.BucketWidth)
+		end := m.End()
 		if !m.At.Add(-m.Longest).After(to) && !end.Before(from) {
 			group = max(group, m.Longest)
 		}
@@ -116,7 +116,7 @@ func (out *Control) ask(group *shard.Controlled) {
 		if m.Late == 0 {
 			continue
 		}
-		delay, known := during(group, m.At, m.At.Add(shard.BucketWidth))
+		delay, known := during(group, m.At, m.End())
 		explained := explains(group, delay)
 		switch {
 		case !known:

@@ -234,8 +234,13 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 		during  Outcome // the control group was late at that time
 		instead Outcome // it was late an hour before
 	}{
-		"missed by the clock":  {missed, Invalid, Fail},
-		"missed, not all told": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Fail, Fail},
+		"missed by the clock":                  {missed, Invalid, Fail},
+		"missed, and a late one is not listed": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Invalid, Fail},
+		"missed, and another one is not listed": {func(m *shard.Merged) {
+			missed(m)
+			r := &m.Connections.Edit(0).Record
+			r.Received, r.Unsent, r.Unlisted = noopsEach-2, 2, 1
+		}, Fail, Fail},
 		"silent for long":      {idle, Invalid, Fail},
 		"reset":                {reset, Fail, Fail},
 		"a number was skipped": {number, Fail, Fail},
@@ -256,6 +261,25 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 				require.Equal(t, c.instead, v.Verdict, "%q", v.Reasons)
 			}
 		})
+	}
+}
+
+// A runner that stood still and was then ended has its last events, and those of its control group, in the bucket before the stall.
+func TestAFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
+	t.Parallel()
+	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
+		m, _ := clean()
+		r := &m.Connections.Edit(0).Record
+		r.Numbered, r.Received, r.Unsent, r.Unlisted, r.Late = false, noopsEach-1, 1, 2, 6
+		for range 4 {
+			find(r, ledger.KindLate, 1)
+		}
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
+		controlled(m, shard.Moment{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
+		m.Plan.MaxLate = -1
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
+		require.Equal(t, want == Invalid, check(t, v, "noops missed").ExplainedBy == SignalControl)
 	}
 }
 
