@@ -58,7 +58,6 @@ type Response struct {
 	State      ResponseState // "" until it ended
 	Incomplete bool          // the service cut the answer short, as it said
 	Chunks     uint32        // with content
-	Alone      uint32        // of these, how many did not arrive together with the one before
 	Gaps       []uint32      // microseconds between two chunks with content
 	Corrupted  uint64        // chunks that do not match the description, or their checksum
 
@@ -111,13 +110,10 @@ func (r *Response) Block(c *Chunk) {
 func (r *Response) content(at Instant) {
 	r.Chunks++
 	if r.Chunks == 1 {
-		r.First, r.Alone = at, 1
+		r.First = at
 	} else {
 		gap := at - r.Last
 		r.Gaps = append(r.Gaps, uint32(min(max(gap.Microseconds(), 0), 1<<32-1)))
-		if gap >= Together {
-			r.Alone++
-		}
 	}
 	r.Last = at
 }

@@ -37,7 +37,7 @@ func (s *subject) lateness() Section {
 		all = append(all, distribution{name, s.latencies(l)})
 	}
 	s.distributions(&out, all, "lateness")
-	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Service.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
+	out.Notes = append(out.Notes, "Lateness needs no common clock; a "+s.v.Service.Noun()+" that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide.")
 	return out
 }
 
@@ -70,6 +70,9 @@ func (s *subject) distributions(out *Section, all []distribution, heated string)
 		chart.Series = append(chart.Series, percentiles(d.name, d.h))
 	}
 	out.Tables, out.Charts = []Table{t}, []*Chart{chart}
+	if bursts := verdict.Bursts(s.Merged.Bursts, s.v.Service.Noun()); bursts != "" {
+		out.Notes = append(out.Notes, bursts+".")
+	}
 	if heat := s.heat(); heat != nil {
 		out.Charts = append(out.Charts, &Chart{
 			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,

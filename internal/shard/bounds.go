@@ -46,7 +46,7 @@ func (s *Shard) check() error {
 		return errors.New("it lacks the latency's histogram")
 	}
 	for _, check := range []func() error{
-		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkRedirects,
+		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkBursts, s.checkRedirects,
 		s.checkShared, s.checkEnds, s.checkResponses, s.Machine.Check,
 	} {
 		if err := check(); err != nil {

@@ -21,6 +21,7 @@ type Merged struct {
 	Shared      *Shared    // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
 	Responses   *Responses // that end by themselves; nil: there were none
+	Bursts      *Bursts    // messages of streams; nil: no shard has them
 	Runners     []Runner   // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -92,6 +93,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addRedirects(s)
 	m.addShared(s)
 	m.addEnds(s)
+	m.addBursts(s)
 	g.addResponses(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)

@@ -34,24 +34,20 @@ type Responses struct {
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
 
-	// Of complete responses: chunks with content, those that arrived together with the one before, and the responses whose first
-	// chunk arrived together with the last.
-	Content  int64 `json:"content"`
-	Together int64 `json:"together"`
-	AtOnce   int64 `json:"at_once"`
+	// Of complete responses: their chunks with content, and the responses whose first chunk arrived together with the last. The servers
+	// are of all.
+	Bursts *Bursts `json:"bursts"`
+	AtOnce int64   `json:"at_once"`
 
 	Delay   *Histogram `json:"delay"`   // intended to actual start, of all requests
 	Headers *Histogram `json:"headers"` // the others are of complete responses, from the intended start
 	First   *Histogram `json:"first"`   // to the first content
 	Gap     *Histogram `json:"gap"`     // between two chunks
-	Held    *Histogram `json:"held"`    // the gap before chunks that arrived together
 	Total   *Histogram `json:"total"`   // to the end of the response
 
 	// Abandoned responses by the chunks that had arrived, and the first of them.
 	AbandonedChunks int64       `json:"abandoned_chunks,omitempty"`
 	Abandoned       []Abandoned `json:"abandoned,omitempty"`
-
-	Servers map[string]int64 `json:"servers,omitempty"` // responses by the header Server
 
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
@@ -90,8 +86,8 @@ type ResponseFinding struct {
 // NewResponses returns the sum of no responses.
 func NewResponses() *Responses {
 	return &Responses{
-		States: map[ledger.ResponseState]int64{}, Servers: map[string]int64{}, Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(), Gap: NewHistogram(),
-		Held: NewHistogram(), Total: NewHistogram(),
+		States: map[ledger.ResponseState]int64{}, Bursts: NewBursts(), Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(),
+		Gap: NewHistogram(), Total: NewHistogram(),
 	}
 }
 
@@ -160,16 +156,6 @@ func (r *Responses) log() *ResponseLog {
 	return &r.Logs[0]
 }
 
-// AddServer counts responses with a name in the header Server. Names beyond mostServerNames are Other.
-func (r *Responses) AddServer(name string, n int64) {
-	const mostServerNames = 20
-	name = name[:min(len(name), mostServerName)]
-	if _, known := r.Servers[name]; !known && len(r.Servers) >= mostServerNames {
-		name = Other
-	}
-	r.Servers[name] += n
-}
-
 func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
 	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.Of(), Reason: reason}
 }
@@ -209,20 +195,14 @@ func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) {
 	r.Headers.Record(one.Headers - one.Due)
 	r.First.Record(first)
 	r.Total.Record(total)
-	var before time.Duration
+	var before uint32
+	r.Bursts.Messages++ // the first chunk
 	for _, us := range one.Gaps {
 		gap := time.Duration(us) * time.Microsecond
 		r.Gap.Record(gap)
 		longest = max(longest, gap)
-		if gap >= ledger.Together {
-			before = gap
-		} else if before > 0 {
-			r.Held.Record(before)
-			before = 0
-		}
+		r.Bursts.Add(gap, &before)
 	}
-	r.Content += int64(one.Chunks)
-	r.Together += int64(one.Chunks - one.Alone)
 	if one.Chunks > 1 && one.Last-one.First < ledger.Together {
 		r.AtOnce++
 	}
@@ -237,19 +217,17 @@ func (r *Responses) Merge(o *Responses) error {
 	for state, n := range o.States {
 		r.States[state] += n
 	}
-	for name, n := range o.Servers {
-		r.AddServer(name, n)
-	}
 	for _, add := range [][2]*int64{
 		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
-		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne}, {&r.Content, &o.Content},
-		{&r.Together, &o.Together}, {&r.AtOnce, &o.AtOnce}, {&r.AbandonedChunks, &o.AbandonedChunks},
+		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne},
+		{&r.AtOnce, &o.AtOnce}, {&r.AbandonedChunks, &o.AbandonedChunks},
 	} {
 		*add[0] += *add[1]
 	}
 	r.addChunks(&o.Chunks)
+	r.Bursts.Merge(o.Bursts)
 	for _, add := range [][2]*Histogram{
-		{r.Delay, o.Delay}, {r.Headers, o.Headers}, {r.First, o.First}, {r.Gap, o.Gap}, {r.Held, o.Held}, {r.Total, o.Total},
+		{r.Delay, o.Delay}, {r.Headers, o.Headers}, {r.First, o.First}, {r.Gap, o.Gap}, {r.Total, o.Total},
 	} {
 		add[0].Merge(add[1])
 	}
@@ -320,15 +298,13 @@ func (s *Shard) checkResponses() error {
 		return nil
 	}
 	wrong := errors.New("it holds responses that cannot be")
-	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Held, r.Total} {
+	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
 			return wrong
 		}
 	}
-	for name, n := range r.Servers {
-		if len(name) > mostText || n < 0 || n > mostCount {
-			return wrong
-		}
+	if r.Bursts == nil || r.Bursts.check() != nil {
+		return wrong
 	}
 	for state, n := range r.States {
 		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > mostCount {

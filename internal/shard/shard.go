@@ -44,6 +44,7 @@ type Shard struct {
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil: there were none
 	Responses   *Responses      `json:"responses,omitempty"` // that end by themselves; nil: of another suite
+	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: there were no streams
 
 	// Ledgers replace Connections in a runner: each record is made when it is written, since all of them need as much memory as the
 	// streams.

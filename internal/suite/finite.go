@@ -100,8 +100,8 @@ func (f *finiteRun) facts() []verdict.Fact {
 			facts = append(facts, verdict.Fact{Name: one.name, Value: sentence("p50 %s, p99 %s, max %s", ms(one.q.P50), ms(one.q.P99), ms(one.q.Max))})
 		}
 	}
-	if f.of.Content > 0 {
-		facts = append(facts, verdict.Fact{Name: "bursts", Value: f.bursts()})
+	if bursts := f.bursts(); bursts != "" {
+		facts = append(facts, verdict.Fact{Name: "bursts", Value: bursts})
 	}
 	if f.limited() {
 		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.judged()))})
@@ -128,48 +128,28 @@ func (f *finiteRun) cancelled(c *verdict.Cancellation) string {
 	return text + sentence("; it sent %s that no client received", format.Count(c.InVain, "chunk"))
 }
 
-// bursts states how many chunks arrived together.
+// bursts states how many chunks arrived together; "" if none did.
 func (f *finiteRun) bursts() string {
-	text := sentence("%s of the chunks arrived together with the one before", percentOf(f.v.ArrivedTogether))
-	if f.of.Held.Count() > 0 {
-		text += sentence(", after a silence of %s at p50 and %s at most", ms(quantile(f.of.Held, .5)), ms(format.InMilliseconds(f.of.Held.Max())))
-	}
+	text := verdict.Bursts(f.of.Bursts, "chunk")
 	if f.v.AtOnce > 0 {
 		text += sentence("; in %s the first chunk arrived together with the last", format.Count(f.v.AtOnce, "response"))
 	}
 	return text
 }
 
-// buffered is the share of responses, or of chunks, that arrive together if something between service and client buffers them.
-const buffered = .5
-
 func (f *finiteRun) warnings() (out []string) {
-	through := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
-	if server := f.server(); server != "" {
-		through += sentence(" (the header Server says %q)", server)
-	}
+	through := verdict.Buffer(f.of.Bursts)
 	if late := f.v.StartDelay.P99; late > mostDelay {
 		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
 	}
 	switch {
-	case f.of.Content <= f.v.Complete: // single chunks
-	case share(f.v.AtOnce, f.v.Complete) > buffered:
+	case f.of.Bursts.Messages <= f.v.Complete: // single chunks
+	case share(f.v.AtOnce, f.v.Complete) > verdict.Buffered:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
-	case f.v.ArrivedTogether > buffered:
+	case f.v.ArrivedTogether > verdict.Buffered:
 		out = append(out, sentence("%s of the chunks arrived together with the one before: %s", percent(f.v.ArrivedTogether), through))
 	}
 	return out
-}
-
-// server returns the most frequent header Server.
-func (f *finiteRun) server() (name string) {
-	most := int64(0)
-	for server, n := range f.of.Servers {
-		if n > most || n == most && server < name {
-			name, most = server, n
-		}
-	}
-	return name
 }
 
 // faulty returns the number of responses that fail the run by their state.

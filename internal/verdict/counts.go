@@ -30,6 +30,8 @@ type Counts struct {
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
 	Control    *Control    `json:"control,omitempty"`
+	// ArrivedTogether is the share of the messages that arrived within a millisecond after the one before.
+	ArrivedTogether float64 `json:"arrived_together,omitempty"`
 	// Ends are the requests that ended the streams; nil without any.
 	Ends *Ends `json:"end_requests,omitempty"`
 	// Cuts are those that the run made of its own streams, by kind.

@@ -65,10 +65,7 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
 		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
 	}
-	out.Cancellation = cancellation(r.Abandoned, l)
-	if r.Content > 0 {
-		out.ArrivedTogether = float64(r.Together) / float64(r.Content)
-	}
+	out.Cancellation, out.ArrivedTogether = cancellation(r.Abandoned, l), r.Bursts.Share()
 	return out
 }
 

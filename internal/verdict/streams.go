@@ -95,6 +95,12 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	if slow := s.slowEnds(); slow != "" {
 		s.Warnings = append(s.Warnings, slow)
 	}
+	if m.Bursts != nil {
+		s.ArrivedTogether = m.Bursts.Share()
+	}
+	if buffered := s.buffered(); buffered != "" {
+		s.Warnings = append(s.Warnings, buffered)
+	}
 	s.basis()
 	s.openTime()
 	return s

@@ -24,18 +24,25 @@ func arrives(b *observer, opened time.Time, after ...float64) {
 func TestBurstsOfCompressedMessages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		after []float64
-		want  shard.Coding
+		after    []float64
+		want     shard.Coding
+		together int64 // within a millisecond, whatever the compression, and not with the first message
 	}{
-		"one by one":          {[]float64{15, 30, 45.5, 60}, shard.Coding{Messages: 4}},
-		"two bursts":          {[]float64{15, 60, 60, 60.001, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, Together: 5}},
-		"the first ones late": {[]float64{46, 46, 46}, shard.Coding{Messages: 3, Bursts: 1, Together: 3}},
-		"a history at first":  {[]float64{0.1, 0.1, 0.1, 15}, shard.Coding{Messages: 4}},
+		"one by one":          {[]float64{15, 30, 45.5, 60}, shard.Coding{Messages: 4}, 0},
+		"two bursts":          {[]float64{15, 60, 60, 60.0005, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, Together: 5}, 2},
+		"the first ones late": {[]float64{46, 46, 46}, shard.Coding{Messages: 3, Bursts: 1, Together: 3}, 0},
+		"a history at first":  {[]float64{0.1, 0.1, 0.1, 15}, shard.Coding{Messages: 4}, 0},
 	} {
 		r := planned(t)
 		arrives(newObserver(t, r, "d-0"), r.start, tt.after...)
 		tt.want.Name, tt.want.Streams = "gzip", 1
 		require.Equal(t, []shard.Coding{tt.want}, filled(r).Codings, name)
+		if tt.together > 0 {
+			require.Equal(t, []int64{6, tt.together}, []int64{filled(r).Bursts.Messages, filled(r).Bursts.Together}, name)
+			require.InDelta(t, 45, filled(r).Bursts.Held.Max().Seconds(), .1)
+		} else if bursts := filled(r).Bursts; bursts != nil {
+			require.Zero(t, bursts.Together, name)
+		}
 	}
 
 	r := planned(t)

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -18,12 +19,20 @@ type observer struct {
 	recorder *recorder
 	topic    *topicReader
 	sink     *sampleSink    // nil: no metrics are published
-	openedAt ledger.Instant // until the first message, then 0
+	lastAt   ledger.Instant // of the last message, or of the headers before the first one
 	rare     *rareSights    // nil: none yet
-	streams  uint32         // whose headers arrived
+	before   uint32         // see shard.Bursts; or one of these
+	streams  uint16         // whose headers arrived; the highest number stands for more
 	aside    bool           // the script acts on the stream, so it is not evidence about untouched streams
 	open     bool
 }
+
+// Until a message arrives that is not together with the first one of its stream, before is one of these. The first ones may be what a
+// service repeats.
+const (
+	noMessage = math.MaxUint32 - iota
+	history
+)
 
 // A topicReader reads the messages of one topic.
 type topicReader struct {
@@ -126,9 +135,12 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.rareSights().last) {
 		o.ledger.Announced(o.now())
 	}
-	o.streams++
+	o.streams = max(o.streams, o.streams+1) // it does not wrap
 	if coding := r.Coding(); coding != "" {
 		o.beginCoded(coding)
+	}
+	if server := r.Header.Get("Server"); server != "" {
+		o.recorder.served(server)
 	}
 	if r.OtherOrigin {
 		o.recorder.redirected(sseclient.Origin(r.URL))
@@ -137,7 +149,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 		o.recorder.sharedStream(r.FirstOnConnection)
 	}
 	at := o.recorder.instant(r.At)
-	o.open, o.openedAt = true, max(at, 1)
+	o.open, o.before, o.lastAt = true, noMessage, at
 	o.recorder.opened(o.ledger.Opened(at))
 }
 
@@ -336,9 +348,14 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 // each message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
-	if o.openedAt > 0 {
-		after = o.recorder.instant(at) - o.openedAt
-		o.openedAt = 0
+	gap := o.recorder.instant(at) - o.lastAt
+	o.lastAt += gap
+	switch {
+	case o.before == noMessage:
+		after, o.before = max(gap, 0), history
+	case o.before == history && gap < ledger.Together || o.aside:
+	default:
+		o.recorder.spaced(gap, &o.before)
 	}
 	if coded := o.rareSights().coded; coded != nil {
 		coded.message(o.recorder, at, after)

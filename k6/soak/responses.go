@@ -64,12 +64,9 @@ func (r *responses) started(now time.Time) {
 
 // opened counts a response whose headers arrived.
 func (r *responses) opened(server string) {
-	if server == "" {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sum.AddServer(server, 1)
+	r.sum.Bursts.AddServer(server, 1)
 }
 
 // skipped counts a request that is not made.

@@ -25,6 +25,7 @@ type tally struct {
 	connect    *shard.Histogram
 	firstNoop  *shard.Histogram
 	latency    *shard.Latency
+	bursts     *shard.Bursts
 	streams    streamSums
 }
 
@@ -41,6 +42,7 @@ func newTally() tally {
 	return tally{
 		start: now, bucket: shard.Bucket{Unix: bucketOf(now)},
 		recent: shard.NewHistogram(), lateness: shard.NewHistogram(), connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
+		bursts: shard.NewBursts(),
 	}
 }
 
@@ -68,6 +70,20 @@ func (t *tally) closed() {
 	defer t.mu.Unlock()
 	t.open--
 	t.bucket.Closed++
+}
+
+// spaced adds a message by the time since the one before; see shard.Bursts.
+func (t *tally) spaced(gap time.Duration, before *uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bursts.Add(gap, before)
+}
+
+// served counts a stream by the header Server.
+func (t *tally) served(server string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bursts.AddServer(server, 1)
 }
 
 // noop adds one arrival to the sums. first is the time since the headers for the first noop
@@ -186,6 +202,10 @@ func (t *tally) fill(s *shard.Shard) {
 		s.Shared = &shared
 	}
 	s.Ends = t.streams.ends.Copy()
+	if t.bursts.Messages > 0 {
+		s.Bursts = shard.NewBursts()
+		s.Bursts.Merge(t.bursts)
+	}
 	s.Series = t.series[:len(t.series):len(t.series)]
 	s.Lateness, s.Connect, s.FirstNoop = t.lateness.Copy(), t.connect.Copy(), t.firstNoop.Copy()
 	if t.latency != nil {

@@ -1,0 +1,112 @@
+package shard
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// Bursts counts messages that arrived together: chunks of responses, or messages of endless streams.
+type Bursts struct {
+	Messages int64            `json:"messages"`
+	Together int64            `json:"together"`          // with the one before
+	Held     *Histogram       `json:"held"`              // silence before those that arrived together
+	Servers  map[string]int64 `json:"servers,omitempty"` // streams by the header Server
+}
+
+// mostBefore is the longest silence in microseconds; callers use the numbers above it.
+const mostBefore = math.MaxUint32 - 2
+
+// NewBursts returns the sum of no messages.
+func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[string]int64{}} }
+
+// Add counts a message by the time since the one before. before belongs to the stream: the microseconds of silence before the last
+// message that did not arrive together with another.
+func (b *Bursts) Add(gap time.Duration, before *uint32) {
+	b.Messages++
+	if gap >= ledger.Together {
+		*before = uint32(min(gap.Microseconds(), mostBefore)) //nolint:gosec // G115: bounded in this expression
+		return
+	}
+	b.Together++
+	if *before > 0 {
+		b.Held.Record(time.Duration(*before) * time.Microsecond)
+		*before = 0
+	}
+}
+
+// AddServer counts streams with a name in the header Server. Names beyond mostServerNames are Other.
+func (b *Bursts) AddServer(name string, n int64) {
+	const mostServerNames = 20
+	if name == "" {
+		return
+	}
+	name = name[:min(len(name), mostServerName)]
+	if _, known := b.Servers[name]; !known && len(b.Servers) >= mostServerNames {
+		name = Other
+	}
+	b.Servers[name] += n
+}
+
+// Share returns the share of the messages that arrived together with the one before.
+func (b *Bursts) Share() float64 {
+	if b.Messages == 0 {
+		return 0
+	}
+	return float64(b.Together) / float64(b.Messages)
+}
+
+// Server returns the most frequent header Server; "" if no stream had one.
+func (b *Bursts) Server() (name string) {
+	most := int64(0)
+	for server, n := range b.Servers {
+		if n > most || n == most && server < name {
+			name, most = server, n
+		}
+	}
+	return name
+}
+
+// Merge adds the messages of another runner; nil: it has none.
+func (b *Bursts) Merge(o *Bursts) {
+	if o == nil {
+		return
+	}
+	b.Messages, b.Together = b.Messages+o.Messages, b.Together+o.Together
+	b.Held.Merge(o.Held)
+	for name, n := range o.Servers {
+		b.AddServer(name, n)
+	}
+}
+
+// check refuses counts that no runner has. There may be no bursts.
+func (b *Bursts) check() error {
+	wrong := errors.New("it holds messages that arrived together and cannot be")
+	switch {
+	case b == nil:
+		return nil
+	case b.Held == nil || b.Together < 0 || b.Together > b.Messages || b.Messages > mostCount:
+		return wrong
+	}
+	for name, n := range b.Servers {
+		if len(name) > mostText || n < 0 || n > mostCount {
+			return wrong
+		}
+	}
+	return nil
+}
+
+func (s *Shard) checkBursts() error { return s.Bursts.check() }
+
+// addBursts adds the messages of a runner.
+func (m *Merged) addBursts(s *Shard) {
+	if s.Bursts == nil {
+		return
+	}
+	if m.Bursts == nil {
+		m.Bursts = NewBursts()
+	}
+	m.Bursts.Merge(s.Bursts)
+}

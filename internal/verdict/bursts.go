@@ -1,0 +1,51 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Buffered is the share of messages that arrive together if something between service and client buffers them.
+const Buffered = .5
+
+// Bursts states how many messages arrived together; "" if none did.
+func Bursts(b *shard.Bursts, noun string) string {
+	if b == nil || b.Together == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s of the %ss arrived together with the one before", format.Percent(100*b.Share()), noun)
+	if b.Held.Count() > 0 {
+		text += fmt.Sprintf(", after a silence of %s at p50 and %s at most", format.Duration(b.Held.Quantile(.5)), format.Duration(b.Held.Max()))
+	}
+	return text
+}
+
+// Buffer names what may buffer the messages.
+func Buffer(b *shard.Bursts) string {
+	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
+	if server := b.Server(); server != "" {
+		text += fmt.Sprintf(" (the header Server says %q)", server)
+	}
+	return text
+}
+
+// dueApart is the least time between two messages that are due one by one.
+const dueApart = 20 * time.Millisecond
+
+// buffered warns if most messages arrived together though they were due one by one; "" otherwise. Compressed streams have a check.
+func (s *Streams) buffered() string {
+	b, apart := s.m.Bursts, time.Duration(0)
+	switch p := &s.m.Plan; {
+	case s.m.Service.ByInterval():
+		apart = p.Interval()
+	case p.Published() && p.PublishRate > 0:
+		apart = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
+	}
+	if b == nil || apart < dueApart || b.Share() <= Buffered || len(s.Codings) > 0 {
+		return ""
+	}
+	return Bursts(b, s.m.Service.Noun()) + ": " + Buffer(b)
+}
