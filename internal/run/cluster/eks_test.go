@@ -19,6 +19,11 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	text, err := os.ReadFile("../../../infra/eks/cluster.yaml")
 	require.NoError(t, err)
 	var eks struct {
+		Metadata struct{ Version string }
+		VPC      struct {
+			PublicAccessCIDRs []string
+			ClusterEndpoints  struct{ PrivateAccess bool }
+		}
 		IAM struct {
 			WithOIDC        bool
 			ServiceAccounts []struct {
@@ -34,6 +39,9 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 		}
 	}
 	require.NoError(t, yaml.Unmarshal(text, &eks))
+	assert.NotEmpty(t, eks.Metadata.Version)
+	assert.Equal(t, []string{"ADDRESS/32"}, eks.VPC.PublicAccessCIDRs)
+	assert.True(t, eks.VPC.ClusterEndpoints.PrivateAccess, "the nodes have other addresses")
 	require.True(t, eks.IAM.WithOIDC)
 	require.Len(t, eks.IAM.ServiceAccounts, 1)
 	role := eks.IAM.ServiceAccounts[0]
