@@ -94,7 +94,7 @@ func (s site) checkPrice(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := sizing.Within(rate.For(life), s.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", life)); err != nil {
+	if err := sizing.CheckBudget(rate.For(life), s.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", life)); err != nil {
 		return "", refuse("%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
 	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",

@@ -43,7 +43,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			if p.ConnectionsPerVU == 0 {
 				p.ConnectionsPerVU = p.Density()
 			}
-			s := preflight.Services{Count: c.Backends, Here: true, Proxied: !c.NoNginx}
+			s := preflight.Services{Count: c.Backends, Local: true, Proxied: !c.NoNginx}
 			if p.BackendURL != "" {
 				s = preflight.Services{Count: len(p.BackendURLs())}
 			}

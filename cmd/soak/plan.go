@@ -42,7 +42,7 @@ func planCommand() *cobra.Command {
 				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
 			}
 			load.Interval = time.Duration(interval * float64(time.Second))
-			if err := sizing.Within(0, maxUSD, ""); err != nil {
+			if err := sizing.CheckBudget(0, maxUSD, ""); err != nil {
 				return usageError{Err: err}
 			}
 			if seconds < 1 {
@@ -71,7 +71,7 @@ func planCommand() *cobra.Command {
 			}
 			for _, n := range needs {
 				if err == nil {
-					err = sizing.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
+					err = sizing.CheckBudget(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
 				}
 			}
 			return err

@@ -82,7 +82,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			kind.Page.Doc + " describes what is expected and how it is judged.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Given = plan.GivenByEnvironment(cmd.Flags())
+			c.Variables = plan.GivenByEnvironment(cmd.Flags())
 			if _, err := settle(cmd.Flags()); err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 }
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	if kind.Plan.Known {
+	if kind.Plan.DeclaredLoad {
 		return plannedCommand(kind, outcome)
 	}
 	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
@@ -215,7 +215,7 @@ func ofRuns(name string) bool {
 
 // start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
 func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
-	c.Given = append(c.Given, plan.GivenByEnvironment(cmd.Flags())...)
+	c.Variables = append(c.Variables, plan.GivenByEnvironment(cmd.Flags())...)
 	file, err := settle(cmd.Flags())
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 		fmt.Fprintln(t.out, a)
 	}
 	if err != nil {
-		return told{err}
+		return reportedError{err}
 	}
 	return nil
 }
@@ -125,11 +125,11 @@ func (t *Teller) warn(err error, warn func(string)) {
 	}
 }
 
-// A told error has been told to GitHub.
-type told struct{ error }
+// A reportedError error has been told to GitHub.
+type reportedError struct{ error }
 
-func (e told) Error() string { return harmless(e.error.Error()) }
-func (e told) Unwrap() error { return e.error }
+func (e reportedError) Error() string { return harmless(e.error.Error()) }
+func (e reportedError) Unwrap() error { return e.error }
 
 // harmless is a text in one line in which GitHub's runner finds no command.
 func harmless(text string) string {

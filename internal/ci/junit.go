@@ -92,17 +92,17 @@ func (s *testSuite) add(c verdict.Check) {
 	case verdict.Warned:
 		one.Out = "warning: " + strings.Join(c.Sentences(), "\n")
 	case verdict.Undecided:
-		one.Error = &problem{Message: says, Type: string(verdict.Invalid), Text: why(c)}
+		one.Error = &problem{Message: says, Type: string(verdict.Invalid), Text: failureText(c)}
 		s.Errors++
 	case verdict.Broken:
-		one.Failure = &problem{Message: says, Type: string(verdict.Fail), Text: why(c)}
+		one.Failure = &problem{Message: says, Type: string(verdict.Fail), Text: failureText(c)}
 		s.Failures++
 	}
 	s.Cases = append(s.Cases, one)
 }
 
-// why is what broke a check, and what that means.
-func why(c verdict.Check) string {
+// failureText is what broke a check, and what that means.
+func failureText(c verdict.Check) string {
 	sentences := c.Sentences()
 	if c.Why != "" {
 		sentences = append(slices.Clip(sentences), c.Why)

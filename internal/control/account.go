@@ -16,7 +16,7 @@ const longest = time.Hour
 // stream without events.
 type Account struct {
 	// Asked is when the stream was asked for: no reference has begun to count before that. Zero: not known.
-	Asked time.Time
+	RequestedAt time.Time
 
 	number uint64    // the last that came
 	base   time.Time // when event 0 would have come, by the fastest event so far
@@ -39,12 +39,12 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, marked := bytes.CutPrefix(data, []byte(mark))
 	late, errLate := strconv.ParseUint(string(text), 10, 53)
-	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Every) { //nolint:gosec // G115: constants
+	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Interval) { //nolint:gosec // G115: constants
 		return out, false
 	}
 	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond
-	base := at.Add(-out.Reference - time.Duration(number)*Every)
-	if drift := time.Duration(rise * float64(at.Sub(a.Asked))); !a.Asked.IsZero() && base.Before(a.Asked.Add(-Every-drift-time.Millisecond)) {
+	base := at.Add(-out.Reference - time.Duration(number)*Interval)
+	if drift := time.Duration(rise * float64(at.Sub(a.RequestedAt))); !a.RequestedAt.IsZero() && base.Before(a.RequestedAt.Add(-Interval-drift-time.Millisecond)) {
 		return Arrival{}, false // it was not late by that much, because it had not been requested yet
 	}
 	if a.number == 0 {
@@ -64,7 +64,7 @@ func (a *Account) Due(now time.Time) uint64 {
 	if a.number == 0 {
 		return 0
 	}
-	due := max(uint64(max(now.Sub(a.base)/Every, 0)), a.number)
+	due := max(uint64(max(now.Sub(a.base)/Interval, 0)), a.number)
 	n := due - min(a.counts, due)
 	a.counts += n
 	return n
@@ -75,6 +75,6 @@ func (a *Account) Missing(now time.Time, patience time.Duration) uint64 {
 	if a.number == 0 {
 		return 0
 	}
-	due := uint64(max((now.Sub(a.base)-patience)/Every, 0))
+	due := uint64(max((now.Sub(a.base)-patience)/Interval, 0))
 	return due - min(a.number, due)
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Every is the time between two events of a stream.
-const Every = time.Second
+// Interval is the time between two events of a stream.
+const Interval = time.Second
 
 // mark is the prefix of the data of an event. Without it the numbered events of another service could pass for those
 // of a reference, and their rhythm for delays.
@@ -56,12 +56,12 @@ func stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	flush := http.NewResponseController(w)
-	begun := time.Now()
+	start := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var event []byte
 	for n := uint64(1); ; n++ {
-		due := begun.Add(time.Duration(n-1) * Every)
+		due := start.Add(time.Duration(n-1) * Interval)
 		timer.Reset(time.Until(due))
 		select {
 		case <-r.Context().Done():

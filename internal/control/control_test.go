@@ -97,7 +97,7 @@ func TestWhatAnAccountSays(t *testing.T) {
 func TestAReferenceThatWasLateBeforeItWasAsked(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	a := Account{Asked: start}
+	a := Account{RequestedAt: start}
 	for i, e := range []struct {
 		at   time.Duration
 		late string

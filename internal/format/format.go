@@ -72,13 +72,13 @@ func inHours(d time.Duration) string {
 	var parts []string
 	rest := d.Round(time.Second)
 	for _, unit := range []struct {
-		is   time.Duration
-		name string
+		length time.Duration
+		name   string
 	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if n := rest / unit.is; n > 0 {
+		if n := rest / unit.length; n > 0 {
 			parts = append(parts, Thousands(int64(n))+" "+unit.name)
 		}
-		rest %= unit.is
+		rest %= unit.length
 	}
 	return strings.Join(parts, " ")
 }
@@ -97,8 +97,8 @@ func Milliseconds(v float64) string {
 // Time is an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// Moment is Time of seconds since 1970, "" where they are not known.
-func Moment(unix float64) string {
+// LocalTime is Time of seconds since 1970, "" where they are not known.
+func LocalTime(unix float64) string {
 	if unix <= 0 {
 		return ""
 	}

@@ -20,5 +20,5 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}
 	require.Equal(t, []string{"0 ms", "49.2 ms", "5 ms", "774 ms", "1 s", "1.5 s", "2.72 s", "22.5 s", "60 s", "2 min", "59 min 55 s", "1 h", "25 h 5 s"}, times)
 	require.Equal(t, []string{"0.1 ms", "1.3 s", "10 s", "-2.5 ms"}, []string{Milliseconds(.1), Milliseconds(1300), Milliseconds(9999), Milliseconds(-2.5)})
-	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{Moment(0), Moment(1.7e9)})
+	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{LocalTime(0), LocalTime(1.7e9)})
 }

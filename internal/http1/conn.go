@@ -89,7 +89,7 @@ func (c *Conn) Write(request []byte) (int, error) {
 }
 
 // Head reads the head of the response to a request: see Reader.Head.
-func (c *Conn) Head(asked *http.Request) (*http.Response, error) { return c.reader.Head(asked) }
+func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
 
 // FirstByte returns when the first byte of the last head arrived; zero if no byte arrived since the last Write.
 func (c *Conn) FirstByte() time.Time { return c.reader.first }

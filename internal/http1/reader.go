@@ -72,7 +72,7 @@ func (r *Reader) Buffered() []byte {
 // Head reads the head of the response to a request, of which it needs the method; nil means GET. It skips interim responses (1xx),
 // except 101, after which no HTTP follows; with ErrInterim it returns the last one. The body of the response is read from the
 // connection.
-func (r *Reader) Head(asked *http.Request) (resp *http.Response, err error) {
+func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	r.first = time.Time{}
 	r.from.left, r.from.err = r.from.maxHead, nil
 	defer func() { r.from.left = math.MaxInt }()
@@ -81,7 +81,7 @@ func (r *Reader) Head(asked *http.Request) (resp *http.Response, err error) {
 			return nil, err
 		}
 		r.first = time.Now()
-		resp, err = http.ReadResponse(r.in, asked)
+		resp, err = http.ReadResponse(r.in, req)
 		if err != nil {
 			return nil, cmp.Or(r.from.err, err)
 		}

@@ -109,8 +109,8 @@ func ParseFault(text string) (Fault, error) {
 	return f, nil
 }
 
-// within returns the fault for an answer of n chunks, with K between 0 and n.
-func (f Fault) within(n int) Fault {
+// limitedTo returns the fault for an answer of n chunks, with K between 0 and n.
+func (f Fault) limitedTo(n int) Fault {
 	switch {
 	case f.K == middle && f.Kind == Length:
 		f.K = n

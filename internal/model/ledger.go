@@ -36,7 +36,7 @@ type entry struct {
 	ended   int64
 	left    int64 // the client left
 	sent    int32 // chunks written; a chunk written twice counts twice
-	of      int32 // chunks of the whole answer
+	total   int32 // chunks of the whole answer
 	k       int32 // of the fault
 	late    int32 // most microseconds that a chunk was written after its time
 	kind    Kind  // of the fault
@@ -67,7 +67,7 @@ func (e *entry) record() Record {
 	r := Record{
 		ID: e.id, API: apis[e.api].name(), Stream: e.stream,
 		Started: e.started, First: e.first, Last: e.last, Ended: e.ended, Left: e.left, Late: e.late,
-		Sent: e.sent, Of: e.of, Fault: Fault{e.kind, int(e.k)}.String(), Outcome: e.outcome.String(),
+		Sent: e.sent, Of: e.total, Fault: Fault{e.kind, int(e.k)}.String(), Outcome: e.outcome.String(),
 	}
 	if e.left != 0 {
 		r.LeftAfter = e.sent

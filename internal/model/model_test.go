@@ -14,10 +14,10 @@ import (
 
 func TestOrders(t *testing.T) {
 	config := Order{Chunks: 40, Delay: 10 * time.Millisecond}
-	order, err := config.with("Tell me of soak tests.\n  soak id=run-17 ttft=2s fault=truncate@20 other=1\nsoak delay=0s")
+	order, err := config.applyText("Tell me of soak tests.\n  soak id=run-17 ttft=2s fault=truncate@20 other=1\nsoak delay=0s")
 	require.NoError(t, err)
 	require.Equal(t, Order{ID: "run-17", Chunks: 40, TTFT: 2 * time.Second, Fault: Fault{Truncate, 20}, faulty: true}, order)
-	order, err = config.with("not a soak id=1")
+	order, err = config.applyText("not a soak id=1")
 	require.NoError(t, err)
 	require.Equal(t, config, order)
 }

@@ -26,8 +26,8 @@ type Order struct {
 	faulty bool // the request names its fault, even if that is none
 }
 
-// with returns the order changed by the lines of a text that start with "soak ": words KEY=VALUE follow.
-func (o Order) with(text string) (Order, error) {
+// applyText returns the order changed by the lines of a text that start with "soak ": words KEY=VALUE follow.
+func (o Order) applyText(text string) (Order, error) {
 	for line := range strings.Lines(text) {
 		words, found := strings.CutPrefix(strings.TrimSpace(line), "soak ")
 		if !found {

@@ -138,7 +138,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	a.created = started.Unix()
 	e := entry{
 		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), //nolint:gosec // G115: an index of apis
-		kind: a.Fault.Kind, k: int32(a.Fault.K), of: int32(a.Chunks), //nolint:gosec // G115: at most MaxChunks
+		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), //nolint:gosec // G115: at most MaxChunks
 	}
 	number := s.ledger.open(e)
 	s.metrics.open.Inc()
@@ -165,7 +165,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := s.config.with(request.text)
+	order, err := s.config.applyText(request.text)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 	if !order.faulty {
 		order.Fault = draw(s.config.Shares, s.config.Seed, order.ID)
 	}
-	order.Fault = order.Fault.within(order.Chunks)
+	order.Fault = order.Fault.limitedTo(order.Chunks)
 	if order.Fault.Kind == Length {
 		order.Chunks = order.Fault.K
 	}

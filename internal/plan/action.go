@@ -18,7 +18,7 @@ var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
 // ParseActions reads what --at was given: TIME [NAME]: COMMAND. One without a name is called by its place in the list.
 func ParseActions(lines []string) (out []Action, err error) {
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i, line := range lines {
 		a, err := parseAction(line)
 		if err != nil {
@@ -27,10 +27,10 @@ func ParseActions(lines []string) (out []Action, err error) {
 		if a.Name == "" {
 			a.Name = fmt.Sprintf("action-%d", i+1)
 		}
-		if seen[a.Name] {
+		if names[a.Name] {
 			return nil, fmt.Errorf("--at is %q: there is another action named %s, and the report tells them apart by their names", line, a.Name)
 		}
-		seen[a.Name] = true
+		names[a.Name] = true
 		out = append(out, a)
 	}
 	return out, nil

@@ -45,9 +45,9 @@ func (p *Plan) shares() (out []int, err error) {
 	out = make([]int, len(kinds))
 	sum := 0
 	for part := range strings.SplitSeq(cmp.Or(p.CutShares, everyCut), ",") {
-		name, text, given := strings.Cut(strings.TrimSpace(part), ":")
+		name, text, hasValue := strings.Cut(strings.TrimSpace(part), ":")
 		share, known := 1, false
-		if given {
+		if hasValue {
 			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > mostShare {
 				return nil, fmt.Errorf("CUTS is %q: the share of %s must be a whole number up to %d", p.CutShares, name, mostShare)
 			}
@@ -95,7 +95,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	from, to := p.CutWindow()
 	count := int(p.CutsPerSecond * (to - from).Seconds())
 	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) //nolint:gosec // G404: the plan's seed repeats the cuts; no secret
-	kinds := dealt(shares, count)
+	kinds := deal(shares, count)
 	random.Shuffle(count, func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 	for i, kind := range kinds {
 		at := (float64(i) + random.Float64()) / p.CutsPerSecond
@@ -104,18 +104,18 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// dealt returns count kinds in the proportions of their shares, within one of each.
-func dealt(shares []int, count int) (out []string) {
+// deal returns count kinds in the proportions of their shares, within one of each.
+func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
-	given := make([]int, len(shares))
+	counts := make([]int, len(shares))
 	for range count {
 		next := -1 // the one that is furthest behind its share
 		for i, share := range shares {
-			if share > 0 && (next < 0 || given[i]*shares[next] < given[next]*share) {
+			if share > 0 && (next < 0 || counts[i]*shares[next] < counts[next]*share) {
 				next = i
 			}
 		}
-		given[next]++
+		counts[next]++
 		out = append(out, kinds[next])
 	}
 	return out
@@ -138,15 +138,15 @@ func (p *Plan) checkCuts() error {
 	case len(p.PlannedCuts()) == 0:
 		return fmt.Errorf("CUTS_PER_SECOND is %v, but SECONDS leaves %v for cuts: streams are cut when all had a message, and early enough to get another one; lengthen the run, or shorten PAUSE",
 			p.CutsPerSecond, to-from)
-	case p.CutsPerSecond*p.away() > float64(p.Connections):
+	case p.CutsPerSecond*p.outageOf() > float64(p.Connections):
 		return fmt.Errorf("CUTS_PER_SECOND is %v for %d streams, each of which is away or without a new message for about %.3g s after a cut: write at most %.3g, or raise CONNECTIONS",
-			p.CutsPerSecond, p.Connections, p.away(), float64(p.Connections)/p.away())
+			p.CutsPerSecond, p.Connections, p.outageOf(), float64(p.Connections)/p.outageOf())
 	}
 	return nil
 }
 
-// away is for how many seconds a stream that was cut cannot be cut again.
-func (p *Plan) away() float64 { return comesBack + p.NoopInterval }
+// outageOf is for how many seconds a stream that was cut cannot be cut again.
+func (p *Plan) outageOf() float64 { return comesBack + p.NoopInterval }
 
 // LeastForCuts is how many streams the cuts need at least.
-func (p *Plan) LeastForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.away())) }
+func (p *Plan) LeastForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }

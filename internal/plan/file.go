@@ -29,12 +29,12 @@ const (
 // FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the
 // names of flags. A file that the user names (named) must exist. The file is for all commands of a folder: unknown
 // keys are ignored if another command has such a flag (others).
-func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(name string) bool) (read bool, err error) {
+func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's settings file
-	if errors.Is(err, fs.ErrNotExist) && !named {
+	if errors.Is(err, fs.ErrNotExist) && !explicit {
 		return false, nil
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(na
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		node := settings[name]
-		if flags.Lookup(name) == nil && others(name) {
+		if flags.Lookup(name) == nil && unknownKey(name) {
 			continue
 		}
 		if err := setFromFile(flags, name, &node); err != nil {
@@ -109,7 +109,7 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{end}}`))
 
 // FileOf is a file of all settings, in which those that are not given are comments that say the default.
-func FileOf(given map[string]string) (string, error) {
+func FileOf(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses it
@@ -118,7 +118,7 @@ func FileOf(given map[string]string) (string, error) {
 		if s.Help == "" {
 			continue
 		}
-		value, ok := given[s.Flag()]
+		value, ok := values[s.Flag()]
 		comment := ""
 		if !ok {
 			value, comment = s.String(), "# "

@@ -192,19 +192,19 @@ func (p *Plan) Share(runner int) int {
 	if runner > users {
 		return 0
 	}
-	held := ((users-runner)/p.Runners + 1) * each
+	connections := ((users-runner)/p.Runners + 1) * each
 	if (users-runner)%p.Runners == 0 {
-		held -= users*each - p.Connections
+		connections -= users*each - p.Connections
 	}
-	return held
+	return connections
 }
 
 // PerBackend returns the most connections of one of several services: of the first one, whose runners have the most.
-func (p *Plan) PerBackend(services int) (held int) {
+func (p *Plan) PerBackend(services int) (connections int) {
 	for runner := 1; runner <= p.Runners; runner += services {
-		held += p.Share(runner)
+		connections += p.Share(runner)
 	}
-	return held
+	return connections
 }
 
 // HTTP2 is the HTTPVersion of which it is known that streams share connections.

@@ -80,7 +80,7 @@ func (p *Plan) checkService() error {
 	if err := p.checkTopicNames(); err != nil {
 		return err
 	}
-	held := float64(p.Seconds - DisconnectLead)
+	holdSeconds := float64(p.Seconds - DisconnectLead)
 	switch {
 	case p.Service == "":
 		if p.Topics != 0 || p.PublishRate != 0 || len(p.TopicNames) > 0 {
@@ -102,12 +102,12 @@ func (p *Plan) checkService() error {
 		return fmt.Errorf("TOPICS must be at most CONNECTIONS, got %d and %d; lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
 	case p.Published() && len(p.BackendURLs()) > 1:
 		return fmt.Errorf("BACKEND_URL names %d services, but what is published to one reaches no stream of another: name one, or leave TOPICS and PUBLISH_RATE out", len(p.BackendURLs()))
-	case p.Published() && held < 2*p.PublishInterval():
+	case p.Published() && holdSeconds < 2*p.PublishInterval():
 		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a message for each stream every %.4g s, so one held for %v s sees less than two; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
-			p.Topics, p.PublishRate, p.PublishInterval(), held)
-	case held < 2*p.NoopInterval:
+			p.Topics, p.PublishRate, p.PublishInterval(), holdSeconds)
+	case holdSeconds < 2*p.NoopInterval:
 		return fmt.Errorf("SECONDS is %d, but the service sends something only every %v s: a stream held for %v s sees less than two; lengthen the run",
-			p.Seconds, p.NoopInterval, held)
+			p.Seconds, p.NoopInterval, holdSeconds)
 	}
 	return nil
 }

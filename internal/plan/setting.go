@@ -43,10 +43,10 @@ type Setting struct {
 type Scope int
 
 const (
-	Laptops Scope = iota // the same on all machines, also on laptops that ran k6 alone
-	Parts                // the same in all parts of one run; each laptop may have its own
-	Runners              // runners get it, but a merge does not compare it: it checks this in another way
-	Here                 // only for this machine; runners do not get it
+	Laptops   Scope = iota // the same on all machines, also on laptops that ran k6 alone
+	Parts                  // the same in all parts of one run; each laptop may have its own
+	Runners                // runners get it, but a merge does not compare it: it checks this in another way
+	LocalOnly              // only for this machine; runners do not get it
 )
 
 var _ pflag.Value = Setting{}
@@ -182,9 +182,9 @@ func reset(settings []Setting) {
 // check returns an error in one sentence if a number is out of its bounds.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
-	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
+	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
 	unset := s.Unset != "" && n == 0
-	if s.OutOfBounds == "" || err == nil && within || s.Any && n == -1 || err == nil && unset {
+	if s.OutOfBounds == "" || err == nil && inRange || s.Any && n == -1 || err == nil && unset {
 		return nil
 	}
 	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.OutOfBounds)
@@ -273,9 +273,9 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 
 // Difference names the first setting in which got differs from want, among those with at least this scope; "" if
 // there is none.
-func Difference(want, got Plan, scope Scope) string {
+func Difference(want, other Plan, scope Scope) string {
 	wanted := want.Settings()
-	for i, s := range got.Settings() {
+	for i, s := range other.Settings() {
 		if w := wanted[i]; s.Holds <= scope && !reflect.DeepEqual(s.value(), w.value()) {
 			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w.value())
 		}

@@ -149,32 +149,32 @@ func (l *Local) Settings() []Setting {
 		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows others"
 	)
 	return []Setting{
-		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: Here},
-		{Name: "SHARDS", Value: &l.Shards, Holds: Here, Doc: "docs/distributed.md",
+		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: LocalOnly},
+		{Name: "SHARDS", Value: &l.Shards, Holds: LocalOnly, Doc: "docs/distributed.md",
 			Help: "folder or s3://BUCKET/PREFIX for the shards of all runs (default: the folder of the run)"},
-		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "start time of several machines: HH:MM[:SS] in UTC, or RFC 3339"},
-		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: Here, Doc: "docs/distributed.md",
+		{Name: "START_AT", Value: &l.StartAt, Holds: LocalOnly, Help: "start time of several machines: HH:MM[:SS] in UTC, or RFC 3339"},
+		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: LocalOnly, Doc: "docs/distributed.md",
 			Help: "address of the reference target, for runners on other machines too"},
-		{Name: "AT", Value: &l.At, Holds: Here, Doc: "docs/suites.md",
+		{Name: "AT", Value: &l.At, Holds: LocalOnly, Doc: "docs/suites.md",
 			Help: "command during the run, such as '60s deploy: systemctl restart hub' (repeatable)"},
-		{Name: "AT_ENV", Value: &l.AtEnv, Holds: Here, Doc: "docs/suites.md",
+		{Name: "AT_ENV", Value: &l.AtEnv, Holds: LocalOnly, Doc: "docs/suites.md",
 			Help: "additional environment variables for --at commands: NAME,NAME (all: everything)"},
-		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/report.md",
+		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: LocalOnly, Doc: "docs/report.md",
 			Help: progress, SuiteHelp: progress},
-		{Name: "PIN", Value: &l.Pin, Holds: Here, Help: pin, SuiteHelp: pin},
-		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/report.md", Help: live, SuiteHelp: live},
-		{Name: "CA", Value: &l.CA, Holds: Here, Doc: "docs/services.md", Help: ca, SuiteHelp: ca},
-		{Name: "INSECURE", Value: &l.Insecure, Holds: Here, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
-		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "driver of the runners: local, or k8s (docs/distributed.md)"},
-		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "overlay for k8s: a name in infra/k6-operator/overlays, or a path"},
+		{Name: "PIN", Value: &l.Pin, Holds: LocalOnly, Help: pin, SuiteHelp: pin},
+		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: LocalOnly, Doc: "docs/report.md", Help: live, SuiteHelp: live},
+		{Name: "CA", Value: &l.CA, Holds: LocalOnly, Doc: "docs/services.md", Help: ca, SuiteHelp: ca},
+		{Name: "INSECURE", Value: &l.Insecure, Holds: LocalOnly, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
+		{Name: "ON", Value: &l.On, Default: "local", Holds: LocalOnly, Help: "driver of the runners: local, or k8s (docs/distributed.md)"},
+		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: LocalOnly, Help: "overlay for k8s: a name in infra/k6-operator/overlays, or a path"},
 	}
 }
 
 // A Constant is a number that Go and scripts share.
 type Constant struct {
-	Name  string // in scripts
-	Value float64
-	Is    string
+	Name    string // in scripts
+	Value   float64
+	Comment string
 }
 
 // Constants are those that are no settings.

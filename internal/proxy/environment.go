@@ -26,8 +26,8 @@ func check(from *httpproxy.Config, target *url.URL) error {
 	if target.Scheme == "https" {
 		variable, value = "HTTPS_PROXY", from.HTTPSProxy
 	}
-	some := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: from.NoProxy}
-	if p, err := some.ProxyFunc()(target); value == "" || p == nil || err != nil {
+	config := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: from.NoProxy}
+	if p, err := config.ProxyFunc()(target); value == "" || p == nil || err != nil {
 		return nil //nolint:nilerr // of CGI
 	}
 	if !strings.Contains(value, "://") {

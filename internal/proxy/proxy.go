@@ -141,15 +141,15 @@ func (p *Proxy) Undialed(err error) error {
 
 // Refused is an answer by which the proxy refused what was asked: its status, as "407 What It Says", and its body, which is
 // read where the header does not tell.
-func (p *Proxy) Refused(asked, status string, header http.Header, body io.Reader) error {
-	said := Told(header)
-	if said == "" {
-		said = pageOf(body, status)
+func (p *Proxy) Refused(request, status string, header http.Header, body io.Reader) error {
+	reason := ErrorHeader(header)
+	if reason == "" {
+		reason = pageOf(body, status)
 	}
-	if said != "" {
-		said = ": " + said
+	if reason != "" {
+		reason = ": " + reason
 	}
-	err := errors.New("refused " + asked + " with " + status + said)
+	err := errors.New("refused " + request + " with " + status + reason)
 	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
 		err = fmt.Errorf("%w; it wants a user and a password: put those that it takes into %s, as http://user:password@host:port", err, p.Variable())
 	}

@@ -74,7 +74,7 @@ func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
 
 // tunnel has the proxy connect, by CONNECT (RFC 9110, section 9.3.6).
 func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
-	asked := "CONNECT " + p.server()
+	request := "CONNECT " + p.server()
 	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: p.server()}, Host: p.server(), Header: http.Header{}}
 	if a := p.Authorization(); a != "" {
 		r.Header.Set("Proxy-Authorization", a)
@@ -82,21 +82,21 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	var out bytes.Buffer // in one packet
 	_ = r.Write(&out)    // to a buffer: it has no error
 	if _, err := conn.Write(out.Bytes()); err != nil {
-		return nil, p.fault(fmt.Errorf("did not take %s: %w", asked, err))
+		return nil, p.fault(fmt.Errorf("did not take %s: %w", request, err))
 	}
 	in := bufio.NewReaderSize(io.LimitReader(conn, mostHead), 1<<10)
 	answer, err := http.ReadResponse(in, r)
 	if err != nil {
-		did := "gave no answer to"
+		outcome := "gave no answer to"
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			did = "closed the connection instead of an answer to"
+			outcome = "closed the connection instead of an answer to"
 		}
-		return nil, p.fault(fmt.Errorf("%s %s: %w", did, asked, err))
+		return nil, p.fault(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		_ = conn.SetReadDeadline(time.Now().Add(saidFor)) // an error comes at the read
-		return nil, p.Refused(asked, answer.Status, answer.Header, answer.Body)
+		return nil, p.Refused(request, answer.Status, answer.Header, answer.Body)
 	}
 	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {
 		return &after{conn, bytes.Clone(more)}, nil
@@ -108,13 +108,13 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 // that is rare.
 type after struct {
 	net.Conn
-	more []byte
+	buffered []byte
 }
 
 func (a *after) Read(p []byte) (int, error) {
-	if len(a.more) > 0 {
-		n := copy(p, a.more)
-		a.more = a.more[n:]
+	if len(a.buffered) > 0 {
+		n := copy(p, a.buffered)
+		a.buffered = a.buffered[n:]
 		return n, nil
 	}
 	return a.Conn.Read(p) //nolint:wrapcheck // TLS looks at the error itself

@@ -25,8 +25,8 @@ func sentence(body io.Reader) (line, whole string) {
 	text, _ := io.ReadAll(io.LimitReader(body, readOf))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {
-		if said := cmp.Or(problem.Detail, problem.Title); said != "" {
-			text = []byte(said)
+		if detail := cmp.Or(problem.Detail, problem.Title); detail != "" {
+			text = []byte(detail)
 		}
 	}
 	whole = strings.TrimSpace(strings.ToValidUTF8(string(text), "�"))
@@ -40,9 +40,9 @@ func sentence(body io.Reader) (line, whole string) {
 	return strings.TrimSpace(line), whole
 }
 
-// Told returns the reason that a proxy gives in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
+// ErrorHeader returns the reason that a proxy gives in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
 // one, for example if the answer is the service's.
-func Told(header http.Header) string {
+func ErrorHeader(header http.Header) string {
 	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }
 

@@ -15,12 +15,12 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 		p, err := c.For(r.URL)
 		return p.URL(), err
 	}
-	t.OnProxyConnectResponse = func(_ context.Context, through *url.URL, asked *http.Request, answer *http.Response) error {
+	t.OnProxyConnectResponse = func(_ context.Context, through *url.URL, req *http.Request, answer *http.Response) error {
 		if answer.StatusCode == http.StatusOK {
 			return nil
 		}
-		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: asked.Host}}
-		return p.Refused("CONNECT "+asked.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
+		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: req.Host}}
+		return p.Refused("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
 	}
 	return transport{t, c}
 }
@@ -43,9 +43,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, p.Refused("the request", answer.Status, answer.Header, answer.Body)
 	}
 	var op *net.OpError
-	var told *Error
+	var refusal *Error
 	switch {
-	case err == nil, errors.As(err, &told):
+	case err == nil, errors.As(err, &refusal):
 		return answer, err //nolint:wrapcheck // names the proxy
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return nil, p.Undialed(op.Err)

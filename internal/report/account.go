@@ -88,11 +88,11 @@ func (s *subject) arithmetic() Section {
 	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)
 	per := p.NoopsPerConnection()
 	product := uint64(max(per*p.Connections, 0))
-	held := p.Hold().Seconds()
+	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("what", "how", "#this run")}
-	add := func(name, how, value string) { t.Rows = append(t.Rows, Cells(name, how, value)) }
-	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), format.Milliseconds(1000*held))
-	add(nouns+" of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
+	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
+	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
+	add(nouns+" of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(per))
 	add(nouns+" of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
 	add(nouns+" that were expected", "summed over all streams, while each was open", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)

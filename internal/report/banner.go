@@ -22,7 +22,7 @@ func banner(v *verdict.Verdict) Banner {
 	if v.Plan.Service != "" {
 		target = v.Plan.ServiceName() + " at " + target
 	}
-	about := []string{format.Moment(v.StartedUnix), "", target + v.Redirected(), ""}
+	about := []string{format.LocalTime(v.StartedUnix), "", target + v.Redirected(), ""}
 	if v.StartedUnix > 0 {
 		about[1] = format.Duration(span(v))
 	}
@@ -97,9 +97,9 @@ func (s *subject) tiles() []Tile {
 	if v.Held != nil {
 		open = ", connected for " + v.Held.Percent() + " of the time"
 	}
-	held := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+	connections := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
-	tiles := append([]Tile{held}, s.messageTiles()...)
+	tiles := append([]Tile{connections}, s.messageTiles()...)
 	if v.Server.Known {
 		tiles = append(tiles, s.serverTile())
 	}

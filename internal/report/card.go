@@ -39,8 +39,8 @@ func (s *subject) card() Section {
 		"clients", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
-		"started", format.Moment(s.v.StartedUnix),
-		"ended", format.Moment(s.v.EndedUnix),
+		"started", format.LocalTime(s.v.StartedUnix),
+		"ended", format.LocalTime(s.v.EndedUnix),
 		"command", Shell(s.Command...),
 	)
 	if packed := s.v.Compressed(); packed != "" {
@@ -91,11 +91,11 @@ func (s *subject) script() string {
 
 // sampled is how far apart the samples are: not all suites take them as seldom as a soak.
 func (s *subject) sampled() string {
-	apart := resources.Every
+	interval := resources.Interval
 	if n := len(s.Samples); n > 1 {
-		apart = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
+		interval = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
 	}
-	return format.Duration(apart)
+	return format.Duration(interval)
 }
 
 // source returns the source of the samples of target and host.

@@ -93,9 +93,9 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 // most is how many points of a series are drawn: as many as a wide screen has columns.
 const most = 1200
 
-// over makes a series of values on the time axis. Points further apart than gap steps are not
+// splitAtGaps makes a series of values on the time axis. Points further apart than gap steps are not
 // joined; NaN is no point.
-func over(name, style string, values []float64, gap int) Series {
+func splitAtGaps(name, style string, values []float64, gap int) Series {
 	s := Series{Name: name, Style: style}
 	known := 0
 	for _, v := range values {

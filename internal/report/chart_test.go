@@ -12,13 +12,13 @@ var nan = math.NaN()
 
 func TestSeriesBreakWhereNothingIsKnown(t *testing.T) {
 	t.Parallel()
-	s := over("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
+	s := splitAtGaps("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
 	require.Equal(t, Numbers{1, 3, 4, 7, 8}, s.At)
 	require.Equal(t, []float64{1, 2}, []float64(s.Values[:2]))
 	require.True(t, math.IsNaN(s.Values[2]), "a gap of four points is no line")
 	require.Equal(t, []float64{3, 4}, []float64(s.Values[3:]))
-	require.Empty(t, over("x", "", nil, 2).At)
-	require.Empty(t, over("x", "", []float64{nan, nan}, 2).At)
+	require.Empty(t, splitAtGaps("x", "", nil, 2).At)
+	require.Empty(t, splitAtGaps("x", "", []float64{nan, nan}, 2).At)
 }
 
 func TestThinningKeepsEndsAndPeaks(t *testing.T) {
@@ -28,7 +28,7 @@ func TestThinningKeepsEndsAndPeaks(t *testing.T) {
 		values[i] = math.Sin(float64(i) / 500)
 	}
 	values[31_234] = 50
-	s := over("x", "", values, 3)
+	s := splitAtGaps("x", "", values, 3)
 	require.LessOrEqual(t, len(s.At), most)
 	require.InDelta(t, 0, s.At[0], 0)
 	require.InDelta(t, 49_999, s.At[len(s.At)-1], 0)
@@ -46,7 +46,7 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 			values[i] = nan
 		}
 	}
-	require.LessOrEqual(t, len(over("x", "", values, 3).At), 4*most+2000)
+	require.LessOrEqual(t, len(splitAtGaps("x", "", values, 3).At), 4*most+2000)
 }
 
 func TestWindowsHoldWholeIntervals(t *testing.T) {

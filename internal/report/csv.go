@@ -194,12 +194,12 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		"lost", "doubled", "repeated", "announced")
 	for r, c := range v.EachCut() {
 		runner := m.Runners[r.Runner]
-		away := ""
+		outage := ""
 		if d, ok := c.Away(); ok {
-			away = decimals(d, time.Second)
+			outage = decimals(d, time.Second)
 		}
 		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.Behind), c.Lost, stamp(c.Back > 0, runner.At(c.Back)), c.Asked,
-			stamp(c.First > 0, runner.At(c.First)), number(c.Next), away, c.Missed, c.Doubled, c.Repeated, c.Announced)
+			stamp(c.First > 0, runner.At(c.First)), number(c.Next), outage, c.Missed, c.Doubled, c.Repeated, c.Announced)
 	}
 	out.Flush()
 	return out.Error()
@@ -277,15 +277,15 @@ func TableCSV(w io.Writer, t *verdict.Table) error {
 	}
 	_ = out.Write(head) // Error returns its error
 	for _, cells := range t.Rows {
-		written := make([]string, len(cells))
+		escaped := make([]string, len(cells))
 		for i, text := range cells {
 			if t.Numeric(i) {
-				written[i] = strings.ReplaceAll(text, ",", "")
+				escaped[i] = strings.ReplaceAll(text, ",", "")
 			} else {
-				written[i] = cell(text)
+				escaped[i] = cell(text)
 			}
 		}
-		_ = out.Write(written)
+		_ = out.Write(escaped)
 	}
 	out.Flush()
 	return out.Error()

@@ -113,7 +113,7 @@ func (s *subject) page() *Page {
 	p.add(s.story())
 	for _, name := range s.v.Layout.Page {
 		to := p
-		if drawn := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; drawn && s.v.Verdict == verdict.Pass {
+		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {
 			to = charts
 		}
 		to.add(sections[name](s))

@@ -13,7 +13,7 @@ import (
 
 // A group is what happened for the same reason.
 type group struct {
-	what        string
+	event       string
 	tone        Tone
 	n           int
 	first, last float64
@@ -23,10 +23,10 @@ type group struct {
 // groups keep the order in which reasons came up.
 type groups []*group
 
-func (g *groups) add(what string, tone Tone, n int, at float64, took time.Duration) {
-	i := slices.IndexFunc(*g, func(have *group) bool { return have.what == what })
+func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
+	i := slices.IndexFunc(*g, func(have *group) bool { return have.event == event })
 	if i < 0 {
-		*g = append(*g, &group{what: what, tone: tone, first: at, last: at, took: shard.NewHistogram()})
+		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, took: shard.NewHistogram()})
 		i = len(*g) - 1
 	}
 	have := (*g)[i]
@@ -43,10 +43,10 @@ func (g groups) mostFirst() groups {
 
 // addGroups adds a table, unless there are none, with the share of all that there were; took is what
 // took the time of each.
-func (s *Section) addGroups(g groups, caption, what, took string, of int) {
-	t := Table{Caption: caption, Columns: Columns(what, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
+func (s *Section) addGroups(g groups, caption, column, took string, total int) {
+	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
 	for _, have := range g.mostFirst() {
-		row := append(Row{{Text: have.what, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(of)), format.Clock(have.first), format.Clock(have.last))...)
+		row := append(Row{{Text: have.event, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(total)), format.Clock(have.first), format.Clock(have.last))...)
 		t.Rows = append(t.Rows, append(row, times(have.took, .5, .99, 1)...))
 	}
 	if len(g) > 0 {
@@ -66,7 +66,7 @@ func times(h *shard.Histogram, quantiles ...float64) (row Row) {
 // were, by cause.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
-	var held, refused, outages, faults groups
+	var completed, refused, outages, faults groups
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
@@ -75,9 +75,9 @@ func (s *subject) ends() Section {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
-			held.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.Held)
+			completed.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.Held)
 		default:
-			held.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
+			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
 		}
 		for _, o := range c.Outages {
 			outages.add("lost, and back", Doubt, 1, at(o.From), o.To-o.From)
@@ -95,10 +95,10 @@ func (s *subject) ends() Section {
 	}
 	planned := s.v.Connections.Planned
 	s.attempts(&out)
-	if len(held) == 1 && held[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
+	if len(completed) == 1 && completed[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
 		return out
 	}
-	out.addGroups(held, "Streams", "how they ended", "held", planned)
+	out.addGroups(completed, "Streams", "how they ended", "held", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "what", "out for", planned)
 	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Messages.Expected))
@@ -141,8 +141,8 @@ func (s *subject) attempts(out *Section) {
 	}
 	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range all.mostFirst() {
-		row := Row{{Text: g.what, Tone: g.tone}}
-		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.what]), format.Clock(g.first), format.Clock(g.last))...))
+		row := Row{{Text: g.event, Tone: g.tone}}
+		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))
 	}
 	if len(all) > 0 {
 		out.Tables = append(out.Tables, t)

@@ -93,8 +93,8 @@ func (f *facts) messages(v *verdict.Verdict) {
 	} else {
 		f.add(nouns, "not checked: the service description has message: 'unchecked'")
 	}
-	if also := otherEvents(m); len(also) > 0 {
-		f.add("also received", "%s", strings.Join(also, ", "))
+	if events := otherEvents(m); len(events) > 0 {
+		f.add("also received", "%s", strings.Join(events, ", "))
 	}
 	if p := m.Published; p != nil {
 		f.add("published", "%s of %s planned; %s confirmed, %s refused, %s without an answer; answered after p50 %s, p99 %s, sent at most %s late",
@@ -106,8 +106,8 @@ func (f *facts) messages(v *verdict.Verdict) {
 // otherEvents returns the counts of events that are not messages of the run, and of messages that the service marked.
 func otherEvents(m verdict.Messages) (out []string) {
 	for _, n := range []struct {
-		count     uint64
-		one, many string
+		count            uint64
+		singular, plural string
 	}{
 		{m.Heartbeats, "heartbeat", "heartbeats"},
 		{m.Foreign, "message of another publisher", "messages of other publishers"},
@@ -118,7 +118,7 @@ func otherEvents(m verdict.Messages) (out []string) {
 		{m.Uncounted, "event that is neither a message nor a heartbeat", "events that are neither a message nor a heartbeat"},
 	} {
 		if n.count > 0 {
-			out = append(out, format.Thousands(n.count)+" "+format.Form(n.count, n.one, n.many))
+			out = append(out, format.Thousands(n.count)+" "+format.Form(n.count, n.singular, n.plural))
 		}
 	}
 	return out
@@ -171,7 +171,7 @@ func (f *facts) attempts(v *verdict.Verdict) {
 		f.add("reconnects", "%s; disconnected for %s", format.Thousands(v.Connections.Reconnected), quantiles(v.Reconnect.Quantiles))
 	}
 	if o := v.LongestOutage; o != nil && v.Plan.Reconnect {
-		f.add("longest outage", "%s, %s from %s", format.Milliseconds(1000*o.Seconds), o.ID, format.Moment(o.Unix))
+		f.add("longest outage", "%s, %s from %s", format.Milliseconds(1000*o.Seconds), o.ID, format.LocalTime(o.Unix))
 	}
 }
 
@@ -206,12 +206,12 @@ func (f *facts) processes(v *verdict.Verdict) {
 // system adds what the machine of `soak run` and the processes used in addition to CPU and memory.
 func (f *facts) system(r *verdict.Resources) {
 	var threads []string
-	for _, of := range []struct {
+	for _, figure := range []struct {
 		name string
 		most int
 	}{{"backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"runners together", r.RunnerThreads}} {
-		if of.most > 0 {
-			threads = append(threads, fmt.Sprintf("%s %d", of.name, of.most))
+		if figure.most > 0 {
+			threads = append(threads, fmt.Sprintf("%s %d", figure.name, figure.most))
 		}
 	}
 	if len(threads) > 0 {

@@ -29,12 +29,12 @@ func (s *subject) headroom() Section {
 		{"nginx", s.series.nginxCPU, s.series.nginxRSS},
 		{"runners, all", s.series.runnerCPU, s.series.runnerRSS},
 	} {
-		cpu, rss := stats.Mean(known(p.cpu, from, to)), stats.Mean(known(p.memory, from, to))
-		if len(known(p.memory, from, to)) == 0 {
+		cpu, rss := stats.Mean(measured(p.cpu, from, to)), stats.Mean(measured(p.memory, from, to))
+		if len(measured(p.memory, from, to)) == 0 {
 			continue
 		}
 		most := "–"
-		if all := known(p.cpu, 0, len(p.cpu)); len(all) > 0 {
+		if all := measured(p.cpu, 0, len(p.cpu)); len(all) > 0 {
 			most = format.Percent(slices.Max(all))
 		}
 		base, fill := rise(p.memory, from, rss), "–"
@@ -48,9 +48,9 @@ func (s *subject) headroom() Section {
 		return out
 	}
 	out.Tables = []Table{t}
-	if busy := stats.Mean(known(s.series.hostCPU, from, to)); busy > 0 {
+	if busy := stats.Mean(measured(s.series.hostCPU, from, to)); busy > 0 {
 		sentence := fmt.Sprintf("In the hold %s was %s busy, with all else that ran on it", hostName(s.Circumstances), format.Percent(busy))
-		if free := known(s.series.available, from, to); len(free) > 0 {
+		if free := measured(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
 		}
 		out.Lead = []string{sentence + "."}
@@ -62,7 +62,7 @@ func (s *subject) headroom() Section {
 // rise is the memory in the hold above the first sample, or all of it where the first sample
 // came too late to be a start.
 func rise(values []float64, held int, inHold float64) float64 {
-	if before := known(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
+	if before := measured(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
 		return inHold - before[0]
 	}
 	return inHold

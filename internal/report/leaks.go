@@ -62,20 +62,20 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 		return nil
 	}
 	quarter := (to - from) / 4
-	first, last := resources.Median(known(values, from, from+quarter)), resources.Median(known(values, to-quarter, to))
+	first, last := resources.Median(measured(values, from, from+quarter)), resources.Median(measured(values, to-quarter, to))
 	change := last - first
 	reads, tone := "flat", Good
-	switch enough := math.Abs(change) > max(leakMiB, leakShare*first); {
-	case enough && growth.Low > 0 && change > 0:
+	switch significant := math.Abs(change) > max(leakMiB, leakShare*first); {
+	case significant && growth.Low > 0 && change > 0:
 		reads, tone = "grows", Bad
-	case enough && growth.High < 0 && change < 0:
+	case significant && growth.High < 0 && change < 0:
 		reads = "shrinks"
 	case growth.Low > 0:
 		reads, tone = "grows slightly", ""
 	}
 	streams := max(s.v.Connections.Opened, 1)
-	grown := func(v float64) string { return format.Plus(format.MiB(v), v) }
-	row := Cells(name, format.MiB(first), format.MiB(last), grown(change), grown(growth.PerUnit),
-		grown(growth.Low)+" to "+grown(growth.High), grown(growth.PerUnit/float64(streams)))
+	formatGrowth := func(v float64) string { return format.Plus(format.MiB(v), v) }
+	row := Cells(name, format.MiB(first), format.MiB(last), formatGrowth(change), formatGrowth(growth.PerUnit),
+		formatGrowth(growth.Low)+" to "+formatGrowth(growth.High), formatGrowth(growth.PerUnit/float64(streams)))
 	return append(row, Cell{Text: reads, Tone: tone})
 }

@@ -77,7 +77,7 @@ func droppedByAWS(m *verdict.Machine) string {
 	cell := "–"
 	var moved []string
 	for _, c := range m.Counters {
-		known, _ := machine.Of(c.Name)
+		known, _ := machine.CounterOf(c.Name)
 		if !known.ByAWS() {
 			continue
 		}
@@ -95,7 +95,7 @@ func droppedByAWS(m *verdict.Machine) string {
 func notices(m *verdict.Machine) string {
 	var out []string
 	for _, n := range m.Notices {
-		out = append(out, n.What+" "+format.Moment(float64(n.AtUS)/1e6))
+		out = append(out, n.Name+" "+format.LocalTime(float64(n.AtUS)/1e6))
 	}
 	return strings.Join(out, ", ")
 }

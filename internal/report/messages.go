@@ -54,10 +54,10 @@ func (s *subject) accountOfMessages(out *Section) {
 	if !s.counted() {
 		out.Title, out.Short = "Events received", ""
 	}
-	if also := otherEvents(s.v.Messages); len(also) > 0 {
+	if events := otherEvents(s.v.Messages); len(events) > 0 {
 		t := Table{Columns: Columns("other events", "#count")}
-		for _, what := range also {
-			n, name, _ := strings.Cut(what, " ")
+		for _, event := range events {
+			n, name, _ := strings.Cut(event, " ")
 			t.Rows = append(t.Rows, Cells(name, n))
 		}
 		out.Tables = append(out.Tables, t)
@@ -158,24 +158,24 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 		return
 	}
 	expected, received := s.noopsPer(width)
-	every := fmt.Sprintf("in each %d s", width*int(step))
-	note := fmt.Sprintf("%s, against open connections × %d / %v", every, width*int(step), s.v.Plan.NoopInterval)
+	interval := fmt.Sprintf("in each %d s", width*int(step))
+	note := fmt.Sprintf("%s, against open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
 	sent := s.publishing()
 	switch {
 	case s.v.Verdict == verdict.Pass && s.v.Messages.Received == s.v.Messages.Expected:
-		expected, note = nil, every+"; all expected ones were received"
+		expected, note = nil, interval+"; all expected ones were received"
 	case sent != nil:
-		expected, note = perWindow(sent.expected, width), every+", against published messages × the streams of their topic"
+		expected, note = perWindow(sent.expected, width), interval+", against published messages × the streams of their topic"
 	case s.v.Service.Counts == shard.CountsNumbers || s.v.Service.Shared():
-		expected, note = nil, every
+		expected, note = nil, interval
 	}
 	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
-		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
+		splitAtGaps("received", "bars", received, 2*width), splitAtGaps("expected", "dashed", expected, 2*width))
 	if sent != nil {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
-			over("sent", "", sent.sent, sampleGap), over("confirmed", "dashed", sent.confirmed, sampleGap))
+			splitAtGaps("sent", "", sent.sent, sampleGap), splitAtGaps("confirmed", "dashed", sent.confirmed, sampleGap))
 		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "the longest, and how far it was behind its schedule at most, in each 5 s", Unit: "ms"},
-			over("answer", "", sent.answer, sampleGap), over("behind", "", sent.behind, sampleGap))
+			splitAtGaps("answer", "", sent.answer, sampleGap), splitAtGaps("behind", "", sent.behind, sampleGap))
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 func perWindow(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {
-		if all := known(values, from+1, from+width+1); len(all) > 0 {
+		if all := measured(values, from+1, from+width+1); len(all) > 0 {
 			out[from] = 0
 			for _, v := range all {
 				out[from] += v

@@ -204,7 +204,7 @@ func spoil(v *verdict.Verdict, text string) {
 	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
-	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{What: text}}}}
+	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}
 }
 
 func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {

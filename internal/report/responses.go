@@ -9,18 +9,18 @@ import (
 // responses returns the charts of responses that end by themselves: their states and times over time, and times by percentile.
 func (s *subject) responses() Section {
 	out := Section{ID: "responses", Title: "Responses over time", Short: "Responses"}
-	of := s.Merged.Responses
-	if of == nil || len(of.Series) == 0 || s.series.n == 0 {
+	responses := s.Merged.Responses
+	if responses == nil || len(responses.Series) == 0 || s.series.n == 0 {
 		return out
 	}
 	states := map[ledger.ResponseState]*[]float64{}
 	var started, inFlight, ttft50, ttft99, gap50, gap99 []float64
-	for _, b := range of.Series {
+	for _, b := range responses.Series {
 		at := b.Unix + step // a point stands for the step that ends there
 		s.series.put(&started, at, float64(b.Started))
 		s.series.put(&inFlight, at, float64(b.InFlight))
 		for _, state := range ledger.ResponseStates {
-			if n := b.States[state]; of.States[state] > 0 {
+			if n := b.States[state]; responses.States[state] > 0 {
 				if states[state] == nil {
 					states[state] = new([]float64)
 				}
@@ -31,22 +31,22 @@ func (s *subject) responses() Section {
 		s.putQuantiles(b.Gap, at, &gap50, &gap99)
 	}
 	count := &Chart{ID: "responses", Kind: Timeline, Title: "Responses", Note: "in each 5 s, by the end of the response", Wide: true}
-	count.Series = append(count.Series, over("started", "dashed", started, s.series.n), over("in flight", "", inFlight, s.series.n))
+	count.Series = append(count.Series, splitAtGaps("started", "dashed", started, s.series.n), splitAtGaps("in flight", "", inFlight, s.series.n))
 	for _, state := range ledger.ResponseStates {
 		if values := states[state]; values != nil {
-			count.Series = append(count.Series, over(string(state), "", *values, s.series.n))
+			count.Series = append(count.Series, splitAtGaps(string(state), "", *values, s.series.n))
 		}
 	}
 	percentile := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "complete responses; both axes logarithmic", Unit: "ms", Wide: true}
-	for _, d := range []distribution{{"ttft", of.First}, {"inter-chunk latency", of.Gap}, {"e2e", of.Total}} {
+	for _, d := range []distribution{{"ttft", responses.First}, {"inter-chunk latency", responses.Gap}, {"e2e", responses.Total}} {
 		if d.h.Count() > 0 {
 			percentile.Series = append(percentile.Series, percentiles(d.name, d.h))
 		}
 	}
 	out.Charts = []*Chart{
 		count,
-		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{over("p99", "", ttft99, sampleGap), over("p50", "", ttft50, sampleGap)}},
-		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{over("p99", "", gap99, sampleGap), over("p50", "", gap50, sampleGap)}},
+		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{splitAtGaps("p99", "", ttft99, sampleGap), splitAtGaps("p50", "", ttft50, sampleGap)}},
+		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{splitAtGaps("p99", "", gap99, sampleGap), splitAtGaps("p50", "", gap50, sampleGap)}},
 		percentile,
 	}
 	return out

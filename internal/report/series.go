@@ -74,8 +74,8 @@ func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (
 	} else if n = len(samples); n > 0 {
 		middle = samples[n/2].Unix / step * step
 	}
-	around := max(most*int64(n)*step, least)
-	return max(from, middle-around), min(to, middle+around)
+	radius := max(most*int64(n)*step, least)
+	return max(from, middle-radius), min(to, middle+radius)
 }
 
 // put sets a value on the axis, unless it is NaN; a column is made when its first value comes.
@@ -122,14 +122,14 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 		}
 		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
 		put(&s.runnerRSS, mib(b.RSS))
-		put(&s.runnerLive, some(mib(b.HeapLive)))
+		put(&s.runnerLive, pointerTo(mib(b.HeapLive)))
 		put(&s.runnerCPU, b.CPUPercent)
 		put(&s.runnerGo, float64(b.Goroutines))
 		put(&s.runnerGC, float64(b.GCPauseUS)/1000)
 		put(&s.runDelay, float64(b.RunDelayMS))
 		put(&s.stall, float64(b.StallMS))
-		put(&s.runnerFiles, some(float64(b.Files)))
-		put(&s.runnerThreads, some(float64(b.Threads)))
+		put(&s.runnerFiles, pointerTo(float64(b.Files)))
+		put(&s.runnerThreads, pointerTo(float64(b.Threads)))
 	}
 }
 
@@ -153,12 +153,12 @@ func (s *series) addSamples(samples []resources.Sample) {
 			put(&s.backendGo, float64(now.Goroutines))
 			put(&s.streams, float64(now.Streams))
 		}
-		put(&s.nginxRSS, some(mib(now.NginxRSS)))
-		put(&s.nginxFiles, some(float64(now.NginxFiles)))
-		put(&s.available, some(mib(now.Available)))
-		put(&s.backendThreads, some(float64(now.BackendThreads)))
-		put(&s.nginxThreads, some(float64(now.NginxThreads)))
-		put(&s.lookups, some(now.LookupMS))
+		put(&s.nginxRSS, pointerTo(mib(now.NginxRSS)))
+		put(&s.nginxFiles, pointerTo(float64(now.NginxFiles)))
+		put(&s.available, pointerTo(mib(now.Available)))
+		put(&s.backendThreads, pointerTo(float64(now.BackendThreads)))
+		put(&s.nginxThreads, pointerTo(float64(now.NginxThreads)))
+		put(&s.lookups, pointerTo(now.LookupMS))
 	}
 }
 
@@ -176,9 +176,9 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 		if wall <= 0 {
 			continue
 		}
-		put := func(column *[]float64, known bool, was, is, per float64) {
-			if known && is >= was {
-				s.put(column, now.Unix, (is-was)*per)
+		put := func(column *[]float64, known bool, first, last, per float64) {
+			if known && last >= first {
+				s.put(column, now.Unix, (last-first)*per)
 			}
 		}
 		put(&s.backendCPU, before.BackendCPU > 0, before.BackendCPU, now.BackendCPU, 100/wall)
@@ -194,8 +194,8 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 	}
 }
 
-// some returns NaN for 0, which means that the value is not known.
-func some(v float64) float64 {
+// pointerTo returns NaN for 0, which means that the value is not known.
+func pointerTo(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
 	}
@@ -210,8 +210,8 @@ func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
 }
 
-// known are the values from one point up to, but without, another that are numbers.
-func known(column []float64, from, to int) []float64 {
+// measured are the values from one point up to, but without, another that are numbers.
+func measured(column []float64, from, to int) []float64 {
 	if column == nil || from >= to {
 		return nil
 	}
@@ -222,29 +222,29 @@ func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 // phases are the parts of a soak, in Unix seconds: streams are opened from start to held,
 // held, and ended from ending to end.
-type phases struct{ start, held, ending, end float64 }
+type phases struct{ start, open, ending, end float64 }
 
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
-	p := phases{start: v.StartedUnix, held: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
+	p := phases{start: v.StartedUnix, open: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
 	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
 		return float64(m.Runners[c.Runner].At(at).UnixMicro()) / 1e6
 	}
 	for c := range v.Records() {
 		if c.Streams > 0 {
-			p.held = max(p.held, seconds(c, c.OpenedAt))
+			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}
 		if c.State == ledger.Completed {
 			p.ending = min(p.ending, seconds(c, c.ClosedAt))
 		}
 	}
-	p.held = min(p.held, p.ending)
+	p.open = min(p.open, p.ending)
 	return p
 }
 
 func (p phases) bands() []Band {
 	return []Band{
-		{Name: "connect", From: p.start, To: p.held},
-		{Name: "hold", From: p.held, To: p.ending},
+		{Name: "connect", From: p.start, To: p.open},
+		{Name: "hold", From: p.open, To: p.ending},
 		{Name: "disconnect", From: p.ending, To: p.end},
 	}
 }
@@ -254,5 +254,5 @@ func (p phases) steady(s *series) (from, to int) {
 	if s.n == 0 {
 		return 0, 0
 	}
-	return min(s.index(p.held)+2, s.n), s.index(p.ending) + 1
+	return min(s.index(p.open)+2, s.n), s.index(p.ending) + 1
 }

@@ -53,14 +53,14 @@ func (s *subject) story() Section {
 	if len(all) == 0 || s.v.Verdict == verdict.Pass {
 		return out
 	}
-	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.what(all[0]))}
+	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.description(all[0]))}
 	t := Table{Columns: Columns("when (UTC)", "what", "who", "actions")}
 	for _, one := range all[:min(len(all), mostIncidents)] {
-		when := format.Clock(one.FirstUnix)
-		if end := format.Clock(one.LastUnix); end != when {
-			when += " to " + end
+		clock := format.Clock(one.FirstUnix)
+		if end := format.Clock(one.LastUnix); end != clock {
+			clock += " to " + end
 		}
-		t.Rows = append(t.Rows, Row{{Text: when, At: one.FirstUnix}, {Text: s.what(one), Tone: Bad}, {Text: one.who()}, {Text: s.actionsBefore(one)}})
+		t.Rows = append(t.Rows, Row{{Text: clock, At: one.FirstUnix}, {Text: s.description(one), Tone: Bad}, {Text: one.subjectName()}, {Text: s.actionsBefore(one)}})
 	}
 	if more := len(all) - mostIncidents; more > 0 {
 		t.Note = fmt.Sprintf("the first %d of %d", mostIncidents, len(all))
@@ -73,8 +73,8 @@ func (s *subject) story() Section {
 	return out
 }
 
-// what returns the failures of the target, and the number of faults of each kind.
-func (s *subject) what(one *incident) string {
+// description returns the failures of the target, and the number of faults of each kind.
+func (s *subject) description(one *incident) string {
 	parts := slices.Clone(one.causes)
 	for _, k := range one.Kinds {
 		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kind(ledger.Kind(k.Kind))))
@@ -82,8 +82,8 @@ func (s *subject) what(one *incident) string {
 	return strings.Join(parts, "; ")
 }
 
-// who names some connections.
-func (one *incident) who() string {
+// subjectName names some connections.
+func (one *incident) subjectName() string {
 	text := strings.Join(one.IDs, ", ")
 	if more := one.Connections - len(one.IDs); more > 0 {
 		text += fmt.Sprintf(" and %s more", format.Thousands(more))
@@ -96,14 +96,14 @@ func (s *subject) actionsBefore(one *incident) string {
 	var out []string
 	for i := range s.v.Actions {
 		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-longBefore {
-			out = append(out, a.Name+" started "+apart(one.FirstUnix-a.StartedUnix))
+			out = append(out, a.Name+" started "+duration(one.FirstUnix-a.StartedUnix))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// apart describes an event that happened the given number of seconds before.
-func apart(seconds float64) string {
+// duration describes an event that happened the given number of seconds before.
+func duration(seconds float64) string {
 	if seconds < 0 {
 		return format.Milliseconds(-1000*seconds) + " later"
 	}

@@ -36,7 +36,7 @@ func (s *subject) metricTiles() (out []Tile) {
 func (s *subject) suiteCard() Section {
 	of := s.v.Suite
 	run := Facts("suite", of.Name, "profile", of.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
-		"target", of.BackendURL+s.v.Redirected(), "started", format.Moment(s.v.StartedUnix), "ended", format.Moment(s.v.EndedUnix), "command", Shell(s.Command...))
+		"target", of.BackendURL+s.v.Redirected(), "started", format.LocalTime(s.v.StartedUnix), "ended", format.LocalTime(s.v.EndedUnix), "command", Shell(s.Command...))
 	run.Caption = "The run"
 	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
 	if len(of.Parameters) > 0 {

@@ -24,7 +24,7 @@ func suiteRun() *Run {
 		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
 		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
 	}}
-	kind, _ := suite.Of(p)
+	kind, _ := suite.ByName(p)
 	answers := shard.NewHistogram()
 	for range 100 {
 		answers.Record(3 * time.Millisecond)

@@ -30,7 +30,7 @@ func (s *subject) timelines() Section {
 	width := s.window()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
-		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("open on the backend", "", s.onBackend(), sampleGap))
+		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.onBackend(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
@@ -40,7 +40,7 @@ func (s *subject) timelines() Section {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
-		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
+		splitAtGaps("max", "", t.max, lateGap), splitAtGaps("p99", "", t.p99, lateGap), splitAtGaps("p50", "", t.p50, lateGap))
 	s.processes(&out)
 	return out
 }
@@ -49,31 +49,31 @@ func (s *subject) timelines() Section {
 func (s *subject) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%"},
-		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))
+		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
-		over("backend", "", t.backendRSS, sampleGap), over("nginx", "", t.nginxRSS, sampleGap))
+		splitAtGaps("backend", "", t.backendRSS, sampleGap), splitAtGaps("nginx", "", t.nginxRSS, sampleGap))
 	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%"},
-		over("runners", "", t.runnerCPU, sampleGap))
+		splitAtGaps("runners", "", t.runnerCPU, sampleGap))
 	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
-		over("resident", "", t.runnerRSS, sampleGap), over("heap in use", "", t.runnerLive, sampleGap))
+		splitAtGaps("resident", "", t.runnerRSS, sampleGap), splitAtGaps("heap in use", "", t.runnerLive, sampleGap))
 	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
-		over("runners", "", t.runnerFiles, sampleGap), over("nginx", "", t.nginxFiles, sampleGap), over("backend", "", t.backendFiles, sampleGap))
+		splitAtGaps("runners", "", t.runnerFiles, sampleGap), splitAtGaps("nginx", "", t.nginxFiles, sampleGap), splitAtGaps("backend", "", t.backendFiles, sampleGap))
 	out.add(&Chart{ID: "goroutines", Title: "Goroutines"},
-		over("runners", "", t.runnerGo, sampleGap), over("backend", "", t.backendGo, sampleGap))
+		splitAtGaps("runners", "", t.runnerGo, sampleGap), splitAtGaps("backend", "", t.backendGo, sampleGap))
 	out.add(&Chart{ID: "threads", Title: "Threads"},
-		over("runners", "", t.runnerThreads, sampleGap), over("backend", "", t.backendThreads, sampleGap), over("nginx", "", t.nginxThreads, sampleGap))
+		splitAtGaps("runners", "", t.runnerThreads, sampleGap), splitAtGaps("backend", "", t.backendThreads, sampleGap), splitAtGaps("nginx", "", t.nginxThreads, sampleGap))
 	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
-		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
+		splitAtGaps("runner, longest", "", t.runnerGC, sampleGap), splitAtGaps("backend, all", "", t.backendGC, sampleGap))
 	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
-		over("run-queue latency", "", t.runDelay, sampleGap), over("stall", "", t.stall, sampleGap))
+		splitAtGaps("run-queue latency", "", t.runDelay, sampleGap), splitAtGaps("stall", "", t.stall, sampleGap))
 	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s"},
-		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
+		splitAtGaps("retransmits", "", t.retransmits, sampleGap), splitAtGaps("accept queue overflows", "", t.overflows, sampleGap), splitAtGaps("dropped connects", "", t.drops, sampleGap))
 	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all its interfaces, loopback among them", Unit: "MiB/s"},
-		over("received", "", t.received, sampleGap), over("sent", "", t.transmitted, sampleGap))
+		splitAtGaps("received", "", t.received, sampleGap), splitAtGaps("sent", "", t.transmitted, sampleGap))
 	out.add(&Chart{ID: "dns", Title: "DNS", Note: "a lookup of the target's name by soak, every 5 s", Unit: "ms"},
-		over("lookup", "", t.lookups, sampleGap))
+		splitAtGaps("lookup", "", t.lookups, sampleGap))
 	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},
-		over("busy", "", t.hostCPU, sampleGap))
+		splitAtGaps("busy", "", t.hostCPU, sampleGap))
 	out.Notes = []string{
 		"Drag in a chart to zoom all of them, double-click to see the whole run again. Times are UTC.",
 		"Client series are the runners' own, in steps of 5 s. Target and host: " + s.source() + ".",
@@ -177,20 +177,20 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 // each on every chart, as actions have.
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
-	var made, broken []float64
+	var requests, broken []float64
 	for r, c := range s.v.EachCut() {
-		if made == nil {
-			made, broken = make([]float64, t.n), make([]float64, t.n)
+		if requests == nil {
+			requests, broken = make([]float64, t.n), make([]float64, t.n)
 		}
 		i := int(math.Floor((float64(s.Merged.Runners[r.Runner].At(c.At).UnixMicro())/1e6 - float64(t.from)) / float64(step)))
 		if i < 0 || i >= t.n {
 			continue // by a clock that the axis leaves out
 		}
-		made[i]++
+		requests[i]++
 		if c.Missed+c.Doubled+c.Announced > 0 {
 			broken[i]++
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Cuts", Note: "of streams, by this client, in each 5 s", Wide: true},
-		over("made", "bars", made, sampleGap), over("cost a message, or brought one twice", "", broken, sampleGap))
+		splitAtGaps("made", "bars", requests, sampleGap), splitAtGaps("cost a message, or brought one twice", "", broken, sampleGap))
 }

@@ -20,7 +20,7 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	if v.Verdict == verdict.Invalid {
 		return out, nil
 	}
-	this, err := compare.Read(string(d))
+	current, err := compare.Read(string(d))
 	if err != nil {
 		return out, err
 	}
@@ -28,35 +28,35 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	if err != nil {
 		return out, err
 	}
-	old, err := compare.Earlier(filepath.Dir(folder), this)
+	old, err := compare.Earlier(filepath.Dir(folder), current)
 	if err != nil {
 		return out, fmt.Errorf("look for earlier runs: %w", err)
 	}
 	if against != "" {
-		chosen, err := chosenBaseline(string(against), this)
+		baseline, err := chosenBaseline(string(against), current)
 		if err != nil {
 			return out, errors.Join(errors.New("the baseline does not fit"), err)
 		}
-		same := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
-		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, same)...)
+		same := func(r compare.Run) bool { return r.Verdict.TestID == baseline.Verdict.TestID }
+		old = append([]compare.Run{baseline}, slices.DeleteFunc(old, same)...)
 	}
 	if len(old) == 0 {
 		return out, nil
 	}
-	fillComparison(&out, old, this)
+	fillComparison(&out, old, current)
 	return out, nil
 }
 
 // chosenBaseline reads the run that the user chose to compare another one with.
-func chosenBaseline(folder string, this compare.Run) (compare.Run, error) {
-	chosen, err := compare.Read(folder)
+func chosenBaseline(folder string, current compare.Run) (compare.Run, error) {
+	baseline, err := compare.Read(folder)
 	if err == nil {
-		err = compare.SamePlan(chosen, this)
+		err = compare.SamePlan(baseline, current)
 	}
-	if err == nil && chosen.Verdict.TestID == this.Verdict.TestID {
+	if err == nil && baseline.Verdict.TestID == current.Verdict.TestID {
 		err = fmt.Errorf("%s is the run itself", folder)
 	}
-	return chosen, err
+	return baseline, err
 }
 
 var outcomes = map[compare.Outcome]report.Cell{
@@ -65,17 +65,17 @@ var outcomes = map[compare.Outcome]report.Cell{
 }
 
 // fillComparison lists the differences from the first of the old runs, and whether they are more than the noise of all of them.
-func fillComparison(out *report.Section, old []compare.Run, this compare.Run) {
+func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
 	against := old[0]
 	name := filepath.Base(against.Dir)
-	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, against.Verdict.Verdict, format.Moment(against.Verdict.StartedUnix))}
+	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, against.Verdict.Verdict, format.LocalTime(against.Verdict.StartedUnix))}
 	changes := map[string]compare.Change{}
-	c, err := compare.Compare(old, []compare.Run{this}, compare.Tolerance)
+	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {
 		out.Notes = []string{fmt.Sprintf("The noise is the range in which a further run falls with 95 %% probability, by %s of this plan. A regression is outside of it, and worse by over %.0f %%.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
-		for _, what := range c.Blind {
-			out.Notes = append(out.Notes, "Not visible: "+what+".")
+		for _, metric := range c.Blind {
+			out.Notes = append(out.Notes, "Not visible: "+metric+".")
 		}
 		for _, w := range c.Warnings {
 			out.Notes = append(out.Notes, "Warning: "+w+".")
@@ -88,13 +88,13 @@ func fillComparison(out *report.Section, old []compare.Run, this compare.Run) {
 	}
 	t := report.Table{Columns: report.Columns("figure", "#"+name, "#this run", "#difference", "noise of this plan", "result")}
 	before := suite.Metrics(against.Verdict)
-	for _, m := range suite.Metrics(this.Verdict) {
-		i := slices.IndexFunc(before, func(was verdict.Metric) bool { return was.Name == m.Name })
+	for _, m := range suite.Metrics(current.Verdict) {
+		i := slices.IndexFunc(before, func(earlier verdict.Metric) bool { return earlier.Name == m.Name })
 		if i < 0 {
 			continue
 		}
-		was := before[i].Value
-		row := report.Cells(m.Name, format.Quantity(was, m.Unit), format.Quantity(m.Value, m.Unit), format.Change(m.Value-was, m.Unit), "–", "")
+		oldValue := before[i].Value
+		row := report.Cells(m.Name, format.Quantity(oldValue, m.Unit), format.Quantity(m.Value, m.Unit), format.Change(m.Value-oldValue, m.Unit), "–", "")
 		if change, ok := changes[m.Name]; ok {
 			row[4].Text, row[5] = noise(change), outcomes[change.Outcome]
 		}

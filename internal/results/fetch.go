@@ -24,7 +24,7 @@ const fetchAtOnce = 8
 
 // Fetch brings the files of a run from a store to out/TESTID. What an earlier fetch left there is
 // replaced. progress is called after each file. A file that does not come is a problem of the run.
-func Fetch(ctx context.Context, from store.Store, out string, progress func(done, of int)) (d Dir, problems []string, err error) {
+func Fetch(ctx context.Context, from store.Store, out string, progress func(done, total int)) (d Dir, problems []string, err error) {
 	names, err := runFiles(ctx, from)
 	if err != nil {
 		return "", nil, err
@@ -87,7 +87,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 	return names, nil
 }
 
-func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) (problems []string, err error) {
+func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, total int)) (problems []string, err error) {
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func ReadHistory(folder string) (*History, error) {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to one of them
-		return !e.IsDir() || hidden(e)
+		return !e.IsDir() || isHidden(e)
 	})
 	found := make([]*Entry, len(entries))
 	var group errgroup.Group
@@ -99,7 +99,7 @@ func ReadHistory(folder string) (*History, error) {
 	return h, nil
 }
 
-func hidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
+func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
 // look reads the folder of a run; nil if it is not one.
 func look(folder string) *Entry {
@@ -119,7 +119,7 @@ func look(folder string) *Entry {
 	if len(r.Verdict.Runners) > 0 {
 		first = r.Verdict.Runners[0].Index
 	}
-	r.Seen = d.Seen(first)
+	r.Seen = d.Run(first)
 	r.Started = time.UnixMicro(int64(1e6 * r.Verdict.StartedUnix)).UTC()
 	if r.Verdict.StartedUnix <= 0 { // no runner left a shard
 		r.Started = d.changed(VerdictFile)

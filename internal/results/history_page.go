@@ -52,14 +52,14 @@ func (h *History) stale() bool {
 	}
 	entries, _ := os.ReadDir(h.Folder)
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && !hidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).has(VerdictFile)
+		return e.IsDir() && !isHidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).has(VerdictFile)
 	})
 }
 
 // Write writes the page. It refuses to take the place of an index.html that is not its own.
 func (h *History) Write() error {
 	path := filepath.Join(h.Folder, HistoryFile)
-	if is, err := ours(path); err != nil || !is {
+	if isOurs, err := ours(path); err != nil || !isOurs {
 		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
 	}
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.Escaping(w), h.page()) })
@@ -69,8 +69,8 @@ func (h *History) Write() error {
 func HasHistory(folder string) bool {
 	path := filepath.Join(folder, HistoryFile)
 	_, err := os.Stat(path)
-	is, _ := ours(path)
-	return err == nil && is
+	isOurs, _ := ours(path)
+	return err == nil && isOurs
 }
 
 // ours reports whether a file is one of our pages, or missing.
@@ -93,7 +93,7 @@ func ours(path string) (bool, error) {
 
 func (h *History) page() *report.Page {
 	p := &report.Page{Title: "Runs in " + h.name(), Made: madeBy, Banner: h.banner()}
-	for _, s := range []report.Section{h.runs(), h.plans(), h.others()} {
+	for _, s := range []report.Section{h.runs(), h.plans(), h.otherFolders()} {
 		if len(s.Tables)+len(s.Lead) > 0 {
 			p.Sections = append(p.Sections, s)
 		}
@@ -133,9 +133,9 @@ var kinds = []struct {
 
 // mark returns the mark and the tone of a run.
 func (r *Entry) mark() (mark string, tone report.Tone) {
-	for _, of := range kinds {
-		if of.outcome == r.outcome() {
-			return of.mark, of.tone
+	for _, group := range kinds {
+		if group.outcome == r.outcome() {
+			return group.mark, group.tone
 		}
 	}
 	return "", report.Doubt
@@ -154,9 +154,9 @@ func (h *History) banner() report.Banner {
 		b.Sentence += ", with a regression: " + strings.Join(worse, "; ")
 	}
 	n := h.count()
-	for _, of := range kinds {
-		if n[of.outcome] > 0 {
-			b.Tiles = append(b.Tiles, report.Tile{Name: of.name, Value: format.Thousands(n[of.outcome]), Tone: of.tone})
+	for _, group := range kinds {
+		if n[group.outcome] > 0 {
+			b.Tiles = append(b.Tiles, report.Tile{Name: group.name, Value: format.Thousands(n[group.outcome]), Tone: group.tone})
 		}
 	}
 	return b
@@ -187,7 +187,7 @@ func (h *History) runs() report.Section {
 				figures.Tone = report.Doubt
 			}
 		}
-		text, standing := r.standing()
+		text, standing := r.status()
 		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: standing}, report.Cell{Text: r.since()}))
 	}
 	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
@@ -247,13 +247,13 @@ type line struct {
 // lines are the metrics of a plan that were ever other than 0.
 func (p *PlanRuns) lines() (out []line) {
 	runs := p.Runs[max(len(p.Runs)-mostDrawn, 0):]
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, newest := range slices.Backward(runs) {
 		for _, m := range suite.Metrics(newest.Verdict) {
-			if seen[m.Name] || m.Name == failedVerdict {
+			if names[m.Name] || m.Name == failedVerdict {
 				continue
 			}
-			seen[m.Name] = true
+			names[m.Name] = true
 			l := line{Metric: m, tones: map[int]report.Tone{}}
 			var known []float64
 			for i, r := range runs {
@@ -294,8 +294,8 @@ func (p *PlanRuns) sum() string {
 	return text
 }
 
-// others are the folders that are of no run.
-func (h *History) others() report.Section {
+// otherFolders are the folders that are of no run.
+func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Others) > 0 {
 		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Others, ", ") + "."}

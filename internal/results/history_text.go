@@ -18,22 +18,22 @@ func (h *History) Text(w io.Writer, most int) error {
 	out := report.NewText(w, false)
 	n := h.count()
 	sum := []string{format.Count(len(h.Runs), "run")}
-	for _, of := range kinds {
-		if n[of.outcome] > 0 {
-			sum = append(sum, fmt.Sprintf("%d %s", n[of.outcome], of.outcome))
+	for _, group := range kinds {
+		if n[group.outcome] > 0 {
+			sum = append(sum, fmt.Sprintf("%d %s", n[group.outcome], group.outcome))
 		}
 	}
 	out.Wrap("", h.Folder+": "+strings.Join(sum, ", "))
-	shown := h.Runs[:min(most, len(h.Runs))]
-	for _, r := range shown {
+	newest := h.Runs[:min(most, len(h.Runs))]
+	for _, r := range newest {
 		fmt.Fprintln(out)
 		out.Table(r.facts())
 	}
-	if rest := len(h.Runs) - len(shown); rest > 0 {
+	if rest := len(h.Runs) - len(newest); rest > 0 {
 		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", rest, HistoryFile))
 	}
 	for _, p := range h.Plans {
-		if h.id(p) != "" && slices.ContainsFunc(shown, func(r *Entry) bool { return r.Plan == p }) {
+		if h.id(p) != "" && slices.ContainsFunc(newest, func(r *Entry) bool { return r.Plan == p }) {
 			fmt.Fprintln(out)
 			table := p.table("")
 			out.Table(&table)
@@ -53,7 +53,7 @@ func (r *Entry) facts() *report.Table {
 		t := report.Facts(name, about, "reason", r.Why)
 		return &t
 	}
-	standing, _ := r.standing()
+	standing, _ := r.status()
 	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", standing, "changed", r.since())
 	return &t
 }

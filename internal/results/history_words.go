@@ -66,8 +66,8 @@ func number(m verdict.Metric, v float64) string {
 	return format.Quantity(v, m.Unit)
 }
 
-// standing compares a run with earlier ones of its plan.
-func (r *Entry) standing() (text string, tone report.Tone) {
+// status compares a run with earlier ones of its plan.
+func (r *Entry) status() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:
 		return "–", ""
@@ -76,7 +76,7 @@ func (r *Entry) standing() (text string, tone report.Tone) {
 	case r.Against == nil:
 		return "too few earlier runs that passed", ""
 	}
-	named := func(outcome compare.Outcome) (names []string) {
+	namesOf := func(outcome compare.Outcome) (names []string) {
 		for _, c := range r.Against.Changes {
 			if c.Outcome == outcome {
 				names = append(names, c.Name)
@@ -85,7 +85,7 @@ func (r *Entry) standing() (text string, tone report.Tone) {
 		return names
 	}
 	against := format.Count(len(r.Against.Old), "run")
-	switch worse, unsure, better := r.worse(), named(compare.Unsure), named(compare.Better); {
+	switch worse, unsure, better := r.worse(), namesOf(compare.Unsure), namesOf(compare.Better); {
 	case len(worse) > 0:
 		return "regression against " + against + ": " + strings.Join(worse, "; "), report.Bad
 	case len(unsure) > 0:
@@ -97,18 +97,18 @@ func (r *Entry) standing() (text string, tone report.Tone) {
 }
 
 // changes say what is not the same in two runs: versions, the machine, settings.
-func changes(was, is *Entry) (out []string) {
+func changes(before, after *Entry) (out []string) {
 	say := func(name, before, now string) {
 		if before != now {
 			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(before, "unknown"), cmp.Or(now, "unknown")))
 		}
 	}
-	say("soak", was.Seen.Version, is.Seen.Version)
-	say("k6", report.K6Versions(was.Verdict), report.K6Versions(is.Verdict))
-	say("backend", was.Seen.Backend, is.Seen.Backend)
-	say("nginx", was.Seen.Nginx, is.Seen.Nginx)
-	say("machine", was.Seen.Machine.Name, is.Seen.Machine.Name)
-	settings := compare.Settings(was.Run, is.Run)
+	say("soak", before.Seen.Version, after.Seen.Version)
+	say("k6", report.K6Versions(before.Verdict), report.K6Versions(after.Verdict))
+	say("backend", before.Seen.Backend, after.Seen.Backend)
+	say("nginx", before.Seen.Nginx, after.Seen.Nginx)
+	say("machine", before.Seen.Machine.Name, after.Seen.Machine.Name)
+	settings := compare.Settings(before.Run, after.Run)
 	for _, s := range settings {
 		inPlan := strings.ToLower(s.Name) // what a script declares of itself may also be in its plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {

@@ -36,7 +36,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	stored := expect == 0
 	if stored {
 		var before verdict.Verdict
-		if there, err := d.readJSON(VerdictFile, &before); there && err == nil {
+		if exists, err := d.readJSON(VerdictFile, &before); exists && err == nil {
 			if err := verdict.CheckSchema(before.Schema); err != nil {
 				return nil, nil, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", d.Path(VerdictFile), err, d)
 			}
@@ -138,9 +138,9 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all [
 	if known != nil {
 		return merger.Merged(*known), problems, nil
 	}
-	p, written, err := d.plan()
+	p, exists, err := d.plan()
 	switch {
-	case written:
+	case exists:
 		return merger.Merged(p), problems, nil
 	case err != nil:
 		problems = append(problems, err.Error())
@@ -174,15 +174,15 @@ type readShard struct {
 // are never in memory at once.
 func shardsOf(paths []string) iter.Seq[readShard] {
 	return func(yield func(readShard) bool) {
-		ahead := make(chan chan readShard, runtime.GOMAXPROCS(0)-1)
+		reads := make(chan chan readShard, runtime.GOMAXPROCS(0)-1)
 		done := make(chan struct{})
 		defer close(done)
 		go func() {
-			defer close(ahead)
+			defer close(reads)
 			for _, path := range paths {
 				one := make(chan readShard, 1)
 				select {
-				case ahead <- one:
+				case reads <- one:
 				case <-done:
 					return
 				}
@@ -192,7 +192,7 @@ func shardsOf(paths []string) iter.Seq[readShard] {
 				}()
 			}
 		}()
-		for one := range ahead {
+		for one := range reads {
 			if !yield(<-one) {
 				return
 			}
@@ -201,20 +201,20 @@ func shardsOf(paths []string) iter.Seq[readShard] {
 }
 
 // plan is plan.json, where `soak run` wrote one that can be read.
-func (d Dir) plan() (p plan.Plan, written bool, err error) {
-	there, err := d.readJSON(PlanFile, &p)
-	if err == nil && there {
+func (d Dir) plan() (p plan.Plan, exists bool, err error) {
+	exists, err = d.readJSON(PlanFile, &p)
+	if err == nil && exists {
 		err = checkPlan(p)
 	}
 	if err != nil {
 		return p, false, fmt.Errorf("%s does not say what was planned: %w", PlanFile, err)
 	}
-	return p, there, nil
+	return p, exists, nil
 }
 
 // checkPlan checks a plan of any suite.
 func checkPlan(p plan.Plan) error {
-	kind, err := suite.Of(p)
+	kind, err := suite.ByName(p)
 	if err != nil {
 		return err
 	}

@@ -64,13 +64,13 @@ func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName
 
 // Seal adds to the manifest what has come to be there, when the run is over and about to be judged.
 func (d Dir) Seal(part int) error {
-	var there []string
+	var present []string
 	for _, name := range Evidence(part) {
 		if d.has(name) {
-			there = append(there, name)
+			present = append(present, name)
 		}
 	}
-	return d.need(part, there...)
+	return d.need(part, present...)
 }
 
 func (d Dir) need(part int, names ...string) error {
@@ -93,15 +93,15 @@ func (d Dir) has(name string) bool {
 
 // checkManifests lists the files that the run, or its parts, must have and do not.
 func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
-	whole, there, err := d.manifest(0)
+	whole, exists, err := d.manifest(0)
 	problems = append(problems, whole.missing(d)...)
 	switch {
 	case err != nil:
 		problems = append(problems, err.Error())
-	case !there && p.RunID != "":
+	case !exists && p.RunID != "":
 		problems = append(problems, d.Path(ManifestFile)+" is missing, which lists the files of this run")
 	}
-	if there {
+	if exists {
 		return problems // whose run the shards are of the plan says
 	}
 	checked := map[int]bool{}
@@ -110,11 +110,11 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 			continue // of k6 alone
 		}
 		checked[r.Index] = true
-		m, there, err := d.manifest(r.Index)
+		m, exists, err := d.manifest(r.Index)
 		switch {
 		case err != nil:
 			problems = append(problems, err.Error())
-		case !there:
+		case !exists:
 			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which lists the files of the run of %s; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
@@ -125,9 +125,9 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	return problems
 }
 
-func (d Dir) manifest(part int) (m Manifest, there bool, err error) {
-	there, err = d.readJSON(ManifestName(part), &m)
-	return m, there, err
+func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
+	exists, err = d.readJSON(ManifestName(part), &m)
+	return m, exists, err
 }
 
 func (m Manifest) missing(d Dir) (problems []string) {

@@ -52,12 +52,12 @@ func (d Dir) Actions() []verdict.Acted {
 	return run.Actions
 }
 
-// Seen is run.json. Of a run in parts it is that of the runner with this index: its host stands for all. It is empty
+// Run is run.json. Of a run in parts it is that of the runner with this index: its host stands for all. It is empty
 // where there is none that can be read.
-func (d Dir) Seen(first int) Run {
+func (d Dir) Run(first int) Run {
 	var run Run
-	there, err := d.readJSON(RunFile, &run)
-	if err == nil && !there {
+	exists, err := d.readJSON(RunFile, &run)
+	if err == nil && !exists {
 		_, err = d.readJSON(RunName(first), &run)
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (d Dir) Seen(first int) Run {
 
 // ran returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
 func (d Dir) ran(first int) *verdict.Ran {
-	run := d.Seen(first)
+	run := d.Run(first)
 	if ran := run.ran(); ran != nil {
 		return ran
 	}

@@ -106,7 +106,7 @@ func (d Dir) Write(name string, fill func(io.Writer) error) error {
 	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.Escaping(w)) })
 }
 
-func (d Dir) readJSON(name string, v any) (there bool, err error) {
+func (d Dir) readJSON(name string, v any) (exists bool, err error) {
 	err = safefile.JSON(d.Path(name), safefile.Document, v)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

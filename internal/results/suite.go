@@ -40,7 +40,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 
 // evidence returns the evidence of the verdict other than the sum of the shards. Unreadable files are problems.
 func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdict.Evidence, error) {
-	kind, err := suite.Of(merged.Plan)
+	kind, err := suite.ByName(merged.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)
 	}

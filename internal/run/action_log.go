@@ -38,10 +38,10 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log of the action: %w", err)
 	}
-	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".raw")
-	raw, err := os.OpenFile(hidden, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600) //nolint:gosec // G304: in the run's folder
+	rawPath := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".raw")
+	raw, err := os.OpenFile(rawPath, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600) //nolint:gosec // G304: in the run's folder
 	if err == nil {
-		err = os.Remove(hidden)
+		err = os.Remove(rawPath)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())

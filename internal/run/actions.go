@@ -50,14 +50,14 @@ func (s *session) act(ctx, force context.Context, started <-chan struct{}) []ver
 }
 
 func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.Acted {
-	seen := verdict.Acted{Action: s.shownAction(a), ExitCode: -1}
+	acted := verdict.Acted{Action: s.shownAction(a), ExitCode: -1}
 	select {
 	case <-time.After(time.Until(zero.Add(a.At))):
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		seen.Problem = "it did not begin, since the run ended before"
-		return seen
+		acted.Problem = "it did not begin, since the run ended before"
+		return acted
 	}
 	path := s.dir.Path("action-" + a.Name + ".log")
 	if s.part > 0 { // parts may share a folder
@@ -65,18 +65,18 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	}
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {
-		seen.Problem = "it could not be started: " + err.Error()
-		tell(fmt.Sprintf("action %s: %s", a.Name, seen.Problem))
-		return seen
+		acted.Problem = "it could not be started: " + err.Error()
+		tell(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
+		return acted
 	}
 	defer func() {
 		if err := log.close(); err != nil {
 			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
 		}
 	}()
-	tell(fmt.Sprintf("action %s begins: %s", a.Name, seen.Command))
-	if s.shown != nil {
-		s.shown.view.Mark(a.Name)
+	tell(fmt.Sprintf("action %s begins: %s", a.Name, acted.Command))
+	if s.page != nil {
+		s.page.view.Mark(a.Name)
 	}
 	// Its command may hold a secret, and the page has more readers than this terminal.
 	s.watch.Note("action " + a.Name + " begins")
@@ -87,11 +87,11 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		Output: log.raw, Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
-		seen.Problem = "it could not be started: " + err.Error()
-		tell(fmt.Sprintf("action %s: %s", a.Name, seen.Problem))
-		return seen
+		acted.Problem = "it could not be started: " + err.Error()
+		tell(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
+		return acted
 	}
-	seen.StartedUnix = began
+	acted.StartedUnix = began
 	if release, err := p.Guard(); err != nil {
 		s.warn(fmt.Sprintf("if soak is killed, processes of the action %s will keep running: %v", a.Name, err))
 	} else {
@@ -104,21 +104,21 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		case <-p.Done(): // at the same moment
 		default:
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			seen.Problem = "it still ran when the run ended, and was ended"
+			acted.Problem = "it still ran when the run ended, and was ended"
 		}
 	}
-	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), log.tail()
-	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
-	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
-	for seen.Problem == "" && p.LeftBehind() { // its background processes continue as long as the run
+	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
+	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
+	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
+	for acted.Problem == "" && p.LeftBehind() { // its background processes continue as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another
 		case <-ctx.Done():
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			return seen
+			return acted
 		}
 	}
-	return seen
+	return acted
 }
 
 // shownAction returns the action for display: without secrets in its command.

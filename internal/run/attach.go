@@ -39,14 +39,14 @@ func (d *attached) check(ctx context.Context) (err error) {
 		return err
 	}
 	d.Plan, d.location, d.Shards = found.Plan, found.Shards, found.Shards
-	if d.Suite, err = suite.Of(d.Plan); err != nil {
+	if d.Suite, err = suite.ByName(d.Plan); err != nil {
 		return err
 	}
 	d.chooseService()
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}
-	if d.needs.Duration = found.Length; d.Suite.Plan.Known {
+	if d.needs.Duration = found.Length; d.Suite.Plan.DeclaredLoad {
 		d.planNeeds()
 	}
 	return nil
@@ -55,7 +55,7 @@ func (d *attached) check(ctx context.Context) (err error) {
 func (d *attached) prepare(ctx context.Context) (err error) {
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID)) // of the soak that was cut off
-		d.seen.Actions = d.dir.Actions()
+		d.record.Actions = d.dir.Actions()
 	} else if err := d.dir.Begin(0, d.manifest()); err != nil {
 		return err
 	}

@@ -43,17 +43,17 @@ type Config struct {
 
 	OpenURL func(url string) error // shows a page in a browser; nil: none
 
-	Self    string    // path of soak, which serves the control group's reference target; "": there is none
-	Version string    // of soak
-	Commit  string    // that it was built of, +dirty behind it where files had changed; "": not known
-	Given   []string  // settings that came from variables, as NAME=value
-	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
+	Self      string    // path of soak, which serves the control group's reference target; "": there is none
+	Version   string    // of soak
+	Commit    string    // that it was built of, +dirty behind it where files had changed; "": not known
+	Variables []string  // settings that came from variables, as NAME=value
+	Stdout    io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
 // typed returns the command line, preceded by the variables that are settings, without secrets.
 func (c *Config) typed(args []string, known *secret.Values) []string {
-	if len(c.Given) > 0 {
-		args = slices.Concat([]string{"env"}, c.Given, args)
+	if len(c.Variables) > 0 {
+		args = slices.Concat([]string{"env"}, c.Variables, args)
 	}
 	args = secret.Command(args)
 	for i, arg := range args {
@@ -101,7 +101,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := s.trust(); err != nil {
 		return err
 	}
-	if s.Suite.Plan.Known {
+	if s.Suite.Plan.DeclaredLoad {
 		err = s.completePlan()
 	} else {
 		err = s.completeSettings()
@@ -113,7 +113,7 @@ func (s *session) complete(now time.Time) (err error) {
 		return err
 	}
 	if s.Plan.TestID == "" {
-		s.Plan.TestID, s.drawn = results.NewTestID(s.Out, now), true
+		s.Plan.TestID, s.generatedID = results.NewTestID(s.Out, now), true
 	}
 	s.Plan.Suite = s.Suite.InPlan()
 	switch {
@@ -126,7 +126,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Suite.Plan.Known && !s.isModule {
+	if s.Suite.Plan.DeclaredLoad && !s.isModule {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
@@ -147,7 +147,7 @@ func (s *session) trust() error {
 // checkURLs brings the URLs into their normal form, since a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normal := plan.NormalURLs
-	if !s.Suite.Plan.Known && s.Plan.BackendURL != "" {
+	if !s.Suite.Plan.DeclaredLoad && s.Plan.BackendURL != "" {
 		normal = plan.NormalURL // of one service
 	}
 	if s.Plan.BackendURL, err = normal("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
@@ -232,16 +232,16 @@ func (s *session) gauge() string {
 }
 
 // setting is what the script will find under that name: a flag, or the environment.
-func (s *session) setting(name, otherwise string) string {
-	for _, given := range s.Settings {
-		if value, ok := strings.CutPrefix(given, name+"="); ok {
+func (s *session) setting(name, fallback string) string {
+	for _, setting := range s.Settings {
+		if value, ok := strings.CutPrefix(setting, name+"="); ok {
 			return value
 		}
 	}
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	return otherwise
+	return fallback
 }
 
 // parsePart reads --runner K/N; "" is the whole run.
@@ -249,9 +249,9 @@ func (s *session) parsePart() error {
 	if s.Runner == "" {
 		return nil
 	}
-	index, of, ok := strings.Cut(s.Runner, "/")
+	index, total, ok := strings.Cut(s.Runner, "/")
 	k, kErr := strconv.Atoi(index)
-	n, nErr := strconv.Atoi(of)
+	n, nErr := strconv.Atoi(total)
 	switch {
 	case !ok || kErr != nil || nErr != nil || k < 1 || k > n:
 		return fmt.Errorf("--runner is %q: write K/N for the Kth of N runners, such as 1/2", s.Runner)

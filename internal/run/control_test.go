@@ -110,7 +110,7 @@ func TestWhereTheReferenceIsServed(t *testing.T) {
 			default:
 				assert.Equal(t, c.url, s.Plan.ControlURL)
 			}
-			warnings := strings.Join(s.seen.Warnings, "\n")
+			warnings := strings.Join(s.record.Warnings, "\n")
 			assert.Contains(t, warnings, c.warns)
 			assert.Equal(t, c.warns != "", warnings != "")
 		})

@@ -28,7 +28,7 @@ type driver interface {
 	openShards(ctx context.Context, location string) (store.Store, error)
 	// targetState lists in sentences how the target failed since prepare (by a crash, for instance), and who of it does not
 	// answer any more. These are faults of the service and not of the run; only what was observed is listed.
-	targetState(ctx context.Context) (failures []verdict.Failure, gone []string)
+	targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
 	// close stops what prepare and start started: gracefully until force ends, then at once.

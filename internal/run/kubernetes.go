@@ -98,7 +98,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		if d.Suite.Plan.Profiles != nil { // its script, in addition to that of the overlay
 			job.Script = d.Suite.Script
 		}
-		if !d.Suite.Plan.Known {
+		if !d.Suite.Plan.DeclaredLoad {
 			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
 		}
 		if err := d.manifests.Render(job); err != nil {
@@ -153,7 +153,7 @@ func (f *followed) Wait(graceful, force context.Context) error {
 
 // targetState connects to the target anew: the connection from before the run may be broken, without any fault of
 // the target.
-func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, gone []string) {
+func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
 			failures = append(failures, verdict.FailureAt(at, text))
@@ -172,15 +172,15 @@ func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failur
 	}
 	switch {
 	case errors.As(err, &unready) && ctx.Err() == nil:
-		gone = append(gone, err.Error())
+		unreachable = append(unreachable, err.Error())
 	case err != nil:
 		d.warn(err.Error())
 	case d.answers:
 		if err := d.targets.Ready(ctx); err != nil && ctx.Err() == nil {
-			gone = append(gone, err.Error())
+			unreachable = append(unreachable, err.Error())
 		}
 	}
-	return failures, gone
+	return failures, unreachable
 }
 
 func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, error) {

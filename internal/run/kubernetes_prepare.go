@@ -78,16 +78,16 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 		if d.Plan.BackendURL, err = d.manifests.FreshBackend(p); err != nil {
 			return err
 		}
-		if d.own = d.Plan.BackendURL != ""; !d.own {
+		if d.ownTarget = d.Plan.BackendURL != ""; !d.ownTarget {
 			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend of its own to soak")}
 		}
 	}
-	if !d.own {
+	if !d.ownTarget {
 		d.manifests.OmitBackend()
 	}
-	others, err := d.client.Others(ctx, d.namespace)
-	if err == nil && d.own && len(others) > 0 {
-		err = fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", others[0], d.namespace)
+	otherRuns, err := d.client.OtherRuns(ctx, d.namespace)
+	if err == nil && d.ownTarget && len(otherRuns) > 0 {
+		err = fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", otherRuns[0], d.namespace)
 	}
 	return err
 }

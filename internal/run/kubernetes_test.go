@@ -40,7 +40,7 @@ func TestASuiteHasSettingsWithoutFlags(t *testing.T) {
 	t.Setenv("MAX_LATE", "0")
 	t.Setenv("MEAN_HOLD", "3")
 	t.Setenv("BACKEND_URL", "http://elsewhere")
-	churn, err := suite.Of(plan.Plan{Suite: "churn"})
+	churn, err := suite.ByName(plan.Plan{Suite: "churn"})
 	require.NoError(t, err)
 	env := newSession(Config{Suite: churn}).settings(nil)
 	require.Equal(t, []string{"0", "3"}, []string{env["MAX_LATE"], env["MEAN_HOLD"]})
@@ -60,7 +60,7 @@ func TestRunnersGetTheTimesOfActions(t *testing.T) {
 func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {
-		one, err := suite.Of(plan.Plan{Suite: name})
+		one, err := suite.ByName(plan.Plan{Suite: name})
 		require.NoError(t, err)
 		for i, on := range []string{"local", "k8s"} {
 			env := newSession(Config{Suite: one, Local: plan.Local{On: on}}).environment()

@@ -15,23 +15,23 @@ import (
 // saveLedger asks the target for its own ledger of this run's streams, and stores it. Without one the verdict rests on
 // numbers and clock, and says so. Our own backend always has one, so there a missing ledger makes the run invalid.
 func (s *session) saveLedger(ctx context.Context) {
-	var kept bool
-	var asked error
+	var found bool
+	var askErr error
 	name := results.LedgerName(s.part)
 	err := s.dir.Write(name, func(w io.Writer) error {
-		kept, asked = s.targets.Ledger(ctx, s.Plan.Prefix, w)
+		found, askErr = s.targets.Ledger(ctx, s.Plan.Prefix, w)
 		return nil
 	})
-	if err == nil && !kept {
+	if err == nil && !found {
 		err = os.Remove(s.dir.Path(name))
 	}
 	switch {
 	case err != nil:
-		s.seen.Problems = append(s.seen.Problems, err.Error())
-	case !kept && s.own:
-		s.seen.Problems = append(s.seen.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", asked))
-	case asked != nil:
-		s.seen.Warnings = append(s.seen.Warnings, asked.Error())
+		s.record.Problems = append(s.record.Problems, err.Error())
+	case !found && s.ownTarget:
+		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", askErr))
+	case askErr != nil:
+		s.record.Warnings = append(s.record.Warnings, askErr.Error())
 	}
 }
 
@@ -41,25 +41,25 @@ const cancelWithin = 5 * time.Second
 // saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if clients of the run leave on
 // purpose. Requests that are still open there may be cancelled soon.
 func (s *session) saveModelLedger(ctx context.Context) {
-	behind := s.setting("MODEL_URL", "")
+	modelURL := s.setting("MODEL_URL", "")
 	if s.setting("ABANDON", "0") == "0" {
 		return
 	}
 	model := s.targets[0]
-	if behind != "" {
-		model = target.Remote(behind, "")
+	if modelURL != "" {
+		model = target.Remote(modelURL, "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*cancelWithin)
 	defer cancel()
 	var text bytes.Buffer
 	for deadline := time.Now().Add(cancelWithin); ; {
 		text.Reset()
-		kept, err := model.ModelLedger(ctx, s.Plan.Marker+"-", &text)
+		found, err := model.ModelLedger(ctx, s.Plan.Marker+"-", &text)
 		switch {
-		case err != nil || !kept && behind != "":
+		case err != nil || !found && modelURL != "":
 			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; when abandoned requests were cancelled is not known", model.URL, err))
 			return
-		case !kept || !bytes.HasPrefix(text.Bytes(), []byte("{")): // another service
+		case !found || !bytes.HasPrefix(text.Bytes(), []byte("{")): // another service
 			return
 		}
 		if !bytes.Contains(text.Bytes(), []byte(`"outcome":"open"`)) || time.Now().After(deadline) {

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A shown run has a page for browsers while it is in progress.
-type shown struct {
+// A livePage run has a page for browsers while it is in progress.
+type livePage struct {
 	view   *live.View
 	server *live.Server
 	tick   *time.Ticker
@@ -27,10 +27,10 @@ func (s *session) show() error {
 	if s.Live == "" {
 		return nil
 	}
-	p := s.here()
+	p := s.localPlan()
 	view := &live.View{Watch: s.watch, About: live.About{
 		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
-		Total: s.length(), Machine: s.seen.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
+		Total: s.length(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
 	}}
 	tick := time.NewTicker(time.Second)
 	server, err := live.Listen(s.Live, view, tick.C)
@@ -38,7 +38,7 @@ func (s *session) show() error {
 		tick.Stop()
 		return UsageError{err}
 	}
-	s.shown = &shown{view, server, tick}
+	s.page = &livePage{view, server, tick}
 	offerLive(s.Stdout, server.URL(), s.OpenURL)
 	return nil
 }
@@ -62,26 +62,26 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 
 // stage says on the page what becomes of the run.
 func (s *session) stage(word, sentence string) {
-	if s.shown != nil {
-		s.shown.view.Stage(word, sentence)
+	if s.page != nil {
+		s.page.view.Stage(word, sentence)
 	}
 }
 
 // hide ends the page. Viewers get the report first, if there is one; a Ctrl-C ends that, too.
 func (s *session) hide(graceful, force context.Context) {
-	if s.shown == nil {
+	if s.page == nil {
 		return
 	}
-	defer s.shown.tick.Stop()
+	defer s.page.tick.Stop()
 	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
 	if err != nil || s.part > 0 { // a part has no verdict, and the report in its folder may be of an earlier merge
-		s.shown.server.Close()
+		s.page.server.Close()
 		return
 	}
 	if graceful.Err() != nil {
 		graceful = force
 	}
-	s.shown.server.Finish(graceful, report)
+	s.page.server.Finish(graceful, report)
 }
 
 // liveAddress is what --live asks for: "" for nothing. By default only this machine can look.

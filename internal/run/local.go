@@ -41,13 +41,13 @@ func (d *local) check(ctx context.Context) error {
 	if err := d.inspect(ctx); err != nil {
 		return err
 	}
-	d.seen.Limits = preflight.Look()
+	d.record.Limits = preflight.Look()
 	var errs []error
 	var sentences, warnings []string
-	if d.Suite.Plan.Known {
-		sentences, warnings = preflight.Check(d.here(), d.seen.Limits, d.services())
+	if d.Suite.Plan.DeclaredLoad {
+		sentences, warnings = preflight.Check(d.localPlan(), d.record.Limits, d.services())
 	} else {
-		sentences, warnings = d.users().Check(d.seen.Limits)
+		sentences, warnings = d.users().Check(d.record.Limits)
 	}
 	for _, sentence := range sentences {
 		errs = append(errs, errors.New(sentence))
@@ -68,18 +68,18 @@ func (d *local) check(ctx context.Context) error {
 // services are the services that this machine's runners go to.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
-		return preflight.Services{Count: d.Backends, Here: true, Proxied: !d.NoNginx}
+		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}
 	}
-	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.here().Runners)}
+	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.localPlan().Runners)}
 }
 
 // users are what this machine's runners of a script ask for.
 func (d *local) users() preflight.Users {
-	part := func(all int) int { return (all*d.here().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
-	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
-	u.Proxied = u.Here && !d.NoNginx && d.Suite.Target.Kind != suite.MutualTLS
+	part := func(all int) int { return (all*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
+	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.localPlan().Runners, Connections: part(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
+	u.Proxied = u.Local && !d.NoNginx && d.Suite.Target.Kind != suite.MutualTLS
 	switch {
-	case u.Here && d.Suite.Target.Kind == suite.MutualTLS:
+	case u.Local && d.Suite.Target.Kind == suite.MutualTLS:
 		u.Sources = target.Sources(u.VUs / u.Runners)
 	case os.Getenv("K6_LOCAL_IPS") != "":
 		u.Sources = 0
@@ -88,7 +88,7 @@ func (d *local) users() preflight.Users {
 }
 
 func (d *local) prepare(ctx context.Context) error {
-	d.own = d.Plan.BackendURL == ""
+	d.ownTarget = d.Plan.BackendURL == ""
 	d.pin()
 	if err := d.makeRoom(ctx); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
 	} else {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)
-		for d.drawn && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
+		for d.generatedID && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
 			d.Plan.TestID = results.NewTestID(d.Out, time.Now())
 			if d.Plan.Marker != "" {
 				d.drawMarker()
@@ -135,7 +135,7 @@ func (d *local) targetConfig() target.LocalConfig {
 		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
 		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
 	}
-	if d.Suite.Plan.Known {
+	if d.Suite.Plan.DeclaredLoad {
 		config.Connections = d.Plan.PerBackend(d.Backends)
 	}
 	return config
@@ -145,14 +145,14 @@ func (d *local) targetConfig() target.LocalConfig {
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := d.targetConfig()
 	var urls []string
-	if !d.own {
+	if !d.ownTarget {
 		urls = d.Plan.BackendURLs()
 	}
 	if d.targets, err = d.openTarget(ctx, config, urls, d.Backends); err != nil {
 		return err
 	}
 	d.Plan.BackendURL = d.targets.URL()
-	d.seen.OneClock, d.seen.Nginx = d.own, d.targets.Nginx()
+	d.record.OneClock, d.record.Nginx = d.ownTarget, d.targets.Nginx()
 	if d.Suite.Target.Kind != suite.Cluster {
 		return nil
 	}
@@ -160,11 +160,11 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	if d.ClusterURL != "" {
 		urls = []string{d.ClusterURL}
 	}
-	beside, err := d.openTarget(ctx, config, urls, 1)
+	control, err := d.openTarget(ctx, config, urls, 1)
 	if err != nil {
 		return err
 	}
-	d.cluster, d.ClusterURL = beside[0], beside.URL()
+	d.cluster, d.ClusterURL = control[0], control.URL()
 	return nil
 }
 
@@ -196,18 +196,18 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 	return store.Open(ctx, location)
 }
 
-func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, gone []string) {
+func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	all := d.targets
 	if d.cluster != nil {
 		all = append(all, d.cluster)
 	}
 	if err := all.Ready(ctx); err != nil && ctx.Err() == nil {
-		gone = append(gone, err.Error())
+		unreachable = append(unreachable, err.Error())
 	}
 	for _, c := range all.Crashes() {
 		failures = append(failures, verdict.FailureAt(c.At, c.Text))
 	}
-	return failures, gone
+	return failures, unreachable
 }
 
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {

@@ -63,13 +63,13 @@ func bring(location, out string) (d results.Dir, problems []string, err error) {
 	if folder, ok := from.(store.Folder); ok {
 		return results.Dir(folder), nil, nil
 	}
-	ctx, cancel := context.WithTimeout(telling(ctx), fetchWithin)
+	ctx, cancel := context.WithTimeout(withProgress(ctx), fetchWithin)
 	defer cancel()
-	said := time.Now()
-	return results.Fetch(ctx, from, out, func(done, of int) {
-		if time.Since(said) > 2*time.Second {
-			said = time.Now()
-			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, of)
+	reportedAt := time.Now()
+	return results.Fetch(ctx, from, out, func(done, total int) {
+		if time.Since(reportedAt) > 2*time.Second {
+			reportedAt = time.Now()
+			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, total)
 		}
 	})
 }

@@ -42,7 +42,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster next to it: the first of each with its nginx. Of a
 // service that our backend does not speak, only the host and the named gauge are sampled.
 func newMeter(s *session) *meter {
-	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Every, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
+	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Every, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
 	if m.shows = s.targets; !s.service.Backend {
 		return m
 	}
@@ -65,7 +65,7 @@ func newMeter(s *session) *meter {
 
 // lookups are of the name of the service, where runners look it up themselves.
 func (s *session) lookups() *resources.Lookups {
-	if len(s.seen.Proxies) > 0 || len(s.Plan.BackendURLs()) == 0 {
+	if len(s.record.Proxies) > 0 || len(s.Plan.BackendURLs()) == 0 {
 		return nil
 	}
 	return resources.LookupsOf(s.Plan.BackendURLs()[0])
@@ -91,7 +91,7 @@ func (m *meter) run(ctx context.Context) {
 	tick := time.NewTicker(m.every)
 	defer tick.Stop()
 	for {
-		now := m.sample(ctx, min(m.every, resources.Every))
+		now := m.sample(ctx, min(m.every, resources.Interval))
 		if m.hear != nil {
 			m.hear(now)
 		}
@@ -101,7 +101,7 @@ func (m *meter) run(ctx context.Context) {
 		sampled()
 		select {
 		case <-ctx.Done():
-			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Every)); err != nil { // the last stretch counts too
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // the last stretch counts too
 				m.note(err)
 			}
 			return
@@ -112,8 +112,8 @@ func (m *meter) run(ctx context.Context) {
 
 // sample takes one of the target, if it answers within the time, and of this host. A target that breaks does not
 // answer, and the values of the host matter most then.
-func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.Sample) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.Sample) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	now := m.start.Add(time.Since(m.start))
 	s.Unix, s.AtUS = now.Unix(), now.UnixMicro()
@@ -147,10 +147,10 @@ func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.S
 
 // listen adds the system's counts for the processes of a target that soak did not start. shown reports whether the target's own metrics
 // have its CPU time. Once they did, the system's count of CPU time is not used any more, because the two differ.
-func (m *meter) listen(s *resources.Sample, t *target.Target, shown bool) {
+func (m *meter) listen(s *resources.Sample, t *target.Target, visible bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
-	if shown {
+	if visible {
 		m.reporting[t] = true
 	}
 	if !m.reporting[t] {

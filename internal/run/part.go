@@ -29,11 +29,11 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 		return "", err
 	}
 	defer all.Close()
-	name, own, err := ownShard(ctx, all, s.part, s.Plan.RunID)
+	name, shardData, err := ownShard(ctx, all, s.part, s.Plan.RunID)
 	if err != nil {
 		return "", err
 	}
-	outcome := s.sayPart(own)
+	outcome := s.sayPart(shardData)
 	from := s.location
 	if s.Shards == "" {
 		from = s.dir.Relative()
@@ -44,58 +44,58 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 }
 
 // ownShard finds the shard of the runner with this index among those of all runs.
-func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, own *shard.Shard, err error) {
+func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
 	names, err := all.Names(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, name := range names {
-		if of, ok := shard.IndexOf(name); !ok || of != index {
+		if shardIndex, ok := shard.IndexOf(name); !ok || shardIndex != index {
 			continue
 		}
 		data, err := all.Get(ctx, name)
 		if err != nil {
 			return "", nil, fmt.Errorf("the shard of runner %d: %w", index, err)
 		}
-		if own, err = shard.Read(bytes.NewReader(data)); err != nil {
+		if shardData, err = shard.Read(bytes.NewReader(data)); err != nil {
 			return "", nil, fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
 		}
-		if own.Runner.RunID == runID {
-			return name, own, nil
+		if shardData.Runner.RunID == runID {
+			return name, shardData, nil
 		}
 	}
 	return "", nil, fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
 }
 
 // sayPart prints what this machine saw. The outcome is that of this part alone.
-func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
+func (s *session) sayPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass
-	for r := range own.Records() {
+	for r := range result.Records() {
 		sum.Count(r)
-		if silent := s.Suite.Plan.Known && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Plan.DeclaredLoad && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
-	for _, p := range s.seen.Problems {
+	for _, p := range s.record.Problems {
 		fmt.Fprintf(s.Stdout, "  - %s\n", p)
 	}
-	for _, end := range s.seen.RunnerEnds {
+	for _, end := range s.record.RunnerEnds {
 		fmt.Fprintf(s.Stdout, "  - %s\n", end.Text)
 	}
-	if own.Runner.State != shard.Finished || s.incomplete() {
+	if result.Runner.State != shard.Finished || s.incomplete() {
 		outcome = verdict.Invalid
 	}
-	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, own.Runner.State)
+	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, result.Runner.State)
 	if s.Suite.Target.Streams {
 		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
 			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)
 	}
-	if p := own.Published; p != nil {
+	if p := result.Published; p != nil {
 		sums := p.Sums()
 		fmt.Fprintf(s.Stdout, "; published %d of %d, %d confirmed", sums.Sent, p.Planned, sums.Confirmed)
 	}
-	if len(own.Feeds) > 0 {
+	if len(result.Feeds) > 0 {
 		fmt.Fprint(s.Stdout, "; \"soak merge\" compares its clients with each other and with those of the other parts")
 	}
 	fmt.Fprintln(s.Stdout)

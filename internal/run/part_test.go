@@ -21,13 +21,13 @@ func TestAPartIsItsShareOfThePlan(t *testing.T) {
 	s := partOf("2/3")
 	require.NoError(t, s.parsePart())
 	require.Equal(t, []int{2, 3}, []int{s.part, s.Plan.Runners})
-	require.Equal(t, []int{1, 2}, []int{s.here().Runners, s.here().Connections})
+	require.Equal(t, []int{1, 2}, []int{s.localPlan().Runners, s.localPlan().Connections})
 	s = partOf("1/3")
 	require.NoError(t, s.parsePart())
-	require.Equal(t, []int{1, 3}, []int{s.here().Runners, s.here().Connections})
+	require.Equal(t, []int{1, 3}, []int{s.localPlan().Runners, s.localPlan().Connections})
 	whole := partOf("")
 	require.NoError(t, whole.parsePart())
-	require.Equal(t, whole.Plan, whole.here())
+	require.Equal(t, whole.Plan, whole.localPlan())
 }
 
 func TestInvalidPartsAreRefused(t *testing.T) {

@@ -16,30 +16,30 @@ import (
 // one's own, costs both alike. nginx and the backends share theirs: any share of nginx's would be the limit of some load and
 // idle at another, and one backend and three have to be compared on the same cores.
 func (d *local) pin() {
-	asked := d.Pin == plan.PinAuto
+	auto := d.Pin == plan.PinAuto
 	switch {
-	case !asked && (d.Pin != "" || !d.Suite.Target.OwnCores):
+	case !auto && (d.Pin != "" || !d.Suite.Target.OwnCores):
 		return
-	case !d.own && asked:
+	case !d.ownTarget && auto:
 		d.warn("PIN=auto: the target is not started here, so the runners have all cores")
 		return
-	case !d.own:
+	case !d.ownTarget:
 		return
 	}
 	var threads bool
 	d.targetCores, d.runnerCores, threads = process.Allowed().Halves(process.CoreOf)
 	if d.targetCores == nil {
-		d.seen.Cores = sharing()
-		if asked {
-			d.warn("PIN=auto: " + d.seen.Cores)
+		d.record.Cores = sharing()
+		if auto {
+			d.warn("PIN=auto: " + d.record.Cores)
 		}
 		return
 	}
-	d.seen.Cores = fmt.Sprintf("service on core %s, runners on core %s", d.targetCores, d.runnerCores)
+	d.record.Cores = fmt.Sprintf("service on core %s, runners on core %s", d.targetCores, d.runnerCores)
 	if threads {
-		d.seen.Cores += ", which are threads of one core and slow each other"
+		d.record.Cores += ", which are threads of one core and slow each other"
 	}
-	d.seen.ServiceCores, d.seen.RunnerCores = d.targetCores, d.runnerCores
+	d.record.ServiceCores, d.record.RunnerCores = d.targetCores, d.runnerCores
 }
 
 // sharing explains why service and runners share cores.

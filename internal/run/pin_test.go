@@ -17,34 +17,34 @@ func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
 	r := newRig(t, "")
 	r.config.Suite, r.config.Pin = kind, how
 	d := &local{session: newSession(r.config)}
-	d.own = own
+	d.ownTarget = own
 	d.pin()
 	return d
 }
 
 func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	compare, err := suite.Of(plan.Plan{Suite: "cluster"})
+	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	for _, d := range []*local{
 		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinNone, true), pinned(t, compare, plan.PinNone, true),
 	} {
 		require.Empty(t, d.targetCores)
 		require.Empty(t, d.runnerCores)
-		require.Empty(t, d.seen.Cores)
+		require.Empty(t, d.record.Cores)
 	}
 	for _, d := range []*local{pinned(t, suite.Default(), plan.PinAuto, true), pinned(t, compare, "", true)} {
 		if len(process.Allowed()) < 2 {
-			require.Equal(t, sharing(), d.seen.Cores)
-			require.Empty(t, d.seen.ServiceCores)
+			require.Equal(t, sharing(), d.record.Cores)
+			require.Empty(t, d.record.ServiceCores)
 			continue
 		}
 		require.NotEmpty(t, d.targetCores)
 		require.NotEmpty(t, d.runnerCores)
 		require.NotSubset(t, d.targetCores, d.runnerCores)
-		require.Contains(t, d.seen.Cores, "service on core "+d.targetCores.String()+", runners on core "+d.runnerCores.String())
-		require.Equal(t, []int(d.runnerCores), d.seen.RunnerCores)
-		require.Empty(t, d.seen.Warnings)
+		require.Contains(t, d.record.Cores, "service on core "+d.targetCores.String()+", runners on core "+d.runnerCores.String())
+		require.Equal(t, []int(d.runnerCores), d.record.RunnerCores)
+		require.Empty(t, d.record.Warnings)
 	}
 }
 
@@ -52,12 +52,12 @@ func TestRunnersOfATargetElsewhereHaveAllCores(t *testing.T) {
 	t.Parallel()
 	d := pinned(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
-	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners have all cores"}, d.seen.Warnings)
-	compare, err := suite.Of(plan.Plan{Suite: "cluster"})
+	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners have all cores"}, d.record.Warnings)
+	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	d = pinned(t, compare, "", false)
 	require.Empty(t, d.runnerCores)
-	require.Empty(t, d.seen.Warnings, "nobody asked for it")
+	require.Empty(t, d.record.Warnings, "nobody asked for it")
 }
 
 func TestPinIsAutoOrNone(t *testing.T) {

@@ -41,11 +41,11 @@ func (s *session) display(group running, m *meter) *display {
 
 // show shows the progress until ctx ends.
 func (d *display) show(ctx context.Context) {
-	every := time.Second
+	interval := time.Second
 	if !d.terminal {
-		every = min(plainEvery, max(d.total/6, time.Second))
+		interval = min(plainEvery, max(d.total/6, time.Second))
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	seconds := time.NewTicker(time.Second)
 	defer seconds.Stop()
@@ -96,10 +96,10 @@ func (d *display) redraw() {
 func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
-	switch p := s.here(); {
-	case s.Suite.Plan.Known && !s.service.Counted():
+	switch p := s.localPlan(); {
+	case s.Suite.Plan.DeclaredLoad && !s.service.Counted():
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
-	case s.Suite.Plan.Known:
+	case s.Suite.Plan.DeclaredLoad:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 			s.received(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Target.Streams:
@@ -114,14 +114,14 @@ func (s *session) progress(group running, m *meter) string {
 		count int
 		name  string
 	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Aside, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
-		if bad.count > 0 && s.Suite.Plan.Known {
+		if bad.count > 0 && s.Suite.Plan.DeclaredLoad {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}
 	}
 	if sum.Published > 0 {
 		parts = append(parts, fmt.Sprintf("%d/%d confirmed", sum.Confirmed, sum.Published))
 	}
-	if lateness.Count() > 0 && s.Suite.Plan.Known {
+	if lateness.Count() > 0 && s.Suite.Plan.DeclaredLoad {
 		parts = append(parts, "late p99 "+format.Duration(lateness.Quantile(.99)))
 	}
 	if b := m.backend(); b != "" {

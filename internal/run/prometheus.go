@@ -26,14 +26,14 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 	ctx, cancel := waiting(graceful, force, prometheusWithin)
 	defer cancel()
 	s.askMachines(ctx, address, started)
-	own, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
-	if !s.Suite.Sampling.Optional && slices.ContainsFunc(own, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
+	ownSamples, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
+	if !s.Suite.Sampling.Optional && slices.ContainsFunc(ownSamples, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
 		return
 	}
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
 	from := resources.Redacted(address)
 	if err == nil {
-		if ownErr == nil && resources.WithHost(samples, own) {
+		if ownErr == nil && resources.WithHost(samples, ownSamples) {
 			from += " (it watches no host: the host is by soak itself)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
@@ -47,10 +47,10 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 		})
 	}
 	if err != nil {
-		s.seen.Warnings = append(s.seen.Warnings, err.Error()+"; the resources are those that soak sampled itself")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+"; the resources are those that soak sampled itself")
 		return
 	}
-	s.seen.ResourcesFrom = from
+	s.record.ResourcesFrom = from
 }
 
 // askMachines keeps what PROMETHEUS_URL saw of the machines of the run, those of the target among them: their counters, and
@@ -61,6 +61,6 @@ func (s *session) askMachines(ctx context.Context, address string, started time.
 		err = s.dir.WriteJSON(results.MachinesFile, found)
 	}
 	if err != nil {
-		s.seen.Warnings = append(s.seen.Warnings, err.Error()+"; of the machines only what the runners saw is known")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+"; of the machines only what the runners saw is known")
 	}
 }

@@ -19,10 +19,10 @@ func (s *session) findProxies() error {
 		if err != nil {
 			return UsageError{err}
 		}
-		if p == nil || slices.Contains(s.seen.Proxies, p.String()) {
+		if p == nil || slices.Contains(s.record.Proxies, p.String()) {
 			continue
 		}
-		s.seen.Proxies = append(s.seen.Proxies, p.String())
+		s.record.Proxies = append(s.record.Proxies, p.String())
 		s.warn(fmt.Sprintf("the runners reach %s through the proxy %s (%s): what that delays, cuts or refuses counts as the service's doing. To go directly name the host in NO_PROXY",
 			hostOf(target), p, p.Variable()))
 	}

@@ -16,7 +16,7 @@ import (
 func TestAReportSaysWhatRan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.config.Commit, r.config.Version, r.config.Given = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}
+	r.config.Commit, r.config.Version, r.config.Variables = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}
 	go func() {
 		r.bothRun(t)
 		r.letGo()

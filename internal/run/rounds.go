@@ -17,8 +17,8 @@ func (s *session) rounds(graceful, force context.Context) error {
 	watching, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
-	if s.shown != nil {
-		meter.hear = s.shown.view.Sample
+	if s.page != nil {
+		meter.hear = s.page.view.Sample
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
@@ -27,7 +27,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 	defer func() {
 		stop()
 		watcher.Wait()
-		s.seen.Warnings = append(s.seen.Warnings, meter.warnings()...)
+		s.record.Warnings = append(s.record.Warnings, meter.warnings()...)
 		if s.part <= 1 {
 			s.askPrometheus(graceful, force, meter.start)
 		}
@@ -51,11 +51,11 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if s.Suite.Next == nil || s.incomplete() || s.part > 0 {
 			return nil
 		}
-		so, err := s.dir.SuiteRun(s.seen)
+		resultsSoFar, err := s.dir.SuiteRun(s.record)
 		if err != nil {
 			return err
 		}
-		if more = s.Suite.Next(so); more == nil {
+		if more = s.Suite.Next(resultsSoFar); more == nil {
 			return nil
 		}
 		if s.On != "local" {
@@ -81,8 +81,8 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	watcher.Go(func() {
 		select {
 		case <-group.Started():
-			if s.shown != nil {
-				s.shown.view.Start()
+			if s.page != nil {
+				s.page.view.Start()
 			}
 			s.display(group, m).show(watching)
 		case <-watching.Done():
@@ -93,14 +93,14 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	defer stopped()
 	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
 	if len(s.actions) > 0 && r.dir == s.dir {          // of several rounds the first is the run
-		watcher.Go(func() { s.seen.Actions = s.act(acting, force, group.Started()) })
+		watcher.Go(func() { s.record.Actions = s.act(acting, force, group.Started()) })
 	}
 	err = group.Wait(graceful, force)
 	stopActing()
 	stop()
 	watcher.Wait()
-	if err != nil && len(s.seen.Actions) > 0 { // the run continues elsewhere, and must be judged with the actions on it
-		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.seen))
+	if err != nil && len(s.record.Actions) > 0 { // the run continues elsewhere, and must be judged with the actions on it
+		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.record))
 	}
 	if err != nil {
 		return err
@@ -109,9 +109,9 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		s.warn(failed)
 	}
 	if graceful.Err() != nil {
-		s.seen.RunnerEnds = append(s.seen.RunnerEnds, s.stopped())
+		s.record.RunnerEnds = append(s.record.RunnerEnds, s.stopped())
 	}
-	s.seen.RunnerEnds = append(s.seen.RunnerEnds, group.Ends()...)
+	s.record.RunnerEnds = append(s.record.RunnerEnds, group.Ends()...)
 	return nil
 }
 
@@ -125,11 +125,11 @@ func (s *session) stopped() shard.RunnerEnd {
 }
 
 // incomplete reports whether the run cannot pass, whatever its shards contain.
-func (s *session) incomplete() bool { return len(s.seen.Problems)+len(s.seen.RunnerEnds) > 0 }
+func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
 // length is how long the runners are at work.
 func (s *session) length() time.Duration {
-	if s.Suite.Plan.Known {
+	if s.Suite.Plan.DeclaredLoad {
 		return s.Plan.Hold()
 	}
 	return s.needs.Duration

@@ -114,8 +114,8 @@ func (s *session) checkServiceName() error {
 		return nil
 	}
 	hint := ""
-	if near := service.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("; did you mean %s?", near)
+	if suggestion := service.Nearest(name, names); suggestion != "" {
+		hint = fmt.Sprintf("; did you mean %s?", suggestion)
 	}
 	return fmt.Errorf("SERVICE is %q: load-tests/services has %s; the path of a module of your own ends in .js%s", name, strings.Join(names, ", "), hint)
 }
@@ -143,9 +143,9 @@ func (s *session) drawMarker() {
 
 // ask loads the script with the plan and the settings of its suite. What it refuses is wrong usage.
 func (s *session) ask(ctx context.Context) (runners.Requirements, error) {
-	asked := s.Plan
-	asked.BackendURL = cmp.Or(asked.BackendOf(1), nowhere) // a script knows one
-	return s.load(ctx, asked, s.settings(nil), nil)
+	planned := s.Plan
+	planned.BackendURL = cmp.Or(planned.BackendOf(1), nowhere) // a script knows one
+	return s.load(ctx, planned, s.settings(nil), nil)
 }
 
 // load loads the script. What it refuses is wrong usage.

@@ -79,7 +79,7 @@ func TestAPublisherWhoseMessagesHaveNoMarkerIsWarnedOf(t *testing.T) {
 		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, hidden
 		s := r.session(r.config)
 		require.NoError(t, s.inspect(t.Context()))
-		require.Len(t, s.seen.Warnings, warned)
+		require.Len(t, s.record.Warnings, warned)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAPublishedSoakIsComplete(t *testing.T) {
 
 func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
 	for _, kind := range suite.All() {
-		if kind.Plan.Known { // its plan is that of a soak, with any service
+		if kind.Plan.DeclaredLoad { // its plan is that of a soak, with any service
 			continue
 		}
 		for name, want := range map[string]string{"nchan": kind.Name + " holds streams of noop only", "noop": "", "": ""} {

@@ -35,7 +35,7 @@ type session struct {
 	driver driver
 
 	part         int           // K of --runner K/N; 0: the whole run
-	drawn        bool          // the test id was not given
+	generatedID  bool          // the test id was not given
 	startAt      time.Time     // zero: at once
 	actions      []plan.Action // of --at
 	secrets      *secret.Values
@@ -54,12 +54,12 @@ type session struct {
 	targets    target.Several
 	cluster    *target.Target // that the suite compares with, or nil
 	announced  bool           // the header line was printed
-	own        bool           // the target is our backend, started for this run
+	ownTarget  bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
-	seen       results.Run    // what this session saw; it becomes run.json
+	record     results.Run    // what this session saw; it becomes run.json
 	ci         *ci.Teller     // gets the verdict; may be nil
 	watch      *live.Watch    // what the runners say meanwhile, for people
-	shown      *shown         // nil: on no page
+	page       *livePage      // nil: on no page
 }
 
 // Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
@@ -89,7 +89,7 @@ func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome,
 
 func newSession(c Config) *session {
 	known := secret.Environment(os.Environ())
-	s := &session{Config: c, secrets: known, watch: new(live.Watch), seen: results.Run{Circumstances: report.Circumstances{
+	s := &session{Config: c, secrets: known, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
 		Command: c.typed(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
 	s.chooseService()
@@ -130,7 +130,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	if s.service.Backend {
-		s.seen.Backend = s.targets[0].Version(graceful)
+		s.record.Backend = s.targets[0].Version(graceful)
 	}
 	s.announceTarget()
 	if err := s.show(); err != nil {
@@ -144,8 +144,8 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	s.stage("JUDGING", "the runners have ended; the verdict is being made")
-	failures, gone := s.driver.targetState(force)
-	s.seen.Failures, s.seen.Gone = append(s.seen.Failures, failures...), append(s.seen.Gone, gone...)
+	failures, unreachable := s.driver.targetState(force)
+	s.record.Failures, s.record.Gone = append(s.record.Failures, failures...), append(s.record.Gone, unreachable...)
 	if err := s.keep(force); err != nil {
 		return "", err
 	}
@@ -181,14 +181,14 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
-	case s.Suite.Plan.Known && s.Suite.Declares(): // it has settings outside of the plan
+	case s.Suite.Plan.DeclaredLoad && s.Suite.Declares(): // it has settings outside of the plan
 		_, err = s.ask(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	switch {
-	case s.Suite.Plan.Known:
+	case s.Suite.Plan.DeclaredLoad:
 		s.planNeeds()
 		return nil
 	case s.isModule: // describe has loaded the script
@@ -203,12 +203,12 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	if s.Suite.Target.Kind == suite.MutualTLS {
 		at = "https://127.0.0.1:1"
 	}
-	asked, settings, env := s.Plan, s.settings(nil), map[string]string{}
-	asked.BackendURL, settings["CLUSTER_URL"] = at, at
+	planned, settings, env := s.Plan, s.settings(nil), map[string]string{}
+	planned.BackendURL, settings["CLUSTER_URL"] = at, at
 	if s.certificates != "" {
 		env["CERTS"] = string(s.certificates)
 	}
-	s.needs, err = s.load(ctx, asked, settings, env)
+	s.needs, err = s.load(ctx, planned, settings, env)
 	return err
 }
 
@@ -226,7 +226,7 @@ func (s *session) settings(more map[string]string) map[string]string {
 		names = append(names, one.Name)
 	}
 	for _, one := range s.Plan.Settings() {
-		if !s.Suite.Plan.Known && one.Help != "" && one.SuiteHelp == "" { // it has no flag
+		if !s.Suite.Plan.DeclaredLoad && one.Help != "" && one.SuiteHelp == "" { // it has no flag
 			names = append(names, one.Name)
 		}
 	}
@@ -262,8 +262,8 @@ func (s *session) environment() map[string]string {
 	return env
 }
 
-// here is the part of the plan that this machine runs.
-func (s *session) here() plan.Plan {
+// localPlan is the part of the plan that this machine runs.
+func (s *session) localPlan() plan.Plan {
 	p := s.Plan
 	if s.part > 0 {
 		p.Connections, p.Runners, p.BackendURL = p.Share(s.part), 1, p.BackendOf(s.part)
@@ -297,7 +297,7 @@ func (s *session) keep(ctx context.Context) error {
 	if s.Suite.Target.Kind == suite.Model {
 		s.saveModelLedger(ctx)
 	}
-	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {
+	if err := s.dir.WriteJSON(results.RunName(s.part), s.record); err != nil {
 		return err
 	}
 	return s.dir.Seal(s.part)
@@ -305,7 +305,7 @@ func (s *session) keep(ctx context.Context) error {
 
 // warn lists a warning in the verdict, and prints it: now, or after the header line.
 func (s *session) warn(text string) {
-	s.seen.Warnings = append(s.seen.Warnings, text)
+	s.record.Warnings = append(s.record.Warnings, text)
 	s.watch.Note("warning: " + text)
 	if s.announced {
 		tell("warning: " + text)
@@ -314,7 +314,7 @@ func (s *session) warn(text string) {
 
 // printWarnings prints the warnings that were waiting for the header line.
 func (s *session) printWarnings() {
-	for _, text := range s.seen.Warnings {
+	for _, text := range s.record.Warnings {
 		tell("warning: " + text)
 	}
 	s.announced = true

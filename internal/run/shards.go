@@ -28,16 +28,16 @@ const (
 // tell prints a message on the terminal, outside of progress and verdict.
 func tell(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
-// telling is a context under which stores say what they try again, each thing once in a while.
-func telling(ctx context.Context) context.Context {
-	const every = 10 * time.Second
+// withProgress is a context under which stores say what they try again, each thing once in a while.
+func withProgress(ctx context.Context) context.Context {
+	const reportEvery = 10 * time.Second
 	var mu sync.Mutex
-	said := map[string]time.Time{}
+	reportedAt := map[string]time.Time{}
 	return store.OnRetry(ctx, func(sentence string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(said[sentence]) > every {
-			said[sentence] = time.Now()
+		if time.Since(reportedAt[sentence]) > reportEvery {
+			reportedAt[sentence] = time.Now()
 			tell(sentence)
 		}
 	})
@@ -45,18 +45,18 @@ func telling(ctx context.Context) context.Context {
 
 // waiting is the context for the location of the shards when the run is over: it ends at the first Ctrl-C or, if that
 // already ended the run, after impatientWithin.
-func waiting(graceful, force context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+func waiting(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
-		graceful, within = force, impatientWithin
+		graceful, limit = force, impatientWithin
 	}
-	return context.WithTimeout(telling(graceful), within)
+	return context.WithTimeout(withProgress(graceful), limit)
 }
 
 // claim checks before the load that shards can be read from their location and, if this machine writes there too, that
 // they can be written, by writing the manifest. It refuses a location with shards of an earlier run, which a merge would
 // mix with those of this one.
 func (s *session) claim(ctx context.Context, write bool) error {
-	ctx, cancel := context.WithTimeout(telling(ctx), claimWithin)
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
 	defer cancel()
 	open := s.driver.openShards
 	if write {
@@ -87,8 +87,8 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	if err := at.Put(ctx, manifest, text); err != nil {
 		return fmt.Errorf("the shards cannot go where they are to: %w", err)
 	}
-	there, err := at.Get(ctx, manifest)
-	if err == nil && !bytes.Equal(there, text) {
+	found, err := at.Get(ctx, manifest)
+	if err == nil && !bytes.Equal(found, text) {
 		err = fmt.Errorf("read %s: it is not what was written", at.At(manifest))
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 // manifest lists the files that a verdict of this run needs. The ledger is one of them only if our own backend sends the
 // noops: another service may have none.
 func (s *session) manifest() results.Manifest {
-	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.own, &s.seen)
+	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.ownTarget, &s.record)
 }
 
 // collect fetches the shards of a whole run to its folder, if they are elsewhere. It tries several times, since the
@@ -119,15 +119,15 @@ func (s *session) collect(graceful, force context.Context) {
 			return
 		}
 		if n == tries || ctx.Err() != nil {
-			s.seen.Problems = append(s.seen.Problems, "the shards could not be collected: "+err.Error())
+			s.record.Problems = append(s.record.Problems, "the shards could not be collected: "+err.Error())
 			return
 		}
 		tell(fmt.Sprintf("%v; trying again", err))
 	}
 }
 
-func (s *session) fetch(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (s *session) fetch(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	from, err := s.driver.openShards(ctx, s.location)
 	if err != nil {

@@ -26,11 +26,11 @@ func (s *session) tryService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	what := "stream"
+	subject := "stream"
 	if s.Suite.Target.Kind == suite.Model {
-		what = "response"
+		subject = "response"
 	}
-	fmt.Fprintf(s.Stdout, "trying one %s of %s\n", what, s.Plan.BackendURL)
+	fmt.Fprintf(s.Stdout, "trying one %s of %s\n", subject, s.Plan.BackendURL)
 	if !s.isModule {
 		return s.tryNoop(ctx, at)
 	}
@@ -140,21 +140,21 @@ func (s *session) tryNoop(ctx context.Context, at target.Several) error {
 }
 
 // reporting runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints its own progress.
-func (s *session) reporting(what string, f func() error) error {
-	const every = 3 * time.Second
+func (s *session) reporting(activity string, f func() error) error {
+	const interval = 3 * time.Second
 	if s.On != "local" {
 		return f()
 	}
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for waited := every; ; waited += every {
+	for waited := interval; ; waited += interval {
 		select {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			tell(fmt.Sprintf("%s: %s", what, waited))
+			tell(fmt.Sprintf("%s: %s", activity, waited))
 		}
 	}
 }

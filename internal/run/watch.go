@@ -73,7 +73,7 @@ func Watch(ctx context.Context, w Watching) error {
 	if err != nil {
 		return fmt.Errorf("show the report: %w", err)
 	}
-	fmt.Fprintf(w.Stdout, "the run is over: %s\n", e.where(path))
+	fmt.Fprintf(w.Stdout, "the run is over: %s\n", e.find(path))
 	server.Finish(ctx, content)
 	return nil
 }
@@ -111,8 +111,8 @@ func (e *elsewhere) close() {
 	}
 }
 
-// where is a report that stays: of a run in a bucket there is none before somebody merges it.
-func (e *elsewhere) where(path string) string {
+// find is a report that stays: of a run in a bucket there is none before somebody merges it.
+func (e *elsewhere) find(path string) string {
 	if e.dir != "" {
 		return path
 	}
@@ -121,37 +121,37 @@ func (e *elsewhere) where(path string) string {
 
 // follow looks at the files until the run is over, and returns the path of its report; "" when ctx ends.
 func (e *elsewhere) follow(ctx context.Context) string {
-	over := time.Now() // or later
+	end := time.Now() // or later
 	for {
 		began := time.Now()
 		err := e.look(ctx)
-		if !e.page.Over() {
-			over = time.Now()
+		if !e.page.Ended() {
+			end = time.Now()
 		}
 		switch {
 		case ctx.Err() != nil:
 			return ""
 		case err != nil:
 			e.page.Say(err.Error() + "; trying again")
-		case e.page.Over() && e.dir == "":
-			if path, sound, err := e.judge(); err == nil && (sound || time.Since(over) > cmp.Or(10*e.Every, deliverWithin)) {
+		case e.page.Ended() && e.dir == "":
+			if path, sound, err := e.judge(); err == nil && (sound || time.Since(end) > cmp.Or(10*e.Every, deliverWithin)) {
 				return path
 			}
 			e.page.Say("all runners have ended; counters of their machines follow")
-		case e.page.Over():
+		case e.page.Ended():
 			e.page.Say("all runners have ended; the report comes with the verdict, by `soak merge " + report.Shell(e.Location) + "` where no soak run waits for them")
 		}
 		if path := e.report(); path != "" {
 			return path
 		}
-		every := cmp.Or(e.Every, lookAtFolder)
+		interval := cmp.Or(e.Every, lookAtFolder)
 		if e.dir == "" {
-			every = cmp.Or(e.Every, lookAtBucket)
+			interval = cmp.Or(e.Every, lookAtBucket)
 		}
 		select {
 		case <-ctx.Done():
 			return ""
-		case <-time.After(max(every, lookShare*time.Since(began))):
+		case <-time.After(max(interval, lookShare*time.Since(began))):
 		}
 	}
 }

@@ -47,8 +47,8 @@ func watchWrites(ctx context.Context, dir results.Dir) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if said := failedWrites(dir); said != "" {
-				tell("warning: " + said)
+			if failure := failedWrites(dir); failure != "" {
+				tell("warning: " + failure)
 				return
 			}
 		}

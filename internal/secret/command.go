@@ -14,7 +14,7 @@ func Command(args []string) []string {
 		if i == 0 || strings.HasPrefix(arg, "-") {
 			continue
 		}
-		if flag, isFlag := strings.CutPrefix(args[i-1], "-"); isFlag && !strings.Contains(flag, "=") && Named(strings.TrimPrefix(flag, "-")) {
+		if flag, isFlag := strings.CutPrefix(args[i-1], "-"); isFlag && !strings.Contains(flag, "=") && IsSecretName(strings.TrimPrefix(flag, "-")) {
 			out[i] = Redacted
 		}
 	}

@@ -14,7 +14,7 @@ var escapedAs = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '
 // entities lists the HTML entities of characters that must be escaped.
 var entities = []struct {
 	name string
-	is   byte
+	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
 // longestEscape limits the backslashes and percent signs of an escape. Without a limit a long run of them takes quadratic time.
@@ -97,9 +97,9 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 		if r := rune(code); !utf16.IsSurrogate(r) { //nolint:gosec // G115: four hexadecimal digits
 			return oneRune(r, at+5)
 		}
-		rest, same := bytes.CutPrefix(text[at+5:], text[:at+1])
+		rest, quoted := bytes.CutPrefix(text[at+5:], text[:at+1])
 		low, ok := number(rest, 4, 16)
-		if r := utf16.DecodeRune(rune(code), rune(low)); same && ok && r != utf8.RuneError { //nolint:gosec // G115: four hexadecimal digits each
+		if r := utf16.DecodeRune(rune(code), rune(low)); quoted && ok && r != utf8.RuneError { //nolint:gosec // G115: four hexadecimal digits each
 			return oneRune(r, 2*(at+5))
 		}
 	case letter == 'x':
@@ -121,7 +121,7 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	for _, e := range entities {
 		if bytes.HasPrefix(text, []byte(e.name)) {
-			return oneByte(e.is, len(e.name))
+			return oneByte(e.char, len(e.name))
 		}
 	}
 	end := bytes.IndexByte(text[:min(len(text), 10)], ';')

@@ -11,8 +11,8 @@ import (
 // "name", Named must match it. Only text near one of the hints (in lower case) is searched, because such expressions need
 // seconds for a line of some MB, such as a shard.
 type lookalike struct {
-	hints []string
-	is    *regexp.Regexp
+	hints   []string
+	pattern *regexp.Regexp
 }
 
 var lookalikes = []lookalike{
@@ -26,15 +26,15 @@ var lookalikes = []lookalike{
 	{Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
 	{Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
 	// A line of YAML, or a header, also in the middle of a line. A word before a colon there is part of a sentence.
-	{Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + told)},
-	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + told)},
+	{Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + headerValue)},
+	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }
 
 // scheme may stand before a token.
 const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 
-// told matches the text after the name of a header.
-const told = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\],;{([][^\s"'\\<>\],;]*)`
+// headerValue matches the text after the name of a header.
+const headerValue = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\],;{([][^\s"'\\<>\],;]*)`
 
 // Redacted replaces a secret.
 const Redacted = "[redacted]"
@@ -47,14 +47,14 @@ var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
 // A secret with its name is at most this far before and behind a hint, in bytes. Servers accept no longer header.
 const (
-	before = 256
-	behind = 8 << 10
+	before     = 256
+	lookBehind = 8 << 10
 )
 
 // Redact replaces all text in a line that looks like a secret.
 func Redact(line []byte) []byte {
-	for _, like := range lookalikes {
-		line = like.redact(line)
+	for _, l := range lookalikes {
+		line = l.redact(line)
 	}
 	return line
 }
@@ -62,14 +62,14 @@ func Redact(line []byte) []byte {
 func (l *lookalike) redact(line []byte) []byte {
 	var out []byte
 	done := 0
-	for _, near := range l.near(line) {
-		for _, at := range l.is.FindAllSubmatchIndex(line[near[0]:near[1]], -1) {
-			if at[0] == 0 && near[0] > 0 || !l.isSecret(line[near[0]:near[1]], at) { // a match at the start of a part may begin in the middle of a name
+	for _, m := range l.matches(line) {
+		for _, at := range l.pattern.FindAllSubmatchIndex(line[m[0]:m[1]], -1) {
+			if at[0] == 0 && m[0] > 0 || !l.isSecret(line[m[0]:m[1]], at) { // a match at the start of a part may begin in the middle of a name
 				continue
 			}
-			value := 2 * l.is.SubexpIndex("secret")
-			out = append(append(out, line[done:near[0]+at[value]]...), Redacted...)
-			done = near[0] + at[value+1]
+			value := 2 * l.pattern.SubexpIndex("secret")
+			out = append(append(out, line[done:m[0]+at[value]]...), Redacted...)
+			done = m[0] + at[value+1]
 		}
 	}
 	if done == 0 {
@@ -81,22 +81,22 @@ func (l *lookalike) redact(line []byte) []byte {
 // isSecret checks the name and the value of one match.
 func (l *lookalike) isSecret(text []byte, at []int) bool {
 	group := func(name string) string {
-		i := 2 * l.is.SubexpIndex(name)
+		i := 2 * l.pattern.SubexpIndex(name)
 		return string(text[at[i]:at[i+1]])
 	}
 	value := group("secret")
 	if slices.Contains(replaced, strings.Trim(value, "[]")) {
 		return false
 	}
-	if l.is.SubexpIndex("name") < 0 {
+	if l.pattern.SubexpIndex("name") < 0 {
 		return true
 	}
 	name := group("name")
-	return Named(name) && (Variable(name) || !harmless.MatchString(value))
+	return IsSecretName(name) && (Variable(name) || !harmless.MatchString(value))
 }
 
-// near returns the parts of a line around hints as [from, to), sorted and not overlapping.
-func (l *lookalike) near(line []byte) (parts [][2]int) {
+// matches returns the parts of a line around hints as [from, to), sorted and not overlapping.
+func (l *lookalike) matches(line []byte) (parts [][2]int) {
 	lower := lowered(line)
 	var hits []int
 	for _, hint := range l.hints {
@@ -111,7 +111,7 @@ func (l *lookalike) near(line []byte) (parts [][2]int) {
 	}
 	slices.Sort(hits)
 	for _, hit := range hits {
-		from, to := max(0, hit-before), min(len(line), hit+behind)
+		from, to := max(0, hit-before), min(len(line), hit+lookBehind)
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 			continue

@@ -6,10 +6,10 @@ import "regexp"
 // Words lists words in lower case. Every name that Named matches contains one of them.
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
-var named = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
+var secretName = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
-// Named reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
-func Named(name string) bool { return named.MatchString(name) }
+// IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
+func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
 var variable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 

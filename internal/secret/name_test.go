@@ -14,10 +14,10 @@ func TestNamesOfSecrets(t *testing.T) {
 		"Authorization", "X-Auth-User", "access_token", "client_secret", "Set-Cookie", "sessionid", "passwd", "X-Api-Key", "apikey", "key", "Ocp-Apim-Subscription-Key",
 		"accessKey", "JWT", "X-Amz-Credential", "signature", "ticket", "sig", "pwd",
 	} {
-		assert.True(t, Named(name), name)
+		assert.True(t, IsSecretName(name), name)
 		assert.True(t, slices.ContainsFunc(Words, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }), name)
 	}
 	for _, name := range []string{"X-Kind", "id", "monkey", "keyboard", "design", "topic"} {
-		assert.False(t, Named(name), name)
+		assert.False(t, IsSecretName(name), name)
 	}
 }

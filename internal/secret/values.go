@@ -335,13 +335,13 @@ func Error(err error) error {
 		return nil
 	}
 	v := Environment(os.Environ())
-	return hidden{error: err, text: v.String(err.Error())}
+	return hiddenValue{error: err, text: v.String(err.Error())}
 }
 
-type hidden struct {
+type hiddenValue struct {
 	error
 	text string
 }
 
-func (h hidden) Error() string { return h.text }
-func (h hidden) Unwrap() error { return h.error }
+func (h hiddenValue) Error() string { return h.text }
+func (h hiddenValue) Unwrap() error { return h.error }

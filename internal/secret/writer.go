@@ -22,10 +22,10 @@ const longestCharacter = 12
 type Writer struct {
 	Found bool // whether anything was replaced
 
-	values *Values
-	out    io.Writer
-	rest   []byte // the text that is not written yet
-	hidden int    // bytes at the start of rest that are replaced already: a secret may start in them
+	values   *Values
+	out      io.Writer
+	rest     []byte // the text that is not written yet
+	replaced int    // bytes at the start of rest that are replaced already: a secret may start in them
 }
 
 // Writer returns a Writer to out. The caller must close it.
@@ -51,7 +51,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		end := w.values.cut(w.rest, line, full)
 		var err error
 		switch {
-		case end > 0 && end >= w.hidden:
+		case end > 0 && end >= w.replaced:
 			err = w.next(end)
 		case full:
 			err = w.hide(len(w.rest) - overlap)
@@ -66,9 +66,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // next writes the first n bytes of rest without secrets, and nothing if some of them are hidden.
 func (w *Writer) next(n int) error {
-	text, hidden := w.rest[:n], w.hidden > 0
-	w.rest, w.hidden = bytes.Clone(w.rest[n:]), 0
-	if hidden {
+	text, inSecret := w.rest[:n], w.replaced > 0
+	w.rest, w.replaced = bytes.Clone(w.rest[n:]), 0
+	if inSecret {
 		return nil
 	}
 	clean, found := w.values.Clean(text)
@@ -79,9 +79,9 @@ func (w *Writer) next(n int) error {
 
 // hide removes the first n bytes of rest and hides the others. It is for text without an end that is outside of any secret.
 func (w *Writer) hide(n int) error {
-	first := w.hidden == 0
+	first := w.replaced == 0
 	w.rest = bytes.Clone(w.rest[n:])
-	w.hidden, w.Found = len(w.rest), true
+	w.replaced, w.Found = len(w.rest), true
 	if !first {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (w *Writer) hide(n int) error {
 // Rest returns the end of the text that is not written yet, without secrets. It replaces the start of a secret, too, if the
 // text has at least four characters of it.
 func (w *Writer) Rest() []byte {
-	if w.hidden > 0 {
+	if w.replaced > 0 {
 		return nil
 	}
 	open := len(w.rest)

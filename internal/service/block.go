@@ -41,8 +41,8 @@ func (m *matcher) matches(b *Block) bool {
 }
 
 func (m *matcher) equals(o *matcher) bool {
-	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-	return m.onlyComments == o.onlyComments && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
+	equal := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return m.onlyComments == o.onlyComments && equal(m.event, o.event) && equal(m.data, o.data) && equal(m.comment, o.comment)
 }
 
 // HeartbeatIsComment reports whether heartbeats are blocks of comments alone, or single comment lines.
@@ -142,9 +142,9 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	case s.heartbeat.matches(b):
 		out.Kind = Heartbeat
 		return out
-	case !b.HasData || s.Then != nil && isEvent(b.Event, s.Then.Event):
+	case !b.HasData || s.SecondRequest != nil && isEvent(b.Event, s.SecondRequest.Event):
 		return out
-	case !s.Message.named(b.Event):
+	case !s.Message.hasName(b.Event):
 		s.Message.otherNumber(b, &out)
 		return out
 	}
@@ -186,8 +186,8 @@ func (m *Message) otherNumber(b *Block, out *Reading) {
 	}
 }
 
-// named reports whether messages have an event name.
-func (m *Message) named(event []byte) bool {
+// hasName reports whether messages have an event name.
+func (m *Message) hasName(event []byte) bool {
 	for _, name := range m.event {
 		if isEvent(event, name) {
 			return true
@@ -202,7 +202,7 @@ func (m *Message) named(event []byte) bool {
 func (r *Reader) owner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.from == fromJSON && !valid {
-		if r.run == "" || r.mentioned(b.Data) {
+		if r.run == "" || r.containsSum(b.Data) {
 			return Delivery, marker
 		}
 		return s.Message.withoutMarker(), marker
@@ -227,8 +227,8 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// mentioned reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
-func (r *Reader) mentioned(data []byte) bool {
+// containsSum reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
+func (r *Reader) containsSum(data []byte) bool {
 	half := len(r.marker) / 2
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
 }
@@ -258,7 +258,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 		}
 	}
 	if v, ok := s.Message.sum.find(b, d); ok && v.scalar {
-		m.sum, m.there = parseSum(v.text)
+		m.sum, m.present = parseSum(v.text)
 	}
 	if v, ok := s.resumeID.find(b, d); ok && v.scalar && !v.decoded {
 		out.ID = v.text
@@ -268,7 +268,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
 
 // Client returns the value for the second request ({client}), if the block is the one that this request waits for.
 func (s *Service) Client(b *Block) (client string, ok bool) {
-	if s.Then == nil && s.client.from == fromNowhere || s.Then != nil && !isEvent(b.Event, s.Then.Event) {
+	if s.SecondRequest == nil && s.client.from == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
 		return "", false
 	}
 	d := new(document)

@@ -56,7 +56,7 @@ func (p *parser) publisher(root *fields, n *node) {
 		p.found.add(n.at, "publish sends {padding} in its url or headers: it is many KB, which only publish.body has room for")
 	}
 	p.sum(root, n)
-	asks := s.HasURL || s.Connect.Uses(Topic) || s.Then != nil && s.Then.Uses(Topic)
+	asks := s.HasURL || s.Connect.Uses(Topic) || s.SecondRequest != nil && s.SecondRequest.Uses(Topic)
 	switch sends := s.Publish.Uses(Topic); {
 	case sends && !asks:
 		p.found.add(root.at("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
@@ -105,7 +105,7 @@ func (p *parser) notFinite(root *fields) {
 	if m.AnyOrder || m.AtLeastOnce {
 		p.found.add(root.at("message"), "message.order and delivery are for endless streams, and end.by is 'event'; remove them: each chunk must arrive once and in order")
 	}
-	if s.Then != nil {
+	if s.SecondRequest != nil {
 		p.found.add(root.at("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
 	}
 }

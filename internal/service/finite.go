@@ -9,13 +9,13 @@ import (
 type Finite struct {
 	done, failed, incomplete []condition
 	content                  []extractor // the first that is found in a block is its content; nil: the data of every event
-	stated                   stated
+	total                    chunkTotal
 }
 
-// stated is what a service states of its own answer.
-type stated struct {
-	event, of    *string   // the event that states it, and the events that it is about; nil: any
-	text, chunks extractor // the whole text, and the number of chunks
+// chunkTotal is what a service states of its own answer.
+type chunkTotal struct {
+	event, subject *string   // the event that states it, and the events that it is about; nil: any
+	text, chunks   extractor // the whole text, and the number of chunks
 }
 
 // A condition is a block, or a value in its JSON.
@@ -23,7 +23,7 @@ type condition struct {
 	block  matcher
 	inJSON bool
 	path   int     // of Service.paths
-	is     *string // the value as text; nil: any but null and false
+	value  *string // the value as text; nil: any but null and false
 }
 
 // A Chunk is the content of one block of a response.
@@ -62,8 +62,8 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	c.Failed = anyMatches(f.failed, b, d, valid)
 	c.Done = !c.Failed && anyMatches(f.done, b, d, valid)
 	c.Incomplete = anyMatches(f.incomplete, b, d, valid)
-	f.stated.read(b, d, &c)
-	if !s.Message.named(b.Event) {
+	f.total.read(b, d, &c)
+	if !s.Message.hasName(b.Event) {
 		return c
 	}
 	if !valid && !c.Done && !c.Failed && b.HasData && s.needsJSON() {
@@ -78,7 +78,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	if !c.Failed {
 		c.Content, c.Text = f.contentOf(b, d)
 		c.Content = c.Content || f.content == nil && b.HasData && !c.Done
-		c.Counted = c.Content && (f.stated.of == nil || isEvent(b.Event, *f.stated.of))
+		c.Counted = c.Content && (f.total.subject == nil || isEvent(b.Event, *f.total.subject))
 	}
 	return c
 }
@@ -91,7 +91,7 @@ func (s *Service) needsJSON() bool {
 }
 
 // read reads what the service states of its own answer.
-func (s *stated) read(b *Block, d *document, c *Chunk) {
+func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	if s.event != nil && !isEvent(b.Event, *s.event) {
 		return
 	}
@@ -144,10 +144,10 @@ func (c *condition) matches(b *Block, d *document, valid bool) bool {
 		return false
 	}
 	v, ok := d.value(c.path)
-	if c.is == nil {
+	if c.value == nil {
 		return ok && string(v.text) != "false"
 	}
-	return ok && string(v.text) == *c.is
+	return ok && string(v.text) == *c.value
 }
 
 // finite parses what ends a response.
@@ -159,12 +159,12 @@ func (p *parser) finite(end *fields) {
 	}
 	f.failed = p.conditions(end.get("failed"), "end.failed")
 	f.incomplete = p.conditions(end.get("incomplete"), "end.incomplete")
-	if of := p.fields(end.get("stated"), "end.stated", "event", "of", "text", "chunks"); of != nil {
-		f.stated.event, f.stated.of = p.optional(of.get("event"), "end.stated.event"), p.optional(of.get("of"), "end.stated.of")
-		f.stated.text = p.extractor(of.get("text"), "end.stated.text", &s.paths)
-		f.stated.chunks = p.extractor(of.get("chunks"), "end.stated.chunks", &s.paths)
-		if of.get("text") == nil && of.get("chunks") == nil {
-			p.found.add(of.node.at, "end.stated needs text or chunks: where the service states its whole text, or how many chunks it sent")
+	if total := p.fields(end.get("stated"), "end.stated", "event", "of", "text", "chunks"); total != nil {
+		f.total.event, f.total.subject = p.optional(total.get("event"), "end.stated.event"), p.optional(total.get("of"), "end.stated.of")
+		f.total.text = p.extractor(total.get("text"), "end.stated.text", &s.paths)
+		f.total.chunks = p.extractor(total.get("chunks"), "end.stated.chunks", &s.paths)
+		if total.get("text") == nil && total.get("chunks") == nil {
+			p.found.add(total.node.at, "end.stated needs text or chunks: where the service states its whole text, or how many chunks it sent")
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	if f == nil {
 		return c
 	}
-	inJSON, is := f.get("json"), f.get("is")
+	inJSON, wanted := f.get("json"), f.get("is")
 	if f.get("event") != nil || f.get("data") != nil || f.get("comment") != nil || inJSON == nil {
 		c.block = p.matcher(f, path)
 	}
@@ -205,14 +205,14 @@ func (p *parser) condition(n *node, path string) (c condition) {
 		c.inJSON, c.path = true, len(p.service.paths)-1
 	}
 	switch {
-	case is == nil:
+	case wanted == nil:
 	case inJSON == nil:
-		p.found.add(is.at, "%s.is is the value at %[1]s.json, which is missing: add it, such as json: '$.type'", path)
-	case is.kind == isList || is.kind == isObject:
-		p.found.add(is.at, "%s.is must be text, a number or true, not %s", path, is.kind)
+		p.found.add(wanted.at, "%s.is is the value at %[1]s.json, which is missing: add it, such as json: '$.type'", path)
+	case wanted.kind == isList || wanted.kind == isObject:
+		p.found.add(wanted.at, "%s.is must be text, a number or true, not %s", path, wanted.kind)
 	default:
-		text := textOf(is)
-		c.is = &text
+		text := textOf(wanted)
+		c.value = &text
 	}
 	return c
 }
@@ -234,7 +234,7 @@ func (p *parser) contents(n *node) (out []extractor) {
 
 // States reports whether the service states its whole text, or the number of its chunks.
 func (f *Finite) States() bool {
-	return f.stated.text.from != fromNowhere || f.stated.chunks.from != fromNowhere
+	return f.total.text.from != fromNowhere || f.total.chunks.from != fromNowhere
 }
 
 // ClientHeader returns the header of a response whose value the next request of its client has as {client}; "" for none.

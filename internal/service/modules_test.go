@@ -135,7 +135,7 @@ func TestRequestsOfModules(t *testing.T) {
 	topic := values
 	topic.Topic = "t1"
 	require.Equal(t, "POST http://localhost:8080/api/realtime\nAuthorization: secret\nContent-Type: application/json\n"+
-		`{"clientId":"c\n1","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D't1'%22%7D%7D"]}`, sends(&s.Then.Request, topic))
+		`{"clientId":"c\n1","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D't1'%22%7D%7D"]}`, sends(&s.SecondRequest.Request, topic))
 
 	s = load(t, "centrifugo")
 	require.Equal(t, "GET http://localhost:8080/connection/uni_sse?cf_connect=%7B%22token%22:%22secret%22,%22subs%22:%7B%22t1%22:%7B%7D%7D%7D\n", sends(&s.Connect, topic))

@@ -117,22 +117,22 @@ func (p *parser) connect(root *fields) {
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
 	s.MaxEventSize = p.bytes(f.get("maxEventSize"), "connect.maxEventSize")
-	then := f.get("then")
-	if then == nil {
+	second := f.get("then")
+	if second == nil {
 		return
 	}
-	t := p.fields(then, "connect.then", "event", "client", "method", "url", "headers", "body", "ok")
+	t := p.fields(second, "connect.then", "event", "client", "method", "url", "headers", "body", "ok")
 	if t == nil {
 		return
 	}
-	s.Then = &Then{}
-	s.Then.Event, _ = p.text(t.need(p, "event", "the event that this request waits for, such as 'connected'"), "connect.then.event")
+	s.SecondRequest = &SecondRequest{}
+	s.SecondRequest.Event, _ = p.text(t.need(p, "event", "the event that this request waits for, such as 'connected'"), "connect.then.event")
 	s.client = p.extractor(t.get("client"), "connect.then.client", &s.clientPaths)
 	known = []Field{Base, Topic, N, ID, Run, Token}
 	if t.get("client") != nil {
 		known = append(known, Client)
 	}
-	p.request(t, &s.Then.Request, requestRules{method: "POST", fields: known})
+	p.request(t, &s.SecondRequest.Request, requestRules{method: "POST", fields: known})
 }
 
 // clientOf parses connect.client: a header of the response, or a value in its first event that has one.
@@ -222,7 +222,7 @@ func (p *parser) message(root *fields) {
 	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
 	m.Interval = p.seconds(f.get("every"), "message.every")
 	m.Noun = nouns[p.choice(f.get("noun"), "message.noun", nouns...)]
-	p.same(f)
+	p.parseShared(f)
 	if !finite && !m.Shared && root.get("publish") == nil && !f.states("seq", "every", "same") {
 		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
 	}
@@ -260,13 +260,13 @@ func (p *parser) end(root *fields) {
 			}
 		}
 	}
-	understood := by != nil && len(p.found) == before // otherwise the fields that depend on it are not checked
+	valid := by != nil && len(p.found) == before // otherwise the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
 	}
 	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
-		if f.get(name) != nil && e.By != ByRequest && understood {
+		if f.get(name) != nil && e.By != ByRequest && valid {
 			p.found.add(f.at(name), "end.%s is of a request, and end.by is not 'request'", name)
 		}
 	}
@@ -275,7 +275,7 @@ func (p *parser) end(root *fields) {
 		p.found.add(f.at("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
-		if understood {
+		if valid {
 			p.found.add(f.at("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
 		}
 	case lifetime.kind == isList && len(lifetime.items) == 2:
@@ -318,18 +318,18 @@ func (p *parser) resume(root *fields) {
 	default:
 		r.Header = p.choice(by, "resume.by", "header", "none") == 0 && by.value == "header"
 	}
-	none := by != nil && by.value == "none"
+	noResume := by != nil && by.value == "none"
 	if id := f.get("id"); id != nil {
 		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
 		r.TakesID = true
-		if none {
+		if noResume {
 			p.found.add(id.at, "resume.id has no effect: resume.by is 'none'")
 		}
 	}
-	p.gap(f, none)
+	p.gap(f, noResume)
 }
 
-func (p *parser) gap(resume *fields, none bool) {
+func (p *parser) gap(resume *fields, noResume bool) {
 	n := resume.get("gap")
 	f := p.fields(n, "resume.gap", "event", "data", "comment", "header")
 	if f == nil {
@@ -343,7 +343,7 @@ func (p *parser) gap(resume *fields, none bool) {
 			p.found.add(f.at("header"), "resume.gap.header is %q: it must be a name and a value, such as 'Last-Event-ID: earliest'", h)
 		}
 	}
-	if none {
+	if noResume {
 		p.found.add(n.at, "resume.gap has no effect: resume.by is 'none'")
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 // fields are the members of an object in a description, by name.
 type fields struct {
-	path   string
-	node   *node
-	byName map[string]member
-	meant  map[string]bool // fields with a mistake already: null, or a misspelt name
+	path     string
+	node     *node
+	byName   map[string]member
+	reported map[string]bool // fields with a mistake already: null, or a misspelt name
 }
 
 // fields parses an object; nil: there is none.
@@ -25,23 +25,23 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		p.found.add(n.at, "%s must be an object, with %s, not %s", path, among(known, "or"), n.kind)
 		return nil
 	}
-	f := &fields{path: path, node: n, byName: map[string]member{}, meant: map[string]bool{}}
+	f := &fields{path: path, node: n, byName: map[string]member{}, reported: map[string]bool{}}
 	for _, m := range n.members {
 		full := f.full(m.name)
 		if !slices.Contains(known, m.name) {
-			meant := Nearest(m.name, known)
-			f.meant[meant] = true
-			if meant != "" {
-				meant = ": did you mean " + f.full(meant) + "?"
+			suggestion := Nearest(m.name, known)
+			f.reported[suggestion] = true
+			if suggestion != "" {
+				suggestion = ": did you mean " + f.full(suggestion) + "?"
 			}
-			p.found.add(m.at, "%s is unknown%s (known: %s)", full, meant, among(known, "and"))
+			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, among(known, "and"))
 			continue
 		}
-		if _, twice := f.byName[m.name]; twice {
+		if _, duplicate := f.byName[m.name]; duplicate {
 			p.found.add(m.at, "%s is there twice", full)
 		}
 		if m.node.kind == isNull {
-			f.meant[m.name] = true
+			f.reported[m.name] = true
 			p.found.add(m.node.at, "%s is null: give it a value, or leave it out", full)
 			continue
 		}
@@ -62,14 +62,14 @@ func (f *fields) get(name string) *node { return f.byName[name].node }
 
 // states reports whether any of the fields is there, or was meant to be.
 func (f *fields) states(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return f.get(name) != nil || f.meant[name] })
+	return slices.ContainsFunc(names, func(name string) bool { return f.get(name) != nil || f.reported[name] })
 }
 
 // need returns the value of a required field. what describes it for the error.
-func (f *fields) need(p *parser, name, what string) *node {
+func (f *fields) need(p *parser, name, purpose string) *node {
 	n := f.get(name)
-	if n == nil && !f.meant[name] {
-		p.found.add(f.node.at, "%s is missing: %s", f.full(name), what)
+	if n == nil && !f.reported[name] {
+		p.found.add(f.node.at, "%s is missing: %s", f.full(name), purpose)
 	}
 	return n
 }

@@ -61,21 +61,21 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		p.found.add(n.at, "%s must be an object of names and values, not %s", f.full("headers"), n.kind)
 		return
 	}
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, m := range n.members {
 		name := f.full("headers") + "." + m.name
 		lower := strings.ToLower(m.name)
 		switch {
 		case !headerName.MatchString(m.name):
 			p.found.add(m.at, "%s is no name of a header", name)
-		case seen[lower]:
+		case names[lower]:
 			p.found.add(m.at, "%s is there twice", name)
 		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):
 			p.found.add(m.at, "%s is set by the client itself: leave it out", name)
 		case lower == "last-event-id":
 			p.found.add(m.at, "%s is what resume says: leave it out", name)
 		}
-		seen[lower] = true
+		names[lower] = true
 		if text, ok := p.text(m.node, name); ok {
 			r.Headers = append(r.Headers, Header{m.name, p.template(m.node, name, text, ofHeader, rules)})
 		}

@@ -197,10 +197,10 @@ func TestDescriptionsOfThePageCompile(t *testing.T) {
 func TestAFieldIsQuotedAsItIsWritten(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`))
 	require.NoError(t, err)
-	require.Equal(t, `"json:$.seq"`, s.Said("message.seq"))
-	require.Equal(t, `["a","b"]`, s.Said("message.event"))
-	require.Equal(t, "", s.Said("message.run"))
-	require.Equal(t, "", s.Said("publish.url"))
+	require.Equal(t, `"json:$.seq"`, s.Source("message.seq"))
+	require.Equal(t, `["a","b"]`, s.Source("message.event"))
+	require.Equal(t, "", s.Source("message.run"))
+	require.Equal(t, "", s.Source("publish.url"))
 }
 
 func TestATokenMayNameItsVariable(t *testing.T) {

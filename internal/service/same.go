@@ -2,19 +2,19 @@ package service
 
 import "github.com/cespare/xxhash/v2"
 
-// same parses message.same: the part of a message that is the same for all streams of a topic.
-func (p *parser) same(f *fields) {
+// parseShared parses message.same: the part of a message that is the same for all streams of a topic.
+func (p *parser) parseShared(f *fields) {
 	n := f.get("same")
 	if n == nil {
 		return
 	}
 	m := &p.service.Message
-	m.same = p.extractor(n, "message.same", &p.service.paths)
+	m.content = p.extractor(n, "message.same", &p.service.paths)
 	m.Shared = true
 	switch {
 	case p.service.Finite != nil:
 		p.found.add(n.at, "message.same is for endless streams, and end.by is 'event'; remove it")
-	case m.same.from == fromComment:
+	case m.content.from == fromComment:
 		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
 	case m.Numbered:
 		p.found.add(n.at, "message.same cannot be combined with message.seq: numbers are stronger evidence; remove message.same")
@@ -30,7 +30,7 @@ func (p *parser) same(f *fields) {
 // print returns the fingerprint of a message: of the name of its event, and of the part that is the same for all streams. ok is false
 // if it does not have that part.
 func (m *Message) print(b *Block, d *document) (sum uint64, ok bool) {
-	v, ok := m.same.find(b, d)
+	v, ok := m.content.find(b, d)
 	if !ok {
 		return 0, false
 	}

@@ -23,8 +23,8 @@ type Service struct {
 
 	Connect Request // of a stream; its URL is empty with HasURL
 	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
-	MaxEventSize int
-	Then         *Then // the second request that a stream needs; nil for none
+	MaxEventSize  int
+	SecondRequest *SecondRequest // the second request that a stream needs; nil for none
 
 	HeartbeatEvery time.Duration // longest time between two heartbeats; 0: not described
 	Message        Message
@@ -80,7 +80,7 @@ func (s *Service) Marks() bool {
 	if s.Message.Marked || s.Connect.Uses(Run) {
 		return true
 	}
-	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.Then != nil && s.Then.Uses(Run)
+	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.SecondRequest != nil && s.SecondRequest.Uses(Run)
 }
 
 // Uses reports whether the request has a placeholder.
@@ -110,9 +110,9 @@ func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
-// Then is a request that a stream needs before messages arrive. It is sent at the first block with Event, with the value that
+// SecondRequest is a request that a stream needs before messages arrive. It is sent at the first block with Event, with the value that
 // [Service.Client] finds in that block.
-type Then struct {
+type SecondRequest struct {
 	Event string
 	Request
 }
@@ -138,7 +138,7 @@ type Message struct {
 	event                  []string // nil: any
 	data                   *string
 	seq, marker, sent, sum extractor
-	same                   extractor // of Shared
+	content                extractor // of Shared
 }
 
 // Data returns the data that each message has; "" if the description has no message.data.
@@ -232,6 +232,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It does not depend on the order of fields and on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Said returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "": the description does
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "": the description does
 // not have it.
-func (s *Service) Said(field string) string { return gjson.GetBytes(s.source, field).Raw }
+func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

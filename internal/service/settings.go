@@ -19,19 +19,19 @@ const leastIdle = 10 * time.Second
 // Complete sets what follows from the description: the interval between two messages of a stream, and whether clients reconnect.
 // It returns an error if the plan publishes to a service without publish, or if nothing else makes the service send.
 func (s *Service) Complete(p *plan.Plan) error {
-	stated := p.Topics > 0 || p.PublishRate > 0
+	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {
 	case finite && s.Finite == nil:
 		return fmt.Errorf("%s describes streams that do not end by themselves (end.by is not 'event'); soak them with `soak run`", s.Name)
 	case !finite && s.Finite != nil:
 		return fmt.Errorf("%s describes responses that end by themselves (end.by: 'event'); soak them with `soak run %s`", s.Name, FiniteSuite)
-	case finite && stated:
+	case finite && explicit:
 		return fmt.Errorf("TOPICS and PUBLISH_RATE are for endless streams, and %s describes responses that end by themselves; remove both", s.Name)
 	case finite:
 		return nil
-	case stated && s.Publish == nil:
+	case explicit && s.Publish == nil:
 		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v, but the description of %s has no publish; add publish to it, or remove both", p.Topics, p.PublishRate, s.Name)
-	case !stated && s.Publish != nil && s.Message.Interval == 0:
+	case !explicit && s.Publish != nil && s.Message.Interval == 0:
 		return fmt.Errorf("%s delivers what is published to it; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if others publish", s.Name)
 	}
 	p.NoopInterval = s.interval(p)

@@ -39,17 +39,17 @@ func parseSum(text []byte) (sum uint32, ok bool) {
 type summed struct {
 	seq, sent value
 	sum       uint32
-	there     bool
+	present   bool
 }
 
 // fits reports whether the checksum is that of number and time after that marker.
-func (m *summed) fits(marker uint32, of *Reading) bool {
-	if !m.there || !of.HasSeq || !of.HasSentAt {
+func (m *summed) fits(marker uint32, reading *Reading) bool {
+	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
 	// Mostly number and time arrive as they were published.
 	crc := crc32.Update(crc32.Update(marker, castagnoli, m.seq.text), castagnoli, nul)
-	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, of.Seq, of.SentAt) == m.sum
+	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
 // verify compares a message with its checksum. kind follows from the marker, which may itself be corrupted: a message of another run
@@ -58,7 +58,7 @@ func (r *Reader) verify(kind Kind, marker value, m *summed, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),
 		kind == Delivery && r.run != "" && m.fits(r.sum, out),
-		kind == Foreign && (!m.there || m.fits(markerSum(marker.text), out)),
+		kind == Foreign && (!m.present || m.fits(markerSum(marker.text), out)),
 		(kind == Other || kind == Unmarked) && !m.fits(r.sum, out):
 		return kind
 	case kind != Delivery:

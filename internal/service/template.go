@@ -147,7 +147,7 @@ type compiler struct {
 	json    bool   // in JSON: the whole text, or one parameter
 	quoted  bool   // in a string of that JSON
 	sample  []byte // that JSON, filled with examples
-	where   string // the place of that JSON, for errors
+	place   string // the place of that JSON, for errors
 }
 
 // compileTemplate compiles a text. It passes each error to fail, as the end of a sentence.
@@ -157,7 +157,7 @@ func compileTemplate(text string, l language, fields []Field, fail func(format s
 		c.inQuery = true
 	}
 	if l == ofJSON {
-		c.json, c.where = true, "it"
+		c.json, c.place = true, "it"
 	}
 	for i := 0; i < len(text); {
 		if found := placeholder.FindString(text[i:]); found != "" && !(c.json && c.quoted && c.isEscaped(text[:i])) {
@@ -194,11 +194,11 @@ func (c *compiler) placeholder(name string) {
 			return
 		}
 	}
-	meant := Nearest(name, known)
-	if meant != "" {
-		meant = ": did you mean {" + meant + "}?"
+	suggestion := Nearest(name, known)
+	if suggestion != "" {
+		suggestion = ": did you mean {" + suggestion + "}?"
 	}
-	c.fail("nothing fills {%s} there%s (known: {%s})", name, meant, strings.Join(known, "}, {"))
+	c.fail("nothing fills {%s} there%s (known: {%s})", name, suggestion, strings.Join(known, "}, {"))
 	c.sample = append(c.sample, '1')
 }
 
@@ -237,7 +237,7 @@ func (c *compiler) character(text string, i int) int {
 		c.inQuery = true
 	case ch == '=' && c.inQuery && !c.json && c.begins(text[i+1:]):
 		c.literal = append(c.literal, ch)
-		c.json, c.quoted, c.sample, c.where = true, false, nil, "the value behind "+lastName(text[:i])+"="
+		c.json, c.quoted, c.sample, c.place = true, false, nil, "the value behind "+lastName(text[:i])+"="
 		return 1
 	}
 	c.track(text, i)
@@ -275,7 +275,7 @@ func (c *compiler) endJSON() {
 		return
 	}
 	if !validJSON(c.sample) {
-		c.fail("once filled, %s is no JSON", c.where)
+		c.fail("once filled, %s is no JSON", c.place)
 	}
 	c.json, c.quoted = false, false
 }

@@ -65,7 +65,7 @@ func (b *body) begin(r *Response, t transport) {
 // end lets all of it go but how long the server may be silent, which may be changed at any time.
 func (b *body) end() {
 	b.transport, b.left, b.at, b.pack, b.framing = nil, nil, nil, nil, framing{}
-	b.asked.Store(false)
+	b.interrupted.Store(false)
 }
 
 var (
@@ -113,7 +113,7 @@ func (b *body) readSome(p []byte) (int, error) {
 		if n > 0 {
 			now := time.Now()
 			b.came(now)
-			b.heard(now)
+			b.touch(now)
 			return n, nil // an error comes again
 		}
 		if err != nil {
@@ -136,7 +136,7 @@ const lastChance = 50 * time.Millisecond
 // read of a server that is not silent. A process that did not run for a while, as after
 // SIGSTOP, finds everything silent, and has to read first what waits in the socket.
 func (b *body) goOn(p []byte, err error) (int, error) {
-	if !b.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)
@@ -166,7 +166,7 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 // while it is watched. It was last heard at some time. The caller calls unwatch when it has read the last, of
 // any stream.
 func (b *body) watch(at time.Time) {
-	if b.within() > 0 {
+	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)
 	}
 }

@@ -51,8 +51,8 @@ type Callbacks struct {
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a pause, except if
 	// the stream was stopped meanwhile.
-	Cut     func(at time.Time, how Cut)
-	Resumed func(at time.Time, how Cut)
+	Cut     func(at time.Time, kind Cut)
+	Resumed func(at time.Time, kind Cut)
 }
 
 // complete replaces the callbacks that are called without a check. With a second request two goroutines report: a mutex keeps
@@ -91,10 +91,10 @@ func locked[T any](mu *sync.Mutex, f func(time.Time, T)) func(time.Time, T) {
 	if f == nil {
 		return nil
 	}
-	return func(at time.Time, what T) {
+	return func(at time.Time, value T) {
 		mu.Lock()
 		defer mu.Unlock()
-		f(at, what)
+		f(at, value)
 	}
 }
 

@@ -103,9 +103,9 @@ func (s *Stream) dial(at attempt) (*Response, *failure) {
 }
 
 // request returns the request for an event stream.
-func (o *Options) request(c *Client, u *url.URL, asked *Request) *request {
+func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
 	return &request{
-		url: u, method: cmp.Or(asked.Method, http.MethodGet), header: asked.Header, body: asked.Body, accept: o.Accept,
+		url: u, method: cmp.Or(r.Method, http.MethodGet), header: r.Header, body: r.Body, accept: o.Accept,
 		jar: o.Jar, userAgent: c.UserAgent, maxRedirects: o.MaxRedirects, followRedirects: o.FollowRedirects,
 		anyType: o.AnyType, Sharing: c.sharing(o.Sharing),
 	}

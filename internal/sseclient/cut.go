@@ -28,24 +28,24 @@ var errCut = errors.New("this client cut the stream itself")
 
 // A cutting is a cut that was requested.
 type cutting struct {
-	how   Cut
-	pause time.Duration
-	rate  int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
-	until time.Time     // end of a pause that started, or of a slow stream: its next read
-	done  bool          // the connection is cut, or the pause has started
-	over  chan struct{} // closed when the stream is stopped
+	kind    Cut
+	pause   time.Duration
+	rate    int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
+	until   time.Time     // end of a pause that started, or of a slow stream: its next read
+	done    bool          // the connection is cut, or the pause has started
+	stopped chan struct{} // closed when the stream is stopped
 }
 
 // Cut requests a cut. A polled stream makes it in its next turn, soon; it is not made if the stream ends before. A goroutine waits
 // in the read of any other stream, so that its connection is cut here; it pauses after its next read. pause is the duration of a
 // CutPause. Cut returns false if no stream is open, or one is being cut. Any goroutine may call it.
-func (s *Stream) Cut(how Cut, pause time.Duration) bool {
+func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.cuttable() || s.cutting != nil {
 		return false
 	}
-	c := &cutting{how: how, pause: pause, over: make(chan struct{})}
+	c := &cutting{kind: kind, pause: pause, stopped: make(chan struct{})}
 	if st, ok := s.raw.(*h2Stream); ok {
 		return s.cutShared(st, c)
 	}
@@ -54,9 +54,9 @@ func (s *Stream) Cut(how Cut, pause time.Duration) bool {
 		_ = polled.Close() // gives it a turn
 		return true
 	}
-	if how != CutPause {
+	if kind != CutPause {
 		tcp := tcpOf(s.raw)
-		if tcp == nil || cutNow(tcp, how) != nil {
+		if tcp == nil || cutNow(tcp, kind) != nil {
 			return false
 		}
 		c.done = true
@@ -85,14 +85,14 @@ const (
 // or after the reconnection time, and dials without a permit: a storm of reconnects must not be throttled. Drop returns false if no
 // stream is open. Any goroutine may call it.
 func (s *Stream) Drop(atOnce bool) bool {
-	was := s.dropped.Load()
-	how := spreadReturn
+	previous := s.dropped.Load()
+	kind := spreadReturn
 	if atOnce {
-		how = returnAtOnce
+		kind = returnAtOnce
 	}
-	s.dropped.Store(how) // before the cut, which another goroutine makes
+	s.dropped.Store(kind) // before the cut, which another goroutine makes
 	if !s.Cut(CutFIN, 0) {
-		s.dropped.Store(was)
+		s.dropped.Store(previous)
 		return false
 	}
 	return true
@@ -110,7 +110,7 @@ func (s *Stream) Vanish() (bool, error) {
 	s.mu.Lock()
 	st, ok := s.raw.(*h2Stream)
 	s.mu.Unlock()
-	if ok && !st.conn.alone {
+	if ok && !st.conn.singleStream {
 		return false, errSharedConnection
 	}
 	return s.Cut(CutGone, 0), nil
@@ -127,16 +127,16 @@ var errNotSlow = errors.New("streams can be read slowly on Linux only")
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cuttable() || s.cutting != nil && s.cutting.how != cutSlow {
+	if !s.cuttable() || s.cutting != nil && s.cutting.kind != cutSlow {
 		return false, nil
 	}
-	if st, ok := s.raw.(*h2Stream); ok && !st.conn.alone {
+	if st, ok := s.raw.(*h2Stream); ok && !st.conn.singleStream {
 		return false, errSharedConnection
 	}
 	if polledBy(s.raw) == nil {
 		return false, errNotSlow
 	}
-	s.request(&cutting{how: cutSlow, rate: int(min(bytesPerSecond, math.MaxInt32)), over: make(chan struct{})})
+	s.request(&cutting{kind: cutSlow, rate: int(min(bytesPerSecond, math.MaxInt32)), stopped: make(chan struct{})})
 	_ = s.raw.Close() // gives it a turn
 	return true, nil
 }
@@ -157,8 +157,8 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 }
 
 // cutNow cuts a connection that Go's own poller reads.
-func cutNow(tcp *net.TCPConn, how Cut) error {
-	switch how {
+func cutNow(tcp *net.TCPConn, kind Cut) error {
+	switch kind {
 	case CutRST:
 		_ = tcp.SetLinger(0) // an error comes again at the close
 	case CutHalf, CutGone:
@@ -166,20 +166,20 @@ func cutNow(tcp *net.TCPConn, how Cut) error {
 		if err != nil {
 			return err
 		}
-		vanished.add(left, how)
+		vanished.add(left, kind)
 	}
 	return tcp.Close()
 }
 
 // release makes the stream unreachable for Cut and Stop. It returns how the stream was cut, 0 if it was not.
-func (s *Stream) release() (how Cut) {
+func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.cutting; c != nil && c.done && c.how != CutPause && c.how != cutSlow {
-		how = c.how
+	if c := s.cutting; c != nil && c.done && c.kind != CutPause && c.kind != cutSlow {
+		kind = c.kind
 	}
 	s.raw, s.cutting = nil, nil
-	return how
+	return kind
 }
 
 // due returns the cut that was requested, nil for none.
@@ -206,7 +206,7 @@ type pausing struct {
 
 // Read reads from the connection, after a pause that was requested.
 func (c pausing) Read(p []byte) (int, error) {
-	if cut := c.stream.due(); cut != nil && cut.how == CutPause {
+	if cut := c.stream.due(); cut != nil && cut.kind == CutPause {
 		c.stream.pause(cut)
 	}
 	return c.Conn.Read(p)
@@ -215,14 +215,14 @@ func (c pausing) Read(p []byte) (int, error) {
 // pause waits. It returns early if the stream is stopped.
 func (s *Stream) pause(c *cutting) {
 	now := time.Now()
-	s.body.heard(now.Add(c.pause)) // the server is not silent
+	s.body.touch(now.Add(c.pause)) // the server is not silent
 	s.on.Cut(now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		s.on.Resumed(time.Now(), CutPause)
-	case <-c.over:
+	case <-c.stopped:
 	}
 	s.endCut(c)
 }
@@ -236,24 +236,24 @@ const (
 // A vanishedConns keeps connections that the client vanished from, and does not read them. Those of a CutHalf are reset after
 // halfOpenFor, or if there are too many, the oldest first.
 type vanishedConns struct {
-	mu   sync.Mutex
-	half []*os.File
-	gone []*os.File // of a CutGone
+	mu    sync.Mutex
+	half  []*os.File
+	conns []*os.File // of a CutGone
 }
 
 var vanished vanishedConns
 
 // add leaves a connection half-open. If the system can, its kernel drops all that arrives on it, so that the server gets no
 // acknowledgement any more; otherwise it acknowledges as much as fits its buffer.
-func (v *vanishedConns) add(conn *os.File, how Cut) {
+func (v *vanishedConns) add(conn *os.File, kind Cut) {
 	// Not by Fd: that makes reads block, also by another descriptor, whose reader could then not be told of its close.
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = dropPackets(fd) })
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if how == CutGone {
-		v.gone = append(v.gone, conn)
+	if kind == CutGone {
+		v.conns = append(v.conns, conn)
 		return
 	}
 	if len(v.half) >= mostHalfOpen {

@@ -36,24 +36,24 @@ var canVanish = sync.OnceValue(func() error {
 
 // turnCut makes the requested cut in a turn of the stream, and reports whether that was its turn. Before a FIN it
 // reads what has arrived, as a client does that closes: a close with unread bytes sends a reset.
-func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over bool) {
+func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (done bool) {
 	conn := polledBy(s.body.transport)
 	switch {
 	case conn == nil:
 		return false
-	case c.how == CutPause:
+	case c.kind == CutPause:
 		return s.turnPause(c, conn)
-	case c.how == cutSlow:
+	case c.kind == cutSlow:
 		return s.turnSlow(c, conn, buf, b)
-	case c.how == CutFIN:
+	case c.kind == CutFIN:
 		if !s.bring(buf, b) { // it ended by itself
 			return true
 		}
-	case c.how == CutRST:
+	case c.kind == CutRST:
 		_ = unix.SetsockoptLinger(int(conn.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 		s.abandon(conn.hangUp)
-	case c.how == CutHalf, c.how == CutGone:
-		s.abandon(func() { conn.vanish(c.how) })
+	case c.kind == CutHalf, c.kind == CutGone:
+		s.abandon(func() { conn.vanish(c.kind) })
 	}
 	c.done = true
 	s.finishStream(errCut)
@@ -61,7 +61,7 @@ func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over boo
 }
 
 // turnPause begins a pause, or ends it when its time is over. In between the stream has no turn but to be stopped.
-func (s *Stream) turnPause(c *cutting, conn *polled) (over bool) {
+func (s *Stream) turnPause(c *cutting, conn *polled) (done bool) {
 	now := time.Now()
 	switch {
 	case !c.done:
@@ -70,7 +70,7 @@ func (s *Stream) turnPause(c *cutting, conn *polled) (over bool) {
 			return false
 		}
 		c.done, c.until = true, now.Add(c.pause)
-		s.body.heard(c.until) // the silence is ours
+		s.body.touch(c.until) // the silence is ours
 		s.on.Cut(now, CutPause)
 		time.AfterFunc(c.pause, s.body.transport.interrupt) // gives it a turn
 		return true
@@ -97,11 +97,11 @@ func (c *polled) listen() error {
 }
 
 // vanish leaves the connection half-open. For the reader.
-func (c *polled) vanish(how Cut) {
+func (c *polled) vanish(kind Cut) {
 	_ = c.deaf() // nothing comes any more
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()
-	vanished.add(os.NewFile(uintptr(c.fd), "half-open"), how) //nolint:gosec // G115: a descriptor
+	vanished.add(os.NewFile(uintptr(c.fd), "half-open"), kind) //nolint:gosec // G115: a descriptor
 	c.fd = -1
 }

@@ -9,15 +9,15 @@ import (
 
 // Open requests an event stream, once, and leaves the reading to its caller. It returns how the attempt ended if the response is
 // not an event stream, with that response if there is one. When ctx ends the connection is closed.
-func (c *Client) Open(ctx context.Context, o *Options, asked Request) (*Response, *Close) {
+func (c *Client) Open(ctx context.Context, o *Options, request Request) (*Response, *Close) {
 	dialing, cancel := contextWithin(ctx, o.ConnectTimeout)
 	defer cancel()
-	u, err := ParseURL(asked.URL)
+	u, err := ParseURL(request.URL)
 	if err != nil {
 		return nil, &Close{Reason: ReasonError, Err: err, Retry: -1}
 	}
 	d := exchange{client: c, debug: o.Debug, attach: closeAfter(ctx)}
-	r, fail := d.open(dialing, o.request(c, u, &asked))
+	r, fail := d.open(dialing, o.request(c, u, &request))
 	if fail != nil {
 		return r, &Close{Reason: fail.reason, Err: fail.err, Status: fail.status, Retry: -1, Response: r}
 	}

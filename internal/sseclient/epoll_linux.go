@@ -25,7 +25,7 @@ type poller struct {
 	epoll   int       // valid while it is running
 	wake    int       // an eventfd
 	conns   []*polled // by descriptor, nil for others: a map of thousands is three lines of cache for each turn
-	held    int       // how many there are
+	streams int       // how many there are
 	nudged  []*polled
 	running bool
 }
@@ -76,7 +76,7 @@ func poll(conn net.Conn, s turner) *polled {
 	}
 	c := pollTCP(counted.Conn, s, counted.Received)
 	if c != nil && secure != nil {
-		c.tls, under.Conn = secure, ciphertext{of: c, sent: counted.Sent}
+		c.tls, under.Conn = secure, ciphertext{conn: c, sent: counted.Sent}
 		releaseHandshake(secure)
 	}
 	return c
@@ -131,7 +131,7 @@ func (c *polled) start() error {
 		p.conns = append(p.conns, nil)
 	}
 	p.conns[c.fd], c.started = c, true
-	p.held++
+	p.streams++
 	if !p.running {
 		p.running = true
 		go p.run(p.epoll, p.wake)
@@ -180,7 +180,7 @@ func (p *poller) run(epoll, wake int) {
 			ready[i] = nil
 			c.turn(&shared)
 		}
-		if p.over() {
+		if p.isClosed() {
 			return
 		}
 	}
@@ -219,11 +219,11 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 	return ready
 }
 
-// over ends the poller where no connection is left.
-func (p *poller) over() bool {
+// isClosed ends the poller where no connection is left.
+func (p *poller) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.held > 0 {
+	if p.streams > 0 {
 		return false
 	}
 	p.close()
@@ -243,7 +243,7 @@ func (p *poller) nudge(c *polled) {
 func (p *poller) forget(c *polled) {
 	if int(c.fd) < len(p.conns) && p.conns[c.fd] == c {
 		p.conns[c.fd] = nil
-		p.held--
+		p.streams--
 	}
 }
 

@@ -38,7 +38,7 @@ func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 // do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that cannot be followed
 // is a *failure next to its response.
 func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
-	asked := req.url
+	requestURL := req.url
 	for hops := 0; ; hops++ {
 		a, fail := d.roundTrip(ctx, req)
 		if fail != nil {
@@ -59,7 +59,7 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 			req = next
 			continue
 		}
-		a.asked, a.OtherOrigin = asked, Origin(req.url) != Origin(asked)
+		a.requestURL, a.OtherOrigin = requestURL, Origin(req.url) != Origin(requestURL)
 		return a, nil
 	}
 }

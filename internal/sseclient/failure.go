@@ -48,15 +48,15 @@ func proxyFailure(ctx context.Context, err error) *failure {
 
 // phaseFailure names a failure between the dial and the end of the response head;
 // otherwise is its reason where the error itself does not tell.
-func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error) *failure {
-	f := &failure{reason: otherwise, err: fmt.Errorf("%s: %w", doing, err)}
+func phaseFailure(ctx context.Context, fallback Reason, doing string, err error) *failure {
+	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", doing, err)}
 	switch {
 	case http1.TimedOut(ctx, err):
 		f.reason = ReasonConnectTimeout
 		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
 	case errors.Is(err, errHeaderTooLong):
 		f.reason = ReasonTooLong
-	case otherwise == ReasonTLS:
+	case fallback == ReasonTLS:
 	case isReset(err):
 		f.reason = ReasonReset
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -49,13 +49,13 @@ var (
 
 // awaitFirst starts the wait for the event of the second request.
 func (s *Stream) awaitFirst(r *Response) {
-	f := &FollowUp{stream: s, url: r.asked, base: r.URL}
+	f := &FollowUp{stream: s, url: r.requestURL, base: r.URL}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.follow, s.awaits = f, true
-	if within := s.opts.FollowUpTimeout; within > 0 {
-		f.timer = time.AfterFunc(within, func() {
-			f.fail(followUpFailure(fmt.Errorf("%w: %v", errNoFirstEvent, within), 0))
+	if timeout := s.opts.FollowUpTimeout; timeout > 0 {
+		f.timer = time.AfterFunc(timeout, func() {
+			f.fail(followUpFailure(fmt.Errorf("%w: %v", errNoFirstEvent, timeout), 0))
 		})
 	}
 }

@@ -37,43 +37,43 @@ const (
 // h2Conn is a connection over which HTTP/2 is spoken (RFC 9113), with the streams that share it. One goroutine reads it,
 // on Linux the poller: what comes for a stream is handed to that stream's reader in the same turn. Any goroutine writes.
 type h2Conn struct {
-	net     net.Conn // that TLS or the server is spoken to on
-	remote  net.Addr
-	through *proxy.Proxy
-	tls     *tls.ConnectionState // no more than what tags tell of it; nil for a plain one
-	pool    *h2Pool
-	alone   bool          // for one stream: what is done to the connection is done to that
-	ready   chan struct{} // closed when the server's SETTINGS have come, or the connection has failed
+	net          net.Conn // that TLS or the server is spoken to on
+	remote       net.Addr
+	through      *proxy.Proxy
+	tls          *tls.ConnectionState // no more than what tags tell of it; nil for a plain one
+	pool         *h2Pool
+	singleStream bool          // for one stream: what is done to the connection is done to that
+	ready        chan struct{} // closed when the server's SETTINGS have come, or the connection has failed
 
 	polled *polled   // nil where a goroutine reads
 	to     io.Writer // TLS, or the sender; nil where a goroutine reads
 	sender sender
 	cursor h2Cursor // of the reader, as what follows
 
-	brought *h2Stream     // whose turn it is, since DATA has come for it
+	active  *h2Stream     // whose turn it is, since DATA has come for it
 	payload []byte        // of that, what it has not read yet
 	readAt  time.Duration // since processStart: when the reader last looked what has come
 
-	mu      sync.Mutex // guards what follows
-	streams h2Streams
-	nudged  []*h2Stream // want a turn
-	places  int         // reserved for streams that have no number yet
-	per     int         // streams at most, by the script; 0: no bound of its own
-	next    uint32      // the next stream's number
-	most    uint32      // MAX_CONCURRENT_STREAMS of the server
-	frame   uint32      // MAX_FRAME_SIZE of the server
-	initial int64       // INITIAL_WINDOW_SIZE of the server
-	window  int64       // what may be sent on the connection
-	unread  int32       // received, and not given back to the connection's window
-	settled bool        // the server's SETTINGS have come
-	last    uint32      // of GOAWAY: no later stream was or will be looked at
-	going   error       // what GOAWAY said; nil without one
-	opened  bool        // an event stream was, on this connection
-	retired bool        // closed for want of streams
-	doubted bool        // nothing has come since a stream on it was given up for that: see doubt
-	failed  error       // why it has ended
-	broken  error       // why nothing can be written
-	idle    *time.Timer
+	mu          sync.Mutex // guards what follows
+	streams     h2Streams
+	nudged      []*h2Stream // want a turn
+	places      int         // reserved for streams that have no number yet
+	per         int         // streams at most, by the script; 0: no bound of its own
+	next        uint32      // the next stream's number
+	most        uint32      // MAX_CONCURRENT_STREAMS of the server
+	frame       uint32      // MAX_FRAME_SIZE of the server
+	initial     int64       // INITIAL_WINDOW_SIZE of the server
+	window      int64       // what may be sent on the connection
+	unread      int32       // received, and not given back to the connection's window
+	hasSettings bool        // the server's SETTINGS have come
+	last        uint32      // of GOAWAY: no later stream was or will be looked at
+	goAwayErr   error       // what GOAWAY said; nil without one
+	opened      bool        // an event stream was, on this connection
+	retired     bool        // closed for want of streams
+	doubted     bool        // nothing has come since a stream on it was given up for that: see doubt
+	failed      error       // why it has ended
+	broken      error       // why nothing can be written
+	idle        *time.Timer
 
 	out    bytes.Buffer // frames to be written
 	framer *http2.Framer
@@ -84,7 +84,7 @@ type h2Conn struct {
 // newH2Conn makes a connection of one over which nothing was said. Its reader is begun by start.
 func newH2Conn(a *Response, pool *h2Pool, per int) *h2Conn {
 	c := &h2Conn{
-		net: a.conn, remote: a.Remote, through: a.proxy, pool: pool, per: per, alone: per == 1,
+		net: a.conn, remote: a.Remote, through: a.proxy, pool: pool, per: per, singleStream: per == 1,
 		ready: make(chan struct{}),
 		next:  h2FirstStream, most: h2Unlimited, frame: h2MaxFrame, initial: h2Window, window: h2Window, last: h2Unlimited,
 	}
@@ -123,12 +123,12 @@ func (c *h2Conn) start() error {
 func (c *h2Conn) read() {
 	buf := make([]byte, 2*h2MaxFrame)
 	var b eventstream.Block
-	for !c.over() {
+	for !c.isClosed() {
 		c.turn(buf, &b)
 	}
 }
 
-func (c *h2Conn) over() bool {
+func (c *h2Conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed != nil
@@ -221,7 +221,7 @@ func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
 		return !failed
 	}
 	only.turn(buf[len(buf)/2:], b) // it may be over: the server has ended the connection
-	return !only.resting() && !c.over()
+	return !only.resting() && !c.isClosed()
 }
 
 // failUnwritten ends a connection to which nothing can be written, when what the server said before is read.
@@ -237,7 +237,7 @@ func (c *h2Conn) failUnwritten(err error, buf []byte, b *eventstream.Block) {
 
 // only is the stream of a connection that has one, nil for any other connection. The caller holds mu.
 func (c *h2Conn) only() *h2Stream {
-	if c.alone {
+	if c.singleStream {
 		for _, st := range c.streams {
 			return st
 		}
@@ -315,9 +315,9 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 		c.flush()
 	}
 	switch {
-	case err == io.EOF && c.going != nil:
-		err = c.going
-	case err == io.EOF && !c.settled:
+	case err == io.EOF && c.goAwayErr != nil:
+		err = c.goAwayErr
+	case err == io.EOF && !c.hasSettings:
 		err = fmt.Errorf("the server ended the connection without a word of HTTP/2: %w", io.ErrUnexpectedEOF)
 	case err == io.EOF:
 		err = errHalfStream
@@ -325,9 +325,9 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 		err = errHalfRecord
 	}
 	c.failed = err
-	if !c.settled {
+	if !c.hasSettings {
 		close(c.ready)
-		c.settled = true
+		c.hasSettings = true
 	}
 	turns := c.nudged // streams that have ended may be among them
 	c.nudged = nil

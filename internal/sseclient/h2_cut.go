@@ -11,12 +11,12 @@ import (
 var errSharedConnection = errors.New("the stream shares its connection with others (HTTP/2): give it one of its own, with the option streamsPerConnection: 1")
 
 // polledBy is the polled connection that carries a stream and no other, nil where there is none.
-func polledBy(of any) *polled {
-	switch w := of.(type) {
+func polledBy(conn any) *polled {
+	switch w := conn.(type) {
 	case *polled:
 		return w
 	case *h2Stream:
-		if w.conn.alone {
+		if w.conn.singleStream {
 			return w.conn.polled
 		}
 	}
@@ -25,9 +25,9 @@ func polledBy(of any) *polled {
 
 // cutShared asks for a cut of a stream over HTTP/2. The caller holds mu.
 func (s *Stream) cutShared(st *h2Stream, c *cutting) bool {
-	if c.how != CutFIN && polledBy(st) == nil {
+	if c.kind != CutFIN && polledBy(st) == nil {
 		tcp := tcpOf(st.conn.net)
-		if !st.conn.alone || c.how == CutPause || tcp == nil || cutNow(tcp, c.how) != nil {
+		if !st.conn.singleStream || c.kind == CutPause || tcp == nil || cutNow(tcp, c.kind) != nil {
 			return false
 		}
 		c.done = true
@@ -38,8 +38,8 @@ func (s *Stream) cutShared(st *h2Stream, c *cutting) bool {
 }
 
 // turnShared closes a stream that is to be cut and has no connection of its own that the poller reads.
-func (s *Stream) turnShared(c *cutting, buf []byte, b *eventstream.Block) (over bool) {
-	if _, ok := s.body.transport.(*h2Stream); !ok || polledBy(s.body.transport) != nil || c.how != CutFIN {
+func (s *Stream) turnShared(c *cutting, buf []byte, b *eventstream.Block) (done bool) {
+	if _, ok := s.body.transport.(*h2Stream); !ok || polledBy(s.body.transport) != nil || c.kind != CutFIN {
 		return false
 	}
 	if s.readOn(buf, b) { // else it ended by itself

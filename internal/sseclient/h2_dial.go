@@ -24,7 +24,7 @@ const unprocessedTries = 5
 
 // share is roundTrip for a request that may go over HTTP/2: on a connection that is there, or on a new one.
 func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
-	told := false
+	reported := false
 	for try := 1; ; try++ {
 		c, a, fail := d.place(ctx, req)
 		switch {
@@ -38,9 +38,9 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 		d.permit.shaken()
 		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.through}
 		debug := d.newDebug()
-		if !told {
+		if !reported {
 			debug.request(req)
-			told = true
+			reported = true
 		}
 		err := c.ask(ctx, req, a)
 		if errors.Is(err, errUnprocessed) && try < unprocessedTries {
@@ -61,8 +61,8 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 // place is a place on a connection of HTTP/2, or a connection of HTTP/1.1 that the server wants instead.
 func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &d.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
-	alone := req.PerConnection == 1
-	if !alone {
+	singleStream := req.PerConnection == 1
+	if !singleStream {
 		c, err := pool.place(ctx, key, d.client.DialPatience)
 		if err != nil {
 			return nil, nil, phaseFailure(ctx, ReasonError, "wait for a connection", err)
@@ -72,7 +72,7 @@ func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response,
 		}
 	}
 	c, a, fail := d.dial2(ctx, req)
-	if !alone {
+	if !singleStream {
 		pool.dialed(key, c, a != nil)
 	}
 	return c, a, fail
@@ -80,15 +80,15 @@ func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response,
 
 // dial2 makes a connection of HTTP/2, with a place on it reserved.
 func (d *exchange) dial2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
-	var of net.Conn
+	var raw net.Conn
 	stop := func() bool { return true }
-	own := *d // the connection is not the stream's: it may outlive that
-	own.attach = func(conn net.Conn) bool {
-		of = conn
+	dialer := *d // the connection is not the stream's: it may outlive that
+	dialer.attach = func(conn net.Conn) bool {
+		raw = conn
 		stop = context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}
-	a, fail := own.connect(ctx, req)
+	a, fail := dialer.connect(ctx, req)
 	if fail != nil {
 		stop()
 		return nil, nil, fail
@@ -104,7 +104,7 @@ func (d *exchange) dial2(ctx context.Context, req *request) (*h2Conn, *Response,
 			stop()
 			hangUp(a.conn)
 			return nil, nil, &failure{reason: ReasonTLS, err: errNoH2}
-		case !stop() || !d.attach(of):
+		case !stop() || !d.attach(raw):
 			hangUp(a.conn)
 			return nil, nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}

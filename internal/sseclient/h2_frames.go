@@ -17,14 +17,14 @@ import (
 // h2Error is what a server does that HTTP/2 forbids, to the connection (RFC 9113, section 5.4.1).
 type h2Error struct {
 	code http2.ErrCode
-	what error
+	err  error
 }
 
 func (e *h2Error) Error() string {
-	return fmt.Sprintf("the server broke HTTP/2 (%v): %v", e.code, e.what)
+	return fmt.Sprintf("the server broke HTTP/2 (%v): %v", e.code, e.err)
 }
 
-func (e *h2Error) Unwrap() error { return e.what }
+func (e *h2Error) Unwrap() error { return e.err }
 
 func broke(code http2.ErrCode, format string, args ...any) *h2Error {
 	return &h2Error{code, fmt.Errorf(format, args...)}
@@ -99,11 +99,11 @@ func (r *h2Cursor) open(c *h2Conn) error {
 		StreamID: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1),
 	}
 	r.left, r.pad, r.padded, r.to = r.Length, 0, false, nil
-	settled := c.isSettled()
+	hasSettings := c.isSettled()
 	switch {
-	case !settled && string(h[:5]) == "HTTP/":
+	case !hasSettings && string(h[:5]) == "HTTP/":
 		return errNotH2
-	case !settled && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
+	case !hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
 		return broke(http2.ErrCodeProtocol, "it did not begin with SETTINGS, but with %v", r.Type)
 	case r.Length > h2MaxFrame:
 		return broke(http2.ErrCodeFrameSize, "a %v frame of %d bytes, over the %d that are allowed", r.Type, r.Length, h2MaxFrame)
@@ -128,7 +128,7 @@ func (r *h2Cursor) openData(c *h2Conn) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known(r.StreamID) {
+	if !c.isKnown(r.StreamID) {
 		return broke(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not begun", r.StreamID)
 	}
 	if c.unread += int32(r.Length); c.unread > h2ConnWindow { //nolint:gosec // G115: a frame has 24 bits of length
@@ -212,14 +212,14 @@ func (r *h2Cursor) wrong(c *h2Conn, err error) error {
 		switch st := c.streams.get(one.StreamID); {
 		case st != nil:
 			st.refuse(broke(one.Code, "%v: %w", r.Type, detail))
-		case !c.known(one.StreamID):
+		case !c.isKnown(one.StreamID):
 			return broke(one.Code, "%v: %w", r.Type, detail)
 		}
 		return nil
 	}
 	code := http2.ErrCodeProtocol
-	if of := http2.ConnectionError(0); errors.As(err, &of) {
-		code = http2.ErrCode(of)
+	if connErr := http2.ConnectionError(0); errors.As(err, &connErr) {
+		code = http2.ErrCode(connErr)
 	}
 	if detail == nil {
 		detail = err
@@ -230,8 +230,8 @@ func (r *h2Cursor) wrong(c *h2Conn, err error) error {
 func (c *h2Conn) isSettled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.settled
+	return c.hasSettings
 }
 
-// known reports whether a stream is one of this client's, open or closed. The caller holds mu.
-func (c *h2Conn) known(id uint32) bool { return id%2 == 1 && id < c.next }
+// isKnown reports whether a stream is one of this client's, open or closed. The caller holds mu.
+func (c *h2Conn) isKnown(id uint32) bool { return id%2 == 1 && id < c.next }

@@ -79,7 +79,7 @@ func heard(t *testing.T, said, pieces []byte) (all []string) {
 	if err == nil {
 		err = errHalfStream
 	}
-	if !c.over() {
+	if !c.isClosed() {
 		c.fail(err, buf, &b)
 	}
 	for _, r := range readers {

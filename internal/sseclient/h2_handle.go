@@ -37,7 +37,7 @@ func (c *h2Conn) handle(f http2.Frame, buf []byte, b *eventstream.Block) error {
 	case *http2.WindowUpdateFrame:
 		return c.widen(id, int64(f.Increment))
 	case *http2.RSTStreamFrame:
-		if !c.known(id) {
+		if !c.isKnown(id) {
 			return broke(http2.ErrCodeProtocol, "RST_STREAM of stream %d, which this client has not begun", id)
 		}
 		if st := c.streams.get(id); st != nil {
@@ -55,7 +55,7 @@ func (c *h2Conn) handle(f http2.Frame, buf []byte, b *eventstream.Block) error {
 // headers takes the head of a response, or its trailer.
 func (c *h2Conn) headers(f *http2.MetaHeadersFrame, buf []byte, b *eventstream.Block) error {
 	c.mu.Lock()
-	if !c.known(f.StreamID) {
+	if !c.isKnown(f.StreamID) {
 		c.mu.Unlock()
 		return broke(http2.ErrCodeProtocol, "HEADERS of stream %d, which this client has not begun", f.StreamID)
 	}
@@ -139,8 +139,8 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 		return err //nolint:wrapcheck // it is one of ours
 	}
 	_ = c.framer.WriteSettingsAck()
-	if !c.settled {
-		c.settled = true
+	if !c.hasSettings {
+		c.hasSettings = true
 		close(c.ready)
 	}
 	return nil
@@ -159,7 +159,7 @@ func (c *h2Conn) widen(id uint32, by int64) error {
 		}
 		return nil
 	}
-	if !c.known(id) {
+	if !c.isKnown(id) {
 		return broke(http2.ErrCodeProtocol, "WINDOW_UPDATE of stream %d, which this client has not begun", id)
 	}
 	if st := c.streams.get(id); st != nil && st.pipe != nil {
@@ -175,18 +175,18 @@ func (c *h2Conn) widen(id uint32, by int64) error {
 // goAway notes that the server takes no new streams, and ends those that it never looked at. The caller holds mu.
 func (c *h2Conn) goAway(f *http2.GoAwayFrame) {
 	c.last = min(c.last, f.LastStreamID)
-	said := fmt.Sprintf("GOAWAY %v", f.ErrCode)
+	text := fmt.Sprintf("GOAWAY %v", f.ErrCode)
 	if debug := f.DebugData(); len(debug) > 0 {
-		said += fmt.Sprintf(" %.100q", debug)
+		text += fmt.Sprintf(" %.100q", debug)
 	}
 	if f.ErrCode == http2.ErrCodeNo {
-		c.going = fmt.Errorf("%s: %w", said, errHalfStream)
+		c.goAwayErr = fmt.Errorf("%s: %w", text, errHalfStream)
 	} else {
-		c.going = fmt.Errorf("%s: %w", said, errResetByPeer)
+		c.goAwayErr = fmt.Errorf("%s: %w", text, errResetByPeer)
 	}
 	for _, st := range slices.Clone(c.streams) { // some leave
 		if st.id > c.last {
-			st.end(fmt.Errorf("%s: %w", said, errUnprocessed))
+			st.end(fmt.Errorf("%s: %w", text, errUnprocessed))
 			c.nudge(st)
 		}
 	}

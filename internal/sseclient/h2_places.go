@@ -49,10 +49,10 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 			return nil
 		case c.usable():
 			return errNoPlace
-		case errors.Is(c.going, errHalfStream): // it goes, as at a deploy: another connection may lead to one that stays
+		case errors.Is(c.goAwayErr, errHalfStream): // it goes, as at a deploy: another connection may lead to one that stays
 			return c.unprocessed()
 		}
-		return cmp.Or(c.going, c.failed, c.broken)
+		return cmp.Or(c.goAwayErr, c.failed, c.broken)
 	case <-ctx.Done():
 		return ctx.Err() //nolint:wrapcheck // its caller says of what
 	}
@@ -74,7 +74,7 @@ func (c *h2Conn) reserve() bool {
 func (c *h2Conn) doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.alone && !c.doubted && c.usable() {
+	if !c.singleStream && !c.doubted && c.usable() {
 		c.doubted = true
 		_ = c.framer.WritePing(false, [8]byte{}) // to a buffer: it has no error
 		c.flush()
@@ -83,7 +83,7 @@ func (c *h2Conn) doubt() {
 
 // usable reports whether new streams may be requested. The caller holds mu.
 func (c *h2Conn) usable() bool {
-	return c.failed == nil && c.broken == nil && c.going == nil && !c.retired && c.next < h2LastStream
+	return c.failed == nil && c.broken == nil && c.goAwayErr == nil && !c.retired && c.next < h2LastStream
 }
 
 // room is how many streams there may be. The caller holds mu.
@@ -108,7 +108,7 @@ func (c *h2Conn) left() {
 	if c.places+len(c.streams) > 0 || c.failed != nil {
 		return
 	}
-	if c.alone || c.going != nil {
+	if c.singleStream || c.goAwayErr != nil {
 		c.retired = true
 		c.nudge(nil)
 		return

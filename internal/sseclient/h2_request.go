@@ -61,7 +61,7 @@ func h2Framing(method string, head *h2Head) framing {
 func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
-	made := req.made(e)
+	httpReq := req.httpRequest(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.places--
@@ -74,7 +74,7 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	st.pipe.window = c.initial
 	c.next += 2
 	c.streams = append(c.streams, st) // no number is higher
-	c.encode(made, req.body)
+	c.encode(httpReq, req.body)
 	c.sendBlock(st.id, req.body == "")
 	c.flush()
 	return st, nil
@@ -82,7 +82,7 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 
 // unprocessed is why a connection takes no request any more. The caller holds mu.
 func (c *h2Conn) unprocessed() error {
-	if why := cmp.Or(c.going, c.failed, c.broken); why != nil {
+	if why := cmp.Or(c.goAwayErr, c.failed, c.broken); why != nil {
 		return fmt.Errorf("%w: %w", errUnprocessed, why)
 	}
 	return errUnprocessed // it has no number left, or was closed for want of streams
@@ -98,8 +98,8 @@ var ofOneStream = []string{":path", "authorization", "cookie", "last-event-id"}
 func (c *h2Conn) encode(r *http.Request, body string) {
 	c.block.Reset()
 	field := func(name, value string) {
-		once := slices.Contains(ofOneStream, name)                                            // not to be kept by either side
-		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: once}) // to a buffer: it has no error
+		single := slices.Contains(ofOneStream, name)                                            // not to be kept by either side
+		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: single}) // to a buffer: it has no error
 	}
 	field(":method", r.Method)
 	field(":scheme", r.URL.Scheme)
@@ -122,11 +122,11 @@ func (c *h2Conn) encode(r *http.Request, body string) {
 func (c *h2Conn) sendBlock(id uint32, last bool) {
 	for first := true; first || c.block.Len() > 0; first = false {
 		part := c.block.Next(int(c.frame))
-		over := c.block.Len() == 0
+		complete := c.block.Len() == 0
 		if first {
-			_ = c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: part, EndStream: last, EndHeaders: over})
+			_ = c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: part, EndStream: last, EndHeaders: complete})
 		} else {
-			_ = c.framer.WriteContinuation(id, over, part)
+			_ = c.framer.WriteContinuation(id, complete, part)
 		}
 	}
 }

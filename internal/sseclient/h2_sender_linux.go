@@ -17,7 +17,7 @@ const senderQueue = 256 << 10
 // of the connection.
 type sender struct {
 	mu      sync.Mutex
-	of      *polled // nil where there is no poller
+	conn    *polled // nil where there is no poller
 	sent    *int64  // k6's data_sent
 	queue   []byte
 	waiting bool // the poller tells when there is room
@@ -54,7 +54,7 @@ func (s *sender) Write(p []byte) (int, error) {
 // push writes as much as there is room for.
 func (s *sender) push(p []byte) (n int, err error) {
 	for n < len(p) {
-		more, err := unix.Write(int(s.of.fd), p[n:])
+		more, err := unix.Write(int(s.conn.fd), p[n:])
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -79,19 +79,19 @@ func (s *sender) expect(room bool) error {
 	if room {
 		events |= unix.EPOLLOUT
 	}
-	return s.of.expect(events)
+	return s.conn.expect(events)
 }
 
 // started reports whether the poller has the connection, and with it all queued data.
 func (s *sender) started() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()
-	return s.of.started
+	return s.conn.started
 }
 
 // flush sends what waits. In a turn of the connection.
 func (s *sender) flush() error {
-	if s.of == nil {
+	if s.conn == nil {
 		return nil
 	}
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (c *h2Conn) poll() bool {
 	if p == nil {
 		return false
 	}
-	c.polled, c.sender.of = p, p
+	c.polled, c.sender.conn = p, p
 	if p.tls == nil {
 		c.to = &c.sender
 		counted, _ := c.net.(*Conn) // poll takes no other

@@ -70,11 +70,11 @@ func (st *h2Stream) bring(part []byte, unseen int, buf []byte, b *eventstream.Bl
 	st.consumed += int32(unseen) //nolint:gosec // G115: at most a window
 	if st.reader != nil && len(part) > 0 {
 		c.mu.Unlock()
-		c.brought, c.payload = st, part
+		c.active, c.payload = st, part
 		st.turn(buf, b)
 		c.mu.Lock()
 		st.consumed += int32(len(part) - len(c.payload)) //nolint:gosec // G115: at most a frame
-		part, c.brought, c.payload = c.payload, nil, nil
+		part, c.active, c.payload = c.payload, nil, nil
 	}
 	if len(part) > 0 && !st.closed {
 		if st.pipe == nil {
@@ -107,7 +107,7 @@ func (st *h2Stream) Read(p []byte) (int, error) {
 		st.pipe = nil
 	}
 	switch {
-	case st.conn.brought == st && len(st.conn.payload) > 0:
+	case st.conn.active == st && len(st.conn.payload) > 0:
 		n := copy(p, st.conn.payload)
 		st.conn.payload = st.conn.payload[n:]
 		return n, nil

@@ -11,54 +11,54 @@ import (
 // stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
 // quarter of all CPU of a stream that gets two noops in that time.
 type idleMark struct {
-	transport transport
-	timeout   atomic.Int64 // how long the server may be silent, a time.Duration; 0: for ever
-	last      atomic.Int64 // when the last bytes arrived, since processStart
-	asked     atomic.Bool  // its read was interrupted and the reader has not answered yet
-	place     int32        // among the marks of the sweep, from 1 on; 0: it is not watched
+	transport   transport
+	timeout     atomic.Int64 // how long the server may be silent, a time.Duration; 0: for ever
+	last        atomic.Int64 // when the last bytes arrived, since processStart
+	interrupted atomic.Bool  // its read was interrupted and the reader has not answered yet
+	place       int32        // among the marks of the sweep, from 1 on; 0: it is not watched
 }
 
 // resume lets the reader read on after an interruption. For the reader.
 func (m *idleMark) resume() {
 	m.transport.resume(time.Time{})
-	m.asked.Store(false)
+	m.interrupted.Store(false)
 }
 
-// heard notes that bytes arrived.
-func (m *idleMark) heard(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
+// touch notes that bytes arrived.
+func (m *idleMark) touch(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
 
 // silent reports whether the timeout has passed.
 func (m *idleMark) silent(now time.Duration) bool {
-	within := m.within()
-	return within > 0 && now-time.Duration(m.last.Load()) >= within
+	limit := m.limit()
+	return limit > 0 && now-time.Duration(m.last.Load()) >= limit
 }
 
-// within is how long the server may be silent, 0 for ever.
-func (m *idleMark) within() time.Duration { return time.Duration(m.timeout.Load()) }
+// limit is how long the server may be silent, 0 for ever.
+func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
 // due is when the mark is to be looked at again: when it would be silent, but not before
 // its grain is over, so that many streams are looked at together.
 func (m *idleMark) due(now time.Duration) time.Duration {
-	within := m.within()
-	if within == 0 {
+	limit := m.limit()
+	if limit == 0 {
 		return now + unwatchedLook
 	}
-	return max(time.Duration(m.last.Load())+within, now+grain(within))
+	return max(time.Duration(m.last.Load())+limit, now+grain(limit))
 }
 
 // grain is by how much a silence may be noticed late.
-func grain(within time.Duration) time.Duration { return max(within/idleGrain, leastIdleGrain) }
+func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, leastIdleGrain) }
 
 // forgive gives the server as long to be heard as the sweep came late, up to half of its
 // timeout. This process did not run, and perhaps neither did its machine, with the server
 // on it: of that time nothing is known.
 func (m *idleMark) forgive(now, late time.Duration) {
-	within := m.within()
-	if late <= grain(within) {
+	limit := m.limit()
+	if late <= grain(limit) {
 		return
 	}
 	last := m.last.Load()
-	if least := int64(now - within + min(late, within/2)); last < least {
+	if least := int64(now - limit + min(late, limit/2)); last < least {
 		m.last.CompareAndSwap(last, least) // or its reader was quicker
 	}
 }
@@ -85,7 +85,7 @@ var processSweep idleSweep
 
 // watch begins to watch a stream that was last heard at some time.
 func (w *idleSweep) watch(m *idleMark, at time.Time) {
-	m.heard(at)
+	m.touch(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.marks = append(w.marks, m)
@@ -102,11 +102,11 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 }
 
 // sooner makes the next look come early enough for a timeout that has become shorter.
-func (w *idleSweep) sooner(within time.Duration) {
+func (w *idleSweep) sooner(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Since(processStart)
-	if due := now + grain(within); w.timer != nil && due < w.next {
+	if due := now + grain(limit); w.timer != nil && due < w.next {
 		w.next = due
 		w.timer.Reset(due - now)
 	}
@@ -140,7 +140,7 @@ func (w *idleSweep) sweep() {
 	next := time.Duration(-1)
 	for _, m := range w.marks {
 		m.forgive(now, late)
-		if m.silent(now) && m.asked.CompareAndSwap(false, true) {
+		if m.silent(now) && m.interrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}
 		if due := m.due(now); next < 0 || due < next {

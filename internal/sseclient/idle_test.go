@@ -29,8 +29,8 @@ func silentBody(ours net.Conn) *body {
 	b := new(body)
 	b.transport = blocking{ours}
 	b.timeout.Store(int64(time.Second))
-	b.heard(time.Now().Add(-time.Minute))
-	b.asked.Store(true)
+	b.touch(time.Now().Add(-time.Minute))
+	b.interrupted.Store(true)
 	_ = ours.SetReadDeadline(processStart)
 	return b
 }
@@ -54,7 +54,7 @@ func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
 			n, err := b.Read(p)
 			require.ErrorIs(t, err, bring.err)
 			require.Equal(t, bring.text, string(p[:n]))
-			require.False(t, b.asked.Load())
+			require.False(t, b.interrupted.Load())
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestAnInterruptionThatIsOutdatedIsForgotten(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
 	b := silentBody(ours)
-	b.heard(time.Now())
+	b.touch(time.Now())
 	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(theirs, "data: 0\n\n") })
 	n, err := b.Read(make([]byte, 64))
 	require.NoError(t, err)
@@ -114,9 +114,9 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	_, err := quick.Read(make([]byte, 1))
 	took := time.Since(begun)
 	require.ErrorContains(t, err, "timeout")
-	require.GreaterOrEqual(t, took, short.within())
-	require.True(t, short.asked.Load())
-	require.False(t, long.asked.Load())
+	require.GreaterOrEqual(t, took, short.limit())
+	require.True(t, short.interrupted.Load())
+	require.False(t, long.interrupted.Load())
 
 	now := time.Since(processStart)
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
@@ -144,7 +144,7 @@ func TestAStallIsNoSilence(t *testing.T) {
 		m.last.Store(int64(now - timeout - c.late))
 		w := idleSweep{marks: []*idleMark{m}, next: now - c.late}
 		w.sweep()
-		require.Equal(t, c.waits == 0, m.asked.Load(), "%v late", c.late)
+		require.Equal(t, c.waits == 0, m.interrupted.Load(), "%v late", c.late)
 		if c.waits > 0 {
 			require.InDelta(t, (now + c.waits).Seconds(), m.due(now).Seconds(), .25*c.waits.Seconds())
 		}

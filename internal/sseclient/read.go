@@ -91,17 +91,17 @@ func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
 // finishStream closes the connection, and reports what ended it.
 func (s *Stream) finishStream(err error) {
 	s.body.unwatch()
-	how := s.release()
+	kind := s.release()
 	if st, ok := s.body.transport.(*h2Stream); ok && errors.Is(err, errIdle) {
 		st.conn.doubt()
 	}
 	s.body.transport.hangUp()
 	s.body.end()
 	s.parser.Release()
-	if how != 0 {
+	if kind != 0 {
 		err = errCut
 		if s.canCut { // otherwise the caller dropped it
-			s.on.Cut(time.Now(), how)
+			s.on.Cut(time.Now(), kind)
 		}
 	}
 	f := readFailure(err)

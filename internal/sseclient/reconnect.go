@@ -66,8 +66,8 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 	if f.reason == ReasonCut && s.dropped.Load() == returnAtOnce {
 		return 0
 	}
-	base, asked := s.parser.ReconnectionTime()
-	if !asked {
+	base, hasRetry := s.parser.ReconnectionTime()
+	if !hasRetry {
 		base = s.opts.ReconnectDelay
 	}
 	if s.opts.ExactDelay {
@@ -105,12 +105,12 @@ func (s *Stream) wait(d time.Duration) bool {
 		return false
 	}
 	s.raw = nil
-	s.timer = time.AfterFunc(d, s.again)
+	s.timer = time.AfterFunc(d, s.retry)
 	return true
 }
 
-// again starts the next attempt, whose time has come.
-func (s *Stream) again() {
+// retry starts the next attempt, whose time has come.
+func (s *Stream) retry() {
 	if s.on.Renew == nil {
 		s.connect()
 		return

@@ -13,14 +13,14 @@ import (
 // CheckRedirect returns an error if that redirect must not be followed, because
 // follow is false, or because the request has a body, which may contain a token.
 func CheckRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
-	other := Origin(to)
+	origin := Origin(to)
 	switch {
-	case other == Origin(from):
+	case origin == Origin(from):
 		return false, nil
 	case !follow:
-		return true, fmt.Errorf("%s is another origin; pass --follow-redirects to allow it", other)
+		return true, fmt.Errorf("%s is another origin; pass --follow-redirects to allow it", origin)
 	case hasBody:
-		return true, fmt.Errorf("%s is another origin, which gets no request with a body; use it as the target", other)
+		return true, fmt.Errorf("%s is another origin, which gets no request with a body; use it as the target", origin)
 	}
 	return true, nil
 }

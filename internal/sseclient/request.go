@@ -45,15 +45,15 @@ var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header:
 func (r *request) send(to io.Writer, through *proxy.Proxy) error {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
-	if err := http1.WriteRequest(&e.buf, r.made(e), through); err != nil {
+	if err := http1.WriteRequest(&e.buf, r.httpRequest(e), through); err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
 	_, err := to.Write(e.buf.Bytes())
 	return err
 }
 
-// made is the request as net/http has it. It is the encoder's, whose buffer is empty.
-func (r *request) made(e *requestEncoder) *http.Request {
+// httpRequest is the request as net/http has it. It is the encoder's, whose buffer is empty.
+func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)
 	r.fill(e.header)

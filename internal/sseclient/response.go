@@ -34,11 +34,11 @@ type Response struct {
 	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its connection.
 	HTTP2, FirstOnConnection bool
 
-	conn  net.Conn // to read from: the TLS or the dialed connection
-	asked *url.URL // before redirects
-	proxy *proxy.Proxy
-	frame framing
-	left  []byte // bytes of the body that were read with the header
+	conn       net.Conn // to read from: the TLS or the dialed connection
+	requestURL *url.URL // before redirects
+	proxy      *proxy.Proxy
+	frame      framing
+	left       []byte // bytes of the body that were read with the header
 }
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
@@ -59,14 +59,14 @@ func (r *Response) readHead(method string) error {
 }
 
 // Coding returns the content coding of the body, "" for none.
-func (r *Response) Coding() string { return coding.Of(r.Header.Values("Content-Encoding")...) }
+func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
 // explainFor is for how long at most an error response's body is read.
 const explainFor = 250 * time.Millisecond
 
 // validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream, or any type
 // if the caller accepts it. A body with a content coding that was not requested, or is not known, cannot be read as it arrives.
-func (r *Response) validate(asked *request) *failure {
+func (r *Response) validate(req *request) *failure {
 	f := &failure{status: r.Status}
 	packed := r.Coding()
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
@@ -81,13 +81,13 @@ func (r *Response) validate(asked *request) *failure {
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", r.Status, http.StatusText(r.Status), r.explain())
 		f.retryAfter = retryAfter(r.Header.Get("Retry-After"), time.Now())
-	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !asked.anyType:
+	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !req.anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
-	case packed != "" && !asked.asks(packed):
+	case packed != "" && !req.asks(packed):
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response has the content-encoding %q, which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is", packed)
-	case packed != "" && !coding.Known(packed):
+	case packed != "" && !coding.Supported(packed):
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response has the content-encoding %q: only %s can be undone, one at a time", packed, coding.Browser)
 	default:
@@ -108,7 +108,7 @@ func (r *Response) refusal() io.Reader {
 	_ = r.conn.SetReadDeadline(time.Now().Add(explainFor))
 	b := new(body)
 	b.begin(r, blocking{r.conn})
-	if packed := r.Coding(); coding.Known(packed) {
+	if packed := r.Coding(); coding.Supported(packed) {
 		plain, _ := coding.New(packed, b) // it is known
 		return plain
 	}
@@ -117,14 +117,14 @@ func (r *Response) refusal() io.Reader {
 
 // explain returns the text of an error response and its proxy, which may have sent it. It starts with ": " or " ".
 func (r *Response) explain() string {
-	said := proxy.Sentence(r.refusal())
-	if said == "" && r.proxy.Forwards() {
-		said = proxy.Told(r.Header)
+	detail := proxy.Sentence(r.refusal())
+	if detail == "" && r.proxy.Forwards() {
+		detail = proxy.ErrorHeader(r.Header)
 	}
-	if said != "" {
-		said = ": " + said
+	if detail != "" {
+		detail = ": " + detail
 	}
-	return said + r.proxy.Through()
+	return detail + r.proxy.Through()
 }
 
 // retryAfter reads the header field of RFC 9110, section 10.2.3; 0 if it is not valid.

@@ -15,11 +15,11 @@ const stays = 24 * time.Hour
 
 // turnSlow reads as much of a stream as it may, and reports whether that was its turn. If the server has ended the
 // stream, the rest of it is read at once.
-func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.Block) (over bool) {
+func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.hungUp() {
 		s.endCut(c)
-		s.body.heard(now)
+		s.body.touch(now)
 		if err := conn.expect(incoming); err != nil {
 			s.finishStream(err)
 			return true
@@ -32,7 +32,7 @@ func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.B
 			s.finishStream(err)
 			return true
 		}
-		s.body.heard(now.Add(stays)) // the silence is ours
+		s.body.touch(now.Add(stays)) // the silence is ours
 	}
 	if c.rate == 0 || now.Before(c.until) {
 		return true
@@ -41,7 +41,7 @@ func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.B
 	time.AfterFunc(slowTick, s.body.transport.interrupt)                                            // gives it a turn
 	conn.limited, conn.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) //nolint:gosec // G115: the rate is an int32, times a fraction of a second
 	if s.bring(buf, b) {
-		s.body.heard(now.Add(stays))
+		s.body.touch(now.Add(stays))
 	}
 	conn.limited = false
 	return true

@@ -70,7 +70,7 @@ func (s *Stream) Stop(why Reason) {
 	s.stopped = why
 	s.attention.Store(true)
 	if s.cutting != nil {
-		close(s.cutting.over)
+		close(s.cutting.stopped)
 	}
 	if s.cancel != nil {
 		s.cancel()
@@ -129,15 +129,15 @@ func (s *Stream) SetReconnect(on bool) (stopped bool) {
 func (s *Stream) Reconnects() bool { return Reconnect(s.reconnect.Load()) != ReconnectOff }
 
 // SetIdleTimeout changes the IdleTimeout of the stream.
-func (s *Stream) SetIdleTimeout(within time.Duration) {
-	was := time.Duration(s.body.timeout.Swap(int64(within)))
-	if within > 0 && (was == 0 || within < was) {
-		processSweep.sooner(within)
+func (s *Stream) SetIdleTimeout(timeout time.Duration) {
+	previous := time.Duration(s.body.timeout.Swap(int64(timeout)))
+	if timeout > 0 && (previous == 0 || timeout < previous) {
+		processSweep.sooner(timeout)
 	}
 }
 
 // IdleTimeout returns the present IdleTimeout of the stream.
-func (s *Stream) IdleTimeout() time.Duration { return s.body.within() }
+func (s *Stream) IdleTimeout() time.Duration { return s.body.limit() }
 
 // EndByServer makes the stream wait for the server to end it, however long it is silent, and not reconnect.
 func (s *Stream) EndByServer() {

@@ -19,8 +19,8 @@ type unpacking struct {
 
 	pending []byte // that were unpacked, in a buffer of the coroutine's
 	end     error  // what follows these; nil: more may
-	wanted  []byte // where the decoder wants bytes; nil: it does not wait
-	got     int    // there
+	target  []byte // where the decoder wants bytes; nil: it does not wait
+	n       int    // there
 	err     error  // the same
 }
 
@@ -40,10 +40,10 @@ func unpack(name string, body io.Reader) *unpacking {
 	u := &unpacking{body: body}
 	u.next, u.stop = iter.Pull(func(rest func(want) bool) {
 		decoder, err := coding.New(name, readFunc(func(p []byte) (int, error) {
-			if u.wanted = p; !rest(want{}) {
+			if u.target = p; !rest(want{}) {
 				return 0, errReadNoMore
 			}
-			return u.got, u.err
+			return u.n, u.err
 		}))
 		buf := make([]byte, unpackBuffer)
 		for n := 0; err == nil; {
@@ -66,11 +66,11 @@ func (u *unpacking) Read(p []byte) (int, error) {
 		if u.end != nil {
 			return 0, u.end
 		}
-		if u.wanted != nil {
-			if u.got, u.err = u.body.Read(u.wanted); u.err == errNotReady {
+		if u.target != nil {
+			if u.n, u.err = u.body.Read(u.target); u.err == errNotReady {
 				return 0, errNotReady
 			}
-			u.wanted = nil
+			u.target = nil
 		}
 		u.next()
 	}
@@ -82,8 +82,8 @@ func (u *unpacking) Read(p []byte) (int, error) {
 // asks reports whether the request accepts a content coding: by its own header, or by the setting.
 func (r *request) asks(name string) bool {
 	accept := r.accept
-	if own, set := r.header[http.CanonicalHeaderKey("Accept-Encoding")]; set {
-		accept = own[0]
+	if value, set := r.header[http.CanonicalHeaderKey("Accept-Encoding")]; set {
+		accept = value[0]
 	}
-	return coding.Asked(accept, name)
+	return coding.Accepts(accept, name)
 }

@@ -84,13 +84,13 @@ func FindBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 			out.Good = st
 		}
 	}
-	for _, of := range limitedResources {
-		use := ResourceUse{resource: of, bad: of.measure(out.Bad)}
+	for _, limited := range limitedResources {
+		use := ResourceUse{resource: limited, bad: limited.measure(out.Bad)}
 		if out.Good != nil {
-			use.good = of.measure(out.Good)
+			use.good = limited.measure(out.Good)
 		}
 		for _, st := range slices.Backward(upTo) {
-			if u := of.measure(st); !u.known || u.share < of.Limit {
+			if u := limited.measure(st); !u.measured || u.share < limited.Limit {
 				break
 			}
 			use.From = st.Rate
@@ -111,8 +111,8 @@ func (b *Bottleneck) String() string {
 	full := b.Full()
 	if len(full) == 0 {
 		text := "nothing that was measured was full at " + b.Bad.Title
-		return text + b.list(": ", func(u ResourceUse) bool { return u.bad.known }) +
-			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.known })
+		return text + b.list(": ", func(u ResourceUse) bool { return u.bad.measured }) +
+			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.measured })
 	}
 	first := full[0]
 	text := sentence("%s: full from %v/s on, %s at %s", first.Name, first.From, first.bad.text, b.Bad.Title)
@@ -125,12 +125,12 @@ func (b *Bottleneck) String() string {
 }
 
 // list names some of the resources with their use at the bad load, after an introduction; "" for none.
-func (b *Bottleneck) list(intro string, some func(ResourceUse) bool) string {
+func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	var out []string
 	for _, u := range b.Uses {
 		switch {
-		case !some(u):
-		case u.bad.known:
+		case !selects(u):
+		case u.bad.measured:
 			out = append(out, u.Name+" "+u.bad.text)
 		default:
 			out = append(out, u.Name)
@@ -227,8 +227,8 @@ func fasterBecause(low, fast Machine) string {
 		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
 		add(a.Runs > 1.2*b.Runs, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
 			"as a thread that wakes up handles several requests", a.Runs, b.Runs)
-		add(a.Each > 1.2*b.Each, "backend and nginx used %.0f µs of CPU for each answer and then %.0f, "+
-			"as more answers share the fixed work and the caches", 1e6*a.Each, 1e6*b.Each)
+		add(a.CPU > 1.2*b.CPU, "backend and nginx used %.0f µs of CPU for each answer and then %.0f, "+
+			"as more answers share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
 	}
 	switch {
 	case len(causes) > 0:

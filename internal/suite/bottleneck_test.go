@@ -19,7 +19,7 @@ import (
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: NewRequests()}
 	st.Machine = Machine{
-		Backend: 50, Nginx: 20, Runners: 30, Host: 100, Apart: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
+		Backend: 50, Nginx: 20, Runners: 30, Host: 100, SeparateCores: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
 		Usage: Usage{
 			Inside: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
 			Queue: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
@@ -52,14 +52,14 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"cores that are shared": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 60
+				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 60
 				st.Machine.Backend, st.Machine.Nginx = 80, 25
 			},
 			"CPU of the service: full from 400/s on, 98 % busy (backend 80 %, nginx 25 %, others and the kernel 31 % of a core), shared with the load generator at 400/s", "",
 		},
 		"cores that are shared, of which no one took half": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 90
+				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
 			"CPU of the service 70 % of a core, of cores that were 98 % busy",
@@ -79,7 +79,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"its machine, by Prometheus": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Shared, st.Machine.Host = false, false, 390
+				st.Machine.SeparateCores, st.Machine.Shared, st.Machine.Host = false, false, 390
 				st.Machine.Usage.Inside, st.Machine.Usage.TargetCores = false, 4
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
@@ -91,7 +91,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Host, st.Machine.Usage.TargetCores = false, 200, 2
+				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores = false, 200, 2
 			},
 			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
 		},
@@ -146,7 +146,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"the load generator's share of all cores": {
 			func(st *StageResult) {
-				st.Machine.Apart, st.Machine.Runners, st.Machine.Usage.GeneratorCores = false, 185, 2
+				st.Machine.SeparateCores, st.Machine.Runners, st.Machine.Usage.GeneratorCores = false, 185, 2
 			},
 			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
 		},
@@ -266,9 +266,9 @@ func TestUsageOfAStage(t *testing.T) {
 	require.Equal(t, Usage{
 		Inside: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
 		Memory: 4 << 30, Available: 1 << 30, Queue: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
-		Each: got.Each, Accepts: .1, Runs: 5, PerRequest: true,
+		CPU: got.CPU, Accepts: .1, Runs: 5, PerRequest: true,
 	}, got)
-	require.InDelta(t, .0075, got.Each, 1e-9)
+	require.InDelta(t, .0075, got.CPU, 1e-9)
 	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU is none")
 }
 
@@ -318,7 +318,7 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 				st.OK.Record(time.Duration(median * float64(time.Millisecond)))
 			}
 		})
-		st.Machine.Usage.PerRequest, st.Machine.Usage.Runs, st.Machine.Usage.Each = true, 6, 300e-6
+		st.Machine.Usage.PerRequest, st.Machine.Usage.Runs, st.Machine.Usage.CPU = true, 6, 300e-6
 		if edit != nil {
 			edit(&st.Machine)
 		}
@@ -362,12 +362,12 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
 		"caches are warm": {
-			func(m *Machine) { m.Usage.Each = 500e-6 }, func(m *Machine) { m.Usage.Each = 100e-6 },
+			func(m *Machine) { m.Usage.CPU = 500e-6 }, func(m *Machine) { m.Usage.CPU = 100e-6 },
 			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
 		},
 		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
 		"nobody knows": {
-			func(m *Machine) { m.Usage, m.Apart = Usage{}, false }, nil,
+			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
 			": the cause is not known: no samples cover it",
 		},
 	} {

@@ -37,8 +37,8 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
-	bursts, checks := of(all, kindLoad), map[string]StageResult{} // by the stage that they follow
-	for _, st := range of(all, kindHealth) {
+	bursts, checks := ofKinds(all, kindLoad), map[string]StageResult{} // by the stage that they follow
+	for _, st := range ofKinds(all, kindHealth) {
 		checks[st.Target] = st
 	}
 	limits := r.limits()
@@ -71,9 +71,9 @@ func assessBurst(r *Run) verdict.Assessment {
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:  []string{breaking.Summary(atOnce) + "; the service was well after each"},
 	}
-	shown := append(bursts, of(all, kindSequence)...)
-	r.addRequests(&a, all, shown, sum, breaking.recommendations(atOnce))
-	for _, st := range shown {
+	stages := append(bursts, ofKinds(all, kindSequence)...)
+	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOnce))
+	for _, st := range stages {
 		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.limited())...)
 	}
 	return a
@@ -82,7 +82,7 @@ func assessBurst(r *Run) verdict.Assessment {
 // recovered fails a service that does not answer after a burst.
 func recovered(all []StageResult) verdict.Check {
 	var reasons []string
-	checks := of(all, kindHealth)
+	checks := ofKinds(all, kindHealth)
 	for _, st := range checks {
 		if st.OK.Count() == 0 {
 			reasons = append(reasons, fmt.Sprintf("after %s the health check was not answered well", st.Target))

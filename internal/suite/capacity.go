@@ -37,21 +37,21 @@ func assessCapacity(r *Run) verdict.Assessment {
 		"held|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
 	cpu.Columns[0] = "held"
-	tried := make([]Tried, 0, len(steps))
+	tried := make([]Trial, 0, len(steps))
 	for _, s := range steps {
-		this := s.try()
+		try := s.try()
 		late := []string{"–", "–", "–"}
 		if s.lateness != nil {
 			late = quantiles(s.lateness, .5, .99, 1)
 		}
 		t.Add(row(s.Concurrency, trend(s.connect, .5), trend(s.connect, .99), late[0], late[1], late[2],
-			s.refused, s.dropped, s.missed, s.late, s.wrong, this.Status)...)
+			s.refused, s.dropped, s.missed, s.late, s.wrong, try.Status)...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
-		tried = append(tried, this)
+		tried = append(tried, try)
 	}
 	b, stages := FindBreaking(tried), stagesOf(m)
 	first := lowestSustained("the first step is sustained", tried)
-	if len(tried) > 0 && tried[0].Why != "" {
+	if len(tried) > 0 && tried[0].Reason != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
 	}
 	ended := check(CheckClimb, "the climb ended for a reason", "a breaking point, or the ceiling",
@@ -63,7 +63,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			everyStream(m), first, b.enough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), inconclusive(ended),
+			everyStream(m), first, b.longEnough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), inconclusive(ended),
 		}, streams.AtAnyLoad(), []verdict.Check{keptUp("at every step", " "+streamsUnit, tried)}),
 	}
 }

@@ -95,9 +95,9 @@ func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Tab
 		return c, t, false
 	}
 	reasons := []string(nil)
-	compare := func(what string, from, to, more int) {
+	compare := func(name string, from, to, more int) {
 		if to > from+more {
-			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", what, from, to, more))
+			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", name, from, to, more))
 		}
 	}
 	compare("descriptors other than streams", early.Files, late.Files, leakFiles)

@@ -131,16 +131,16 @@ type Comparison struct {
 }
 
 // A Reason is a cause as a sentence, and in a word for a table.
-type Reason struct{ Why, Word string }
+type Reason struct{ Sentence, Word string }
 
 // Compare names the better one of two by a figure of each round; lower: less is better. A reason why the two cannot be compared,
 // if there is one, outranks any difference.
-func Compare(one, many []float64, lower bool, incomparable Reason) Comparison {
-	n := min(len(one), len(many))
+func Compare(one, several []float64, lower bool, incomparable Reason) Comparison {
+	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
 	for i := range n {
-		if one[i] > 0 && many[i] > 0 {
-			logs = append(logs, math.Log(many[i]/one[i]))
+		if one[i] > 0 && several[i] > 0 {
+			logs = append(logs, math.Log(several[i]/one[i]))
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
@@ -150,7 +150,7 @@ func Compare(one, many []float64, lower bool, incomparable Reason) Comparison {
 	c := Comparison{Interval: signed(low) + " … " + signed(high)}
 	factor := math.Exp(math.Abs(mean))
 	switch {
-	case incomparable.Why != "":
+	case incomparable.Sentence != "":
 		c.None = incomparable
 	case low <= 0 && high >= 0:
 		c.None = Reason{"chance explains it", "chance"}
@@ -166,12 +166,12 @@ func Compare(one, many []float64, lower bool, incomparable Reason) Comparison {
 }
 
 // compareFailures compares shares of failed requests, which do not vary by chance.
-func compareFailures(one, many float64) Comparison {
+func compareFailures(one, several float64) Comparison {
 	switch {
-	case one-many > moreFailures:
-		return Comparison{Interval: "–", Winner: cluster, By: percentOf(one - many)}
-	case many-one > moreFailures:
-		return Comparison{Interval: "–", Winner: single, By: percentOf(many - one)}
+	case one-several > moreFailures:
+		return Comparison{Interval: "–", Winner: cluster, By: percentOf(one - several)}
+	case several-one > moreFailures:
+		return Comparison{Interval: "–", Winner: single, By: percentOf(several - one)}
 	}
 	return Comparison{Interval: "–", None: Reason{Word: "little"}}
 }
@@ -191,18 +191,18 @@ func (c Comparison) Sentence() string {
 	case c.Winner != "":
 		return fmt.Sprintf("winner: %s by %s (interval of the difference: %s)", c.Winner, c.By, c.Interval)
 	case c.Interval == "–":
-		return "no winner: " + c.None.Why
+		return "no winner: " + c.None.Sentence
 	}
-	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.None.Why)
+	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.None.Sentence)
 }
 
 // incomparable returns the reason why some level cannot be compared: the load generator was saturated, or may have been.
-func incomparable(one, many []roundLevel) Reason {
-	for i := range min(len(one), len(many)) {
+func incomparable(one, several []roundLevel) Reason {
+	for i := range min(len(one), len(several)) {
 		for _, side := range []struct {
 			name  string
 			level roundLevel
-		}{{"the single backend", one[i]}, {"the cluster", many[i]}} {
+		}{{"the single backend", one[i]}, {"the cluster", several[i]}} {
 			switch limit, why := side.level.Machine.Limit(); limit {
 			case LimitIsOurs:
 				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, why), "generator"}
@@ -220,17 +220,17 @@ func incomparable(one, many []roundLevel) Reason {
 //  2. The cluster spreads its requests unevenly (the least busy server gets under 80 % of the busiest): fix that first.
 //  3. The cluster's peak wins, and is over a fifth higher: the cluster.
 //  4. Else a single backend: the cluster buys availability only, for several times the processes.
-func Deployment(one, many Side, peaks Comparison) (choice, why string) {
+func Deployment(one, several Side, peaks Comparison) (choice, why string) {
 	const unless = "; the cluster only where a backend must be able to fail"
-	failures := compareFailures(one.FailedShare, many.FailedShare)
+	failures := compareFailures(one.FailedShare, several.FailedShare)
 	switch {
 	case failures.Winner == single:
-		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
+		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(several.FailedShare), percentOf(one.FailedShare))
 	case failures.Winner == cluster:
-		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
-	case many.Evenness < leastEven:
-		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(many.Evenness))
-	case peaks.Winner == cluster && many.Peak > worthCluster*one.Peak:
+		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(several.FailedShare))
+	case several.Evenness < leastEven:
+		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(several.Evenness))
+	case peaks.Winner == cluster && several.Peak > worthCluster*one.Peak:
 		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
 	case peaks.Winner == cluster:
 		return single, "the cluster is not over a fifth faster" + unless
@@ -241,36 +241,36 @@ func Deployment(one, many Side, peaks Comparison) (choice, why string) {
 }
 
 func assessCluster(r *Run) verdict.Assessment {
-	every := r.stages()
-	loads, by := of(every, kindLoad), map[string][]StageResult{}
+	stages := r.stages()
+	loads, by := ofKinds(stages, kindLoad), map[string][]StageResult{}
 	for _, st := range loads {
 		by[st.Target] = append(by[st.Target], st)
 	}
 	size := cmp.Or(int(r.number("CLUSTER_SIZE")), clusterSize)
 	one, oneTotal := sideOf(by[single], 1)
-	many, manyTotal := sideOf(by[cluster], size)
-	all := append(one.stages(), many.stages()...)
+	several, manyTotal := sideOf(by[cluster], size)
+	all := append(one.stages(), several.stages()...)
 	sum, limits := total(loads), r.limits()
-	peaks := Compare(one.best.values(perSecondOf), many.best.values(perSecondOf), false, incomparable([]roundLevel{one.best}, []roundLevel{many.best}))
-	choice, why := Deployment(one, many, peaks)
+	peaks := Compare(one.best.values(perSecondOf), several.best.values(perSecondOf), false, incomparable([]roundLevel{one.best}, []roundLevel{several.best}))
+	choice, why := Deployment(one, several, peaks)
 	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
-			{Name: "peak", Value: sentence("single %v answers/s%s; cluster %v%s", one.Peak, one.peakText(), many.Peak, many.peakText())},
+			{Name: "peak", Value: sentence("single %v answers/s%s; cluster %v%s", one.Peak, one.peakText(), several.Peak, several.peakText())},
 			{Name: "winner", Value: peaks.Sentence()},
 			{Name: "deploy", Value: choice + ": " + why},
 		},
 		Checks: append([]verdict.Check{
-			rightAnswers(sum, every), lowestSustained("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))),
-			everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
-		}, r.ownCount(every)...),
-		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, many.Peak, peaks.Sentence(), choice, why)},
+			rightAnswers(sum, stages), lowestSustained("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))),
+			everyServer(several.stages(), manyTotal, size), notTheGenerator(all),
+		}, r.ownCount(stages)...),
+		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, why)},
 		Tables: slices.Concat([]verdict.Table{
-			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal),
-			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
-		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(every, all)),
-		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak answers/s, single"), many.peakMetric("peak answers/s, cluster")},
+			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(oneTotal, manyTotal),
+			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, several.stages()),
+		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(stages, all)),
+		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak answers/s, single"), several.peakMetric("peak answers/s, cluster")},
 			ofOne.timeMetrics("of single", false), ofMany.timeMetrics("of cluster", false)),
 	}
 }
@@ -280,21 +280,21 @@ const answersPerServer = 30
 
 // everyServer fails a cluster of which a server got no request at some level, or whose answers do not name the server.
 func everyServer(levels []StageResult, q Total, size int) verdict.Check {
-	named := slices.Sorted(maps.Keys(q.Servers))
-	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(named)), len(named) == size)
+	servers := slices.Sorted(maps.Keys(q.Servers))
+	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(servers)), len(servers) == size)
 	switch {
-	case len(named) < size && len(named) > 0:
-		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE has their number", len(named), size, few(named))}
-	case len(named) > size:
+	case len(servers) < size && len(servers) > 0:
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE has their number", len(servers), size, shortList(servers))}
+	case len(servers) > size:
 		c = inconclusive(c)
 		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
-			len(named), few(named), size)}
+			len(servers), shortList(servers), size)}
 	}
 	for _, st := range levels {
 		if st.OK.Count() < answersPerServer*int64(size) {
 			continue
 		}
-		for _, server := range named {
+		for _, server := range servers {
 			if st.Servers[server] == 0 {
 				c.Pass = false
 				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
@@ -305,8 +305,8 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	return c
 }
 
-// few writes at most 20 names.
-func few(names []string) string {
+// shortList writes at most 20 names.
+func shortList(names []string) string {
 	const most = 20
 	if len(names) > most {
 		return sentence("%s and %v more", strings.Join(names[:most], ", "), len(names)-most)
@@ -317,24 +317,24 @@ func few(names []string) string {
 const comparedColumns = "|single|cluster|difference|winner|by"
 
 // row returns the cells for comparedColumns.
-func (c Comparison) row(one, many string) []string {
+func (c Comparison) row(one, several string) []string {
 	if c.Winner == "" {
-		return []string{one, many, c.Interval, "none", c.None.Word}
+		return []string{one, several, c.Interval, "none", c.None.Word}
 	}
-	return []string{one, many, c.Interval, c.Winner, c.By}
+	return []string{one, several, c.Interval, c.Winner, c.By}
 }
 
 // levelTable compares the two level by level.
-func levelTable(one, many Side) verdict.Table {
+func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
 		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
 		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(moreFailures)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
-		i := slices.IndexFunc(many.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
+		i := slices.IndexFunc(several.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}
-		b := many.levels[i]
+		b := several.levels[i]
 		reason := incomparable([]roundLevel{a}, []roundLevel{b})
 		add := func(name string, c Comparison, x, y string) {
 			t.Add(append([]string{fmt.Sprint(a.Concurrency), name}, c.row(x, y)...)...)
@@ -351,19 +351,19 @@ func levelTable(one, many Side) verdict.Table {
 }
 
 // sideTable compares gains and costs.
-func sideTable(one, many Side, peaks Comparison, size int) verdict.Table {
+func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("In all: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
-	add("peak answers/s", peaks, count(one.Peak), count(many.Peak))
-	add("mean of the p95", Compare(one.p95s(), many.p95s(), true, incomparable(one.levels, many.levels)), ms(one.P95), ms(many.P95))
-	add("failed", compareFailures(one.FailedShare, many.FailedShare), percentOf(one.FailedShare), percentOf(many.FailedShare))
-	t.Add("least ÷ most busy", "–", percentOf(many.Evenness), "–", "–", "–")
+	add("peak answers/s", peaks, count(one.Peak), count(several.Peak))
+	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, incomparable(one.levels, several.levels)), ms(one.P95), ms(several.P95))
+	add("failed", compareFailures(one.FailedShare, several.FailedShare), percentOf(one.FailedShare), percentOf(several.FailedShare))
+	t.Add("least ÷ most busy", "–", percentOf(several.Evenness), "–", "–", "–")
 	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")
 	t.Add("may fail", "0", fmt.Sprint(size-1), "–", cluster, "–")
 	return t
 }
 
-func serverTable(one, many Total) verdict.Table {
+func serverTable(one, several Total) verdict.Table {
 	t := newTable("Answers by server", "as servers name themselves (X-Server)", "target|server|answers|share")
 	add := func(target string, q Total) {
 		var sum int64
@@ -375,6 +375,6 @@ func serverTable(one, many Total) verdict.Table {
 		}
 	}
 	add(single, one)
-	add(cluster, many)
+	add(cluster, several)
 	return t
 }

@@ -36,7 +36,7 @@ func TestCompare(t *testing.T) {
 		"one round":                 {one: []float64{100}, many: []float64{150}, says: "no winner: it takes two rounds"},
 		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, says: "no winner: it takes two rounds or more, with an answer in each"},
 	} {
-		got := Compare(c.one, c.many, c.lower, Reason{Why: c.unfit})
+		got := Compare(c.one, c.many, c.lower, Reason{Sentence: c.unfit})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.says, name)
 	}
@@ -258,6 +258,6 @@ func TestFewNames(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprint(i)
 	}
-	require.Equal(t, "0, 1", few(names[:2]))
-	require.Regexp(t, "18, 19 and 2,980 more$", few(names))
+	require.Equal(t, "0, 1", shortList(names[:2]))
+	require.Regexp(t, "18, 19 and 2,980 more$", shortList(names))
 }

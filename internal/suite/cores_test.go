@@ -51,7 +51,7 @@ func TestWhoseCoresWereFullIsTheLimit(t *testing.T) {
 			at := began.Unix() + 50 + i
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.generator, RunDelayMS: 2500})
 		}
-		limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+		limit, why := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 		require.Equal(t, c.limit, limit, c)
 		require.Equal(t, c.why, why)
 	}
@@ -87,7 +87,7 @@ func TestOthersOnTheCoresOfTheService(t *testing.T) {
 	for i := range r.Samples {
 		r.Samples[i].BackendCPU /= 2
 	}
-	limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+	limit, why := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 	require.Equal(t, LimitUnknown, limit)
 	require.Equal(t, "others took most of the service's cores: these were 97 % busy, and it took 39 % of one", why)
 }
@@ -97,13 +97,13 @@ func TestCoresOfWhichNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20).apart(.97, .61)
 	r.Samples = r.Samples[:3]
-	limit, _ := of(r.stages(), kindLoad)[1].Machine.Limit()
+	limit, _ := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 	require.Equal(t, LimitUnknown, limit)
 	r = levels().answers("level-10", 2000, 20).apart(0, 0)
 	for i := range r.Samples {
 		r.Samples[i].Host = resources.Host{}
 	}
-	limit, _ = of(r.stages(), kindLoad)[1].Machine.Limit()
+	limit, _ = ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 	require.Equal(t, LimitUnknown, limit)
 }
 
@@ -190,7 +190,7 @@ func TestOthersOnTheCoresOfTheGenerator(t *testing.T) {
 			at := began.Unix() + 50 + i
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.runners})
 		}
-		limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+		limit, why := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 		require.Equal(t, c.want, limit, c)
 		require.Equal(t, "the service's cores were 99 % busy, the generator's 100 %", why)
 	}

@@ -75,7 +75,7 @@ func deliveries(m *shard.Merged) []verdict.Check {
 	if arrived != due {
 		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v came later", arrived, due, overdue))
 	}
-	none := func(id verdict.CheckID, name, counter, reason string) verdict.Check {
+	zeroCheck := func(id verdict.CheckID, name, counter, reason string) verdict.Check {
 		n := total(counter)
 		c := check(id, name, "0", n, n == 0, count(n)+" "+reason)
 		if c.Pass && arrived == 0 {
@@ -85,9 +85,9 @@ func deliveries(m *shard.Merged) []verdict.Check {
 	}
 	return []verdict.Check{
 		all,
-		none(CheckDeliveredOnce, "broadcasts doubled", "fanout_twice", "deliveries were of a broadcast that the subscriber already had"),
-		none(CheckIntact, "strange broadcasts", "fanout_strange", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else"),
-		inconclusive(none(CheckTimed, "deliveries without a send time", "fanout_untimed",
+		zeroCheck(CheckDeliveredOnce, "broadcasts doubled", "fanout_twice", "deliveries were of a broadcast that the subscriber already had"),
+		zeroCheck(CheckIntact, "strange broadcasts", "fanout_strange", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else"),
+		inconclusive(zeroCheck(CheckTimed, "deliveries without a send time", "fanout_untimed",
 			"deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ")),
 	}
 }

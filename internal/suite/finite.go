@@ -50,13 +50,13 @@ var finite = Suite{
 
 func assessFinite(r *Run) verdict.Assessment {
 	m := r.Rounds[0]
-	of := m.Responses
-	if of == nil { // no runner left a shard, which is a problem of its own
-		of = shard.NewResponses()
+	responses := m.Responses
+	if responses == nil { // no runner left a shard, which is a problem of its own
+		responses = shard.NewResponses()
 	}
-	f := &finiteRun{Run: r, m: m, of: of, v: verdict.ResponsesOf(of, r.Model), chunks: verdict.Chunks(of)}
+	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
 	return verdict.Assessment{
-		Responses: of, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
+		Responses: responses, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
 		Checks: f.checks(), Metrics: f.metrics(),
 		Tables: append([]verdict.Table{f.stateTable(), f.figureTable(), f.timeTable()}, f.findingTables()...),
 	}
@@ -65,18 +65,18 @@ func assessFinite(r *Run) verdict.Assessment {
 // A finiteRun is the evidence of a finite run.
 type finiteRun struct {
 	*Run
-	m      *shard.Merged
-	of     *shard.Responses
-	v      *verdict.Responses
-	chunks ledger.Totals
+	m         *shard.Merged
+	responses *shard.Responses
+	v         *verdict.Responses
+	chunks    ledger.Totals
 }
 
 func (f *finiteRun) passed() string {
 	text := sentence("%v of %v responses complete, %v of %v chunks received", f.v.Complete, f.v.Started, f.chunks.Received, f.chunks.Expected)
-	if n := f.of.Uncovered; n > 0 {
+	if n := f.responses.Uncovered; n > 0 {
 		text += sentence("; chunks of %s have no numbers, so losses inside them could not have been detected", format.Count(n, "response"))
 	}
-	if n := f.of.OpenTails; n > 0 {
+	if n := f.responses.OpenTails; n > 0 {
 		text += sentence("; lost last chunks of %s could not have been detected", format.Count(n, "response"))
 	}
 	if n := f.v.Skipped; n > 0 {
@@ -95,7 +95,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 		name string
 		h    *shard.Histogram
 		q    verdict.ResponseQuantiles
-	}{{"ttft", f.of.First, f.v.TTFT}, {"inter-chunk", f.of.Gap, f.v.InterChunkLatency}} {
+	}{{"ttft", f.responses.First, f.v.TTFT}, {"inter-chunk", f.responses.Gap, f.v.InterChunkLatency}} {
 		if one.h.Count() > 0 {
 			facts = append(facts, verdict.Fact{Name: one.name, Value: sentence("p50 %s, p99 %s, max %s", ms(one.q.P50), ms(one.q.P99), ms(one.q.Max))})
 		}
@@ -111,7 +111,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 	}
 	if f.v.Abandoned > 0 {
 		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s left by their clients after %v chunks on average",
-			format.Count(f.v.Abandoned, "response"), float64(f.of.AbandonedChunks)/float64(f.v.Abandoned))})
+			format.Count(f.v.Abandoned, "response"), float64(f.responses.AbandonedChunks)/float64(f.v.Abandoned))})
 	}
 	if c := f.v.Cancellation; c != nil {
 		facts = append(facts, verdict.Fact{Name: "cancelled", Value: f.cancelled(c)})
@@ -130,7 +130,7 @@ func (f *finiteRun) cancelled(c *verdict.Cancellation) string {
 
 // bursts states how many chunks arrived together; "" if none did.
 func (f *finiteRun) bursts() string {
-	text := verdict.Bursts(f.of.Bursts, "chunk")
+	text := verdict.Bursts(f.responses.Bursts, "chunk")
 	if f.v.AtOnce > 0 {
 		text += sentence("; in %s the first chunk arrived together with the last", format.Count(f.v.AtOnce, "response"))
 	}
@@ -138,12 +138,12 @@ func (f *finiteRun) bursts() string {
 }
 
 func (f *finiteRun) warnings() (out []string) {
-	through := verdict.Buffer(f.of.Bursts)
+	through := verdict.Buffer(f.responses.Bursts)
 	if late := f.v.StartDelay.P99; late > mostDelay {
 		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
 	}
 	switch {
-	case f.of.Bursts.Messages <= f.v.Complete: // single chunks
+	case f.responses.Bursts.Messages <= f.v.Complete: // single chunks
 	case share(f.v.AtOnce, f.v.Complete) > verdict.Buffered:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
 	case f.v.ArrivedTogether > verdict.Buffered:
@@ -163,7 +163,7 @@ func (f *finiteRun) limited() bool {
 }
 
 func (f *finiteRun) checks() []verdict.Check {
-	none := func(id verdict.CheckID, name string, n int64, state ledger.ResponseState) verdict.Check {
+	zeroCheck := func(id verdict.CheckID, name string, n int64, state ledger.ResponseState) verdict.Check {
 		return check(id, name, "0", n, n == 0, f.sentences(state)...)
 	}
 	v := f.v
@@ -176,14 +176,14 @@ func (f *finiteRun) checks() []verdict.Check {
 		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was not the planned one", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
 		inconclusive(complete),
-		none(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
-		none(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
-		none(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
-		none(CheckResponsesIdle, "responses silent for too long", v.Idle, ledger.ResponseIdle),
-		none(CheckResponsesAfterDone, "events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
-		none(CheckResponsesUnfinished, "responses unfinished at the end", v.Unfinished, ledger.ResponseUnfinished),
+		zeroCheck(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
+		zeroCheck(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
+		zeroCheck(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
+		zeroCheck(CheckResponsesIdle, "responses silent for too long", v.Idle, ledger.ResponseIdle),
+		zeroCheck(CheckResponsesAfterDone, "events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
+		zeroCheck(CheckResponsesUnfinished, "responses unfinished at the end", v.Unfinished, ledger.ResponseUnfinished),
 		refused,
-		advisory(none(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
+		advisory(zeroCheck(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
 		f.chunkCheck(CheckChunksMissed, "chunks missed", f.chunks.Missed, func(c ledger.Totals) uint64 { return c.Missed }),
 		f.chunkCheck(CheckChunksDuplicated, "chunks duplicated", f.chunks.Duplicated, func(c ledger.Totals) uint64 { return c.Duplicated }),
 		f.chunkCheck(CheckChunksReordered, "chunks reordered", f.chunks.Reordered, func(c ledger.Totals) uint64 { return c.Reordered }),
@@ -200,13 +200,13 @@ func (f *finiteRun) checks() []verdict.Check {
 const mostSkipped = .01
 
 // chunkCheck requires that no response has chunks of one kind.
-func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, of func(ledger.Totals) uint64) verdict.Check {
+func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
 	var reasons []string
 	if n > 0 {
 		reasons = []string{sentence("%v of %v %s", n, format.Count(f.chunks.Expected, "chunk"), name[len("chunks "):])}
 	}
-	for i := range f.of.Findings {
-		if one := &f.of.Findings[i]; of(one.Counts) > 0 {
+	for i := range f.responses.Findings {
+		if one := &f.responses.Findings[i]; countOf(one.Counts) > 0 {
 			reasons = append(reasons, verdict.ResponseSentence(one))
 		}
 	}
@@ -219,13 +219,13 @@ func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, of fun
 
 // sentences describes the responses in a state, their number first; none if there are none.
 func (f *finiteRun) sentences(state ledger.ResponseState) []string {
-	n := f.of.States[state]
+	n := f.responses.States[state]
 	if n == 0 {
 		return nil
 	}
 	out := []string{sentence("%v of %v responses %s", n, f.v.Started, verdict.ResponseStates[state])}
-	for i := range f.of.Findings {
-		if one := &f.of.Findings[i]; one.State == state {
+	for i := range f.responses.Findings {
+		if one := &f.responses.Findings[i]; one.State == state {
 			out = append(out, verdict.ResponseSentence(one))
 		}
 	}
@@ -253,11 +253,11 @@ func (f *finiteRun) onTime() verdict.Check {
 // allNumbered requires that complete responses have numbers if others have.
 func (f *finiteRun) allNumbered() verdict.Check {
 	without := int64(0)
-	if f.of.Numbered > 0 {
-		without = f.of.Uncovered
+	if f.responses.Numbered > 0 {
+		without = f.responses.Uncovered
 	}
 	return check(CheckNumbered, "responses without the numbers of others", "0", without, without == 0,
-		sentence("%v complete responses have no chunk numbers in their text, and %v have", without, f.of.Numbered))
+		sentence("%v complete responses have no chunk numbers in their text, and %v have", without, f.responses.Numbered))
 }
 
 // parameter returns a setting as the script understood it.
@@ -271,7 +271,7 @@ func (f *finiteRun) parameter(name string) string {
 func (f *finiteRun) stateTable() verdict.Table {
 	t := newTable("Responses", "each started response is in one state", "state|responses|share")
 	for _, state := range ledger.ResponseStates {
-		if n := f.of.States[state]; n > 0 || state == ledger.ResponseComplete {
+		if n := f.responses.States[state]; n > 0 || state == ledger.ResponseComplete {
 			t.Add(row(string(state), n, percentOf(share(n, f.v.Started)))...)
 		}
 	}
@@ -284,8 +284,8 @@ func (f *finiteRun) figureTable() verdict.Table {
 		name string
 		h    *shard.Histogram
 	}{
-		{"time to headers", f.of.Headers}, {"ttft (first content)", f.of.First}, {"inter-chunk latency", f.of.Gap}, {"e2e (whole response)", f.of.Total},
-		{"request made late by", f.of.Delay},
+		{"time to headers", f.responses.Headers}, {"ttft (first content)", f.responses.First}, {"inter-chunk latency", f.responses.Gap}, {"e2e (whole response)", f.responses.Total},
+		{"request made late by", f.responses.Delay},
 	} {
 		cells := []string{"–", "–", "–", "–", "–"}
 		if one.h.Count() > 0 {
@@ -302,9 +302,9 @@ const mostTimes = 30
 func (f *finiteRun) timeTable() verdict.Table {
 	t := newTable("Over time", "requests by their start, the rest by the end of the responses; ttft and inter-chunk latency in ms",
 		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
-	each := (len(f.of.Series) + mostTimes - 1) / mostTimes
-	for part := range slices.Chunk(f.of.Series, max(each, 1)) {
-		started, complete, other := int64(0), int64(0), int64(0)
+	width := (len(f.responses.Series) + mostTimes - 1) / mostTimes
+	for part := range slices.Chunk(f.responses.Series, max(width, 1)) {
+		started, complete, incomplete := int64(0), int64(0), int64(0)
 		first, gap := shard.NewHistogram(), shard.NewHistogram()
 		for _, b := range part {
 			started += b.Started
@@ -312,13 +312,13 @@ func (f *finiteRun) timeTable() verdict.Table {
 				if state == ledger.ResponseComplete {
 					complete += n
 				} else {
-					other += n
+					incomplete += n
 				}
 			}
 			unpackInto(first, b.First)
 			unpackInto(gap, b.Gap)
 		}
-		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, other, part[len(part)-1].InFlight)
+		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, incomplete, part[len(part)-1].InFlight)
 		for _, h := range []*shard.Histogram{first, gap} {
 			if h.Count() == 0 {
 				cells = append(cells, "–", "–")
@@ -345,12 +345,12 @@ const mostFindings = 50
 
 // findingTables lists the first responses that did not complete, or whose chunks are not those that were sent; none if there are none.
 func (f *finiteRun) findingTables() []verdict.Table {
-	if len(f.of.Findings) == 0 {
+	if len(f.responses.Findings) == 0 {
 		return nil
 	}
 	t := newTable("Findings", fmt.Sprintf("the first %d; verdict.json has more", mostFindings), "request")
-	for i := range f.of.Findings[:min(len(f.of.Findings), mostFindings)] {
-		t.Add(strings.TrimPrefix(verdict.ResponseSentence(&f.of.Findings[i]), "request "))
+	for i := range f.responses.Findings[:min(len(f.responses.Findings), mostFindings)] {
+		t.Add(strings.TrimPrefix(verdict.ResponseSentence(&f.responses.Findings[i]), "request "))
 	}
 	return []verdict.Table{t}
 }

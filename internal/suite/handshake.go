@@ -75,10 +75,10 @@ func assessHandshake(r *Run) verdict.Assessment {
 // fastEnough returns the checks of the rate and the mean time at each scale, if they have limits. If the generator was
 // saturated, they make the run invalid instead of a fail.
 func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
-	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, kept func(StageResult) bool) {
+	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
 		actual, saturated, reasons := "kept at each scale", false, []string(nil)
 		for _, st := range stages {
-			if kept(st) {
+			if holds(st) {
 				continue
 			}
 			actual = value(st)
@@ -109,12 +109,12 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 
 // allTried makes a run invalid that ended before all connections were tried: MAX_SECONDS was over, for example.
 func allTried(stages []StageResult) verdict.Check {
-	var planned, made int64
+	var planned, handshakes int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
-		made += st.Total()
+		handshakes += st.Total()
 	}
-	return inconclusive(check(CheckTried, "connections tried", text(planned), made, made == planned && planned > 0))
+	return inconclusive(check(CheckTried, "connections tried", text(planned), handshakes, handshakes == planned && planned > 0))
 }
 
 func failedShare(r *Run, stages []StageResult) verdict.Check {
@@ -142,18 +142,18 @@ var strangers = []string{"without a certificate", "with a foreign certificate", 
 func strangersRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckStrangers, "strangers are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
-	for _, how := range strangers {
-		passes, fails := scriptCheck(m, "refused "+how)
+	for _, credentials := range strangers {
+		passes, fails := scriptCheck(m, "refused "+credentials)
 		attempts += passes
-		answered, ends := stranger(m, how)
+		answered, ends := stranger(m, credentials)
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
-			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", how, fails, passes+fails))
+			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted stranger decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not known"
-			c.Reasons = append(c.Reasons, fmt.Sprintf("it is not known whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("it is not known whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
 		case passes == 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not tried"
 		}
@@ -165,9 +165,9 @@ func strangersRefused(m *shard.Merged) verdict.Check {
 }
 
 // stranger reports whether a stranger got an answer, and how its other connections ended, in words.
-func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
+func stranger(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
-		if metric.Tags[shard.TagStage] != "stranger "+how {
+		if metric.Tags[shard.TagStage] != "stranger "+credentials {
 			continue
 		}
 		switch cause := metric.Tags["cause"]; metric.Name {
@@ -260,14 +260,14 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		"connections|good|per second|whole mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {
-		each := func(percent float64) string {
+		quantileOf := func(percent float64) string {
 			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than a sample
 				return "–"
 			}
 			return figure(10 * percent / st.PerSecond())
 		}
 		t.Add(row(st.Total(), percentOf(1-st.FailedShare()), st.PerSecond(), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
-			open[st.Name].Max, each(st.Machine.Runners), each(st.Machine.Backend))...)
+			open[st.Name].Max, quantileOf(st.Machine.Runners), quantileOf(st.Machine.Backend))...)
 	}
 	return t
 }
@@ -298,25 +298,25 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		"connections|sent|received|expected|of it|sent each|received each|sent by a handshake|received by a handshake")
 	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
 	tlsSent, tlsReceived := sumsByStage(m, "handshake_tls_sent"), sumsByStage(m, "handshake_tls_received")
-	each := func(sum float64, n int64) string {
+	average := func(sum float64, n int64) string {
 		if n == 0 {
 			return "–"
 		}
 		return fmt.Sprintf("%.0f", sum/float64(n))
 	}
-	alone := received["alone"]
+	unpaired := received["alone"]
 	for _, st := range stages {
 		out, in := sent[st.Name], received[st.Name]
 		if out.Count == 0 {
 			continue
 		}
 		expected, share := "–", "–"
-		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // held connections receive more answers
-			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
+		if unpaired.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // held connections receive more answers
+			bytes := unpaired.Sum / float64(unpaired.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(in.Sum/bytes)
 		}
-		t.Add(row(st.Total(), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, each(out.Sum, st.Total()), each(in.Sum, st.Total()),
-			each(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), each(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))...)
+		t.Add(row(st.Total(), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, average(out.Sum, st.Total()), average(in.Sum, st.Total()),
+			average(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), average(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))...)
 	}
 	return t
 }

@@ -85,17 +85,17 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	}
 	for start := from; start.Before(to); start = start.Add(width) {
 		end := start.Add(width)
-		within := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
+		inStage := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
 		var runners shard.Process
 		for _, b := range m.Series {
-			if within(b.Unix) {
+			if inStage(b.Unix) {
 				runners.RSS, runners.HeapLive, runners.Files = max(runners.RSS, b.RSS), max(runners.HeapLive, b.HeapLive), max(runners.Files, b.Files)
 			}
 		}
 		var backend uint64
 		var files, waiting int
 		for _, s := range r.Samples {
-			if within(s.Unix) {
+			if inStage(s.Unix) {
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
@@ -129,13 +129,13 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 		"and the median while all were held; KB (1024 bytes): the difference of the first and the last, by connection, garbage of the collectors included",
 		"process|connections|before|at most|while held|KB each")
 	add := func(name, metric string, samples iter.Seq2[time.Time, uint64]) {
-		p, each := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
+		p, perHandshake := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
 		if p.before > 0 && p.open >= p.before && st.OK.Count() > 0 {
 			kb := float64(p.open-p.before) / 1024 / float64(st.OK.Count())
-			each = figure(kb)
+			perHandshake = figure(kb)
 			metrics = append(metrics, verdict.Metric{Name: metric, Unit: "KB", Value: kb})
 		}
-		t.Add(row(name, st.OK.Count(), sampled(p.before), sampled(p.peak), sampled(p.open), each)...)
+		t.Add(row(name, st.OK.Count(), sampled(p.before), sampled(p.peak), sampled(p.open), perHandshake)...)
 	}
 	add("runners, together", "runner, per held connection", runnersRSS(m))
 	add("backend", "backend, per held connection", func(yield func(time.Time, uint64) bool) {
@@ -182,14 +182,14 @@ func runnersRSS(m *shard.Merged) iter.Seq2[time.Time, uint64] {
 		}
 		for _, at := range first {
 			var sum uint64
-			seen := 0
+			samples := 0
 			for _, s := range m.Seconds {
 				if s.FromUS < at.ToUS && at.ToUS <= s.ToUS && s.RSS > 0 {
 					sum += s.RSS
-					seen++
+					samples++
 				}
 			}
-			if seen == len(m.Runners) && !yield(time.UnixMicro(at.ToUS), sum) {
+			if samples == len(m.Runners) && !yield(time.UnixMicro(at.ToUS), sum) {
 				return
 			}
 		}

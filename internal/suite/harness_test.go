@@ -77,7 +77,7 @@ func (r *Run) answeredLate(stage string, n int, ms float64) *Run {
 
 // judgedLevel is how the lowest load with a constant rate was sustained.
 func (r *Run) judgedLevel() (Status, string) {
-	return r.limits().Judge(r.limits().arrivalLevels(of(r.stages(), kindLoad))[0])
+	return r.limits().Judge(r.limits().arrivalLevels(ofKinds(r.stages(), kindLoad))[0])
 }
 
 func judged(r *Run) *verdict.Verdict {
@@ -110,12 +110,12 @@ func fact(v *verdict.Verdict, name string) string {
 func TestAPlanWithoutASuiteIsTheDefault(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(All(), Default()) {
-		found, err := Of(plan.Plan{Suite: kind.InPlan()})
+		found, err := ByName(plan.Plan{Suite: kind.InPlan()})
 		require.NoError(t, err)
 		require.Equal(t, kind.Name, found.Name)
 	}
 	soak := Default()
 	require.Empty(t, soak.InPlan())
-	_, err := Of(plan.Plan{Suite: "unheard"})
+	_, err := ByName(plan.Plan{Suite: "unheard"})
 	require.ErrorContains(t, err, `the suite "unheard"`)
 }

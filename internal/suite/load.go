@@ -29,8 +29,8 @@ type Level struct {
 	P95, OwnP95           float64 // of the good answers, milliseconds
 	Firm                  float64 // share of failures that no slowness explains: a status, a wrong answer, a reset
 	Full                  string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
-	Held                  string  // why the generator had too few connections for the rate; "": it had enough
-	Excuse                string  // the delays of the generator
+	TooFewConnections     string  // why the generator had too few connections for the rate; "": it had enough
+	GeneratorDelay        string  // the delays of the generator
 }
 
 // A Status states how a load was sustained.
@@ -44,21 +44,21 @@ const (
 	NoMore      Status = "good at first" // tried again, and bad
 )
 
-// A Tried load is a load that was offered, and how it was sustained.
-type Tried struct {
+// A Trial load is a load that was offered, and how it was sustained.
+type Trial struct {
 	Load   float64
 	Status Status
-	Why    string // it is not Good
+	Reason string // it is not Good
 }
 
 // Try judges levels, and puts them in the order of their loads.
-func (l Limits) Try(levels []Level) []Tried {
-	out := make([]Tried, 0, len(levels))
+func (l Limits) Try(levels []Level) []Trial {
+	out := make([]Trial, 0, len(levels))
 	for _, v := range levels {
 		status, why := l.Judge(v)
-		out = append(out, Tried{v.Load, status, why})
+		out = append(out, Trial{v.Load, status, why})
 	}
-	slices.SortStableFunc(out, func(x, y Tried) int { return cmp.Compare(x.Load, y.Load) })
+	slices.SortStableFunc(out, func(x, y Trial) int { return cmp.Compare(x.Load, y.Load) })
 	return out
 }
 
@@ -73,11 +73,11 @@ func (l Limits) Judge(v Level) (Status, string) {
 	case why == "":
 		return Good, ""
 	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
-		return ByGenerator, why + "; " + v.Excuse
+		return ByGenerator, why + "; " + v.GeneratorDelay
 	case v.Full != "" && v.Firm <= l.FailedShare:
 		return ByGenerator, why + "; " + v.Full
-	case v.Held != "" && v.FailedShare <= l.FailedShare:
-		return ByGenerator, why + "; " + v.Held
+	case v.TooFewConnections != "" && v.FailedShare <= l.FailedShare:
+		return ByGenerator, why + "; " + v.TooFewConnections
 	}
 	return Bad, why
 }
@@ -106,28 +106,28 @@ type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
 	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
 	Status    Status  // of Failed: Bad is a breaking point, ByGenerator and NoMore are none
-	Why       string
+	Reason    string
 	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
 
 // FindBreaking finds the breaking point among rising loads: above the last good one, and not above the first bad one. Loads between
 // the two at which the generator was saturated leave it open. If a load was tried again, the later try comes second: if it is no
 // longer sustained, time rather than load breaks the service.
-func FindBreaking(rising []Tried) (b Breaking) {
+func FindBreaking(rising []Trial) (b Breaking) {
 	for _, v := range rising {
-		switch again := b.Failed == 0 && v.Load == b.Sustained; {
-		case again && v.Status == ByGenerator: // it was good before
-		case again && v.Status == Bad:
-			return Breaking{Sustained: v.Load, Failed: v.Load, Status: NoMore, Why: v.Why}
+		switch served := b.Failed == 0 && v.Load == b.Sustained; {
+		case served && v.Status == ByGenerator: // it was good before
+		case served && v.Status == Bad:
+			return Breaking{Sustained: v.Load, Failed: v.Load, Status: NoMore, Reason: v.Reason}
 		case v.Status == Bad:
 			if b.Failed > 0 {
 				b.Unclear = b.Failed
 			}
-			b.Failed, b.Status, b.Why = v.Load, v.Status, v.Why
+			b.Failed, b.Status, b.Reason = v.Load, v.Status, v.Reason
 			return b
 		case b.Failed > 0:
 		case v.Status == ByGenerator:
-			b.Failed, b.Status, b.Why = v.Load, v.Status, v.Why
+			b.Failed, b.Status, b.Reason = v.Load, v.Status, v.Reason
 		default:
 			b.Sustained = v.Load
 		}
@@ -141,14 +141,14 @@ func (b Breaking) Sentence(unit string) string {
 	case b.Failed == 0:
 		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	case b.Status == ByGenerator:
-		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Why, b.Sustained)
+		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Reason, b.Sustained)
 	case b.Status == NoMore:
 		return sentence("not found: %v %s were borne at first, and no longer when they were tried again at the end (%s); "+
-			"not the load alone decides, but also time, or what came before", b.Sustained, unit, b.Why)
+			"not the load alone decides, but also time, or what came before", b.Sustained, unit, b.Reason)
 	case b.Sustained == 0 && b.Unclear == 0:
-		return sentence("below %v %s, the lowest load that was tried (%s)", b.Failed, unit, b.Why)
+		return sentence("below %v %s, the lowest load that was tried (%s)", b.Failed, unit, b.Reason)
 	}
-	text := sentence("between %v and %v %s (%s)", b.Sustained, b.Failed, unit, b.Why)
+	text := sentence("between %v and %v %s (%s)", b.Sustained, b.Failed, unit, b.Reason)
 	if b.Unclear > 0 {
 		text += sentence("; at %v the load generator was saturated, so it is not known closer", b.Unclear)
 	}
@@ -199,19 +199,19 @@ func (b Breaking) facts(unit, burst string) []verdict.Fact {
 }
 
 // lowestSustained requires that the lowest load is sustained.
-func lowestSustained(name string, rising []Tried) verdict.Check {
+func lowestSustained(name string, rising []Trial) verdict.Check {
 	if len(rising) == 0 {
 		return inconclusive(check(CheckLowest, name, "good", "there was none", false))
 	}
 	first := rising[0]
 	if first.Status == ByGenerator {
-		return inconclusive(check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Why))
+		return inconclusive(check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason))
 	}
-	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Why)
+	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
 
-// enough compares the sustained load with the minimum of a setting.
-func (b Breaking) enough(r *Run, setting, name string) verdict.Check {
+// longEnough compares the sustained load with the minimum of a setting.
+func (b Breaking) longEnough(r *Run, setting, name string) verdict.Check {
 	least := r.number(setting)
 	c := check(CheckSustained, name, atLeast(least), b.Sustained, b.Sustained >= least)
 	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed)
@@ -225,12 +225,12 @@ func (b Breaking) enough(r *Run, setting, name string) verdict.Check {
 }
 
 // keptUp warns of loads at which the load generator was saturated, which are not attributed to the service.
-func keptUp(limit, unit string, tried []Tried) verdict.Check {
+func keptUp(limit, unit string, tried []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range tried {
 		if v.Status == ByGenerator {
 			at = append(at, count(v.Load))
-			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Why))
+			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Reason))
 		}
 	}
 	actual := "it did"
@@ -315,7 +315,7 @@ func rightAnswers(counted Total, all []StageResult) verdict.Check {
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if before := total(of(all, kindWarmup)).wrongAnswers(); before > 0 {
+	if before := total(ofKinds(all, kindWarmup)).wrongAnswers(); before > 0 {
 		c.Actual += sentence(", %v of them in the warm-up", before)
 	}
 	if cases > 0 {

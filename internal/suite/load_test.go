@@ -16,7 +16,7 @@ func level(load float64, edit func(*Level)) Level {
 	if edit != nil {
 		edit(&v)
 	}
-	if v.Excuse == "" {
+	if v.GeneratorDelay == "" {
 		v.OwnAnswered, v.OwnFailed, v.OwnP95 = v.Answered, v.FailedShare, v.P95
 	}
 	return v
@@ -30,7 +30,7 @@ func full(v *Level)     { v.Full = "the machine was full" }
 
 // saturated is a generator that can have added all of it, but no refusal.
 func saturated(v *Level) {
-	v.Excuse = "it waited up to 300 ms to run"
+	v.GeneratorDelay = "it waited up to 300 ms to run"
 	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.Firm, 1-v.Firm
 }
 
@@ -123,7 +123,7 @@ func TestALeastRateThatTheGeneratorLeavesOpen(t *testing.T) {
 		pass, invalid bool
 	}{{"500", true, true}, {"800", false, true}, {"1000", false, false}} {
 		b := Breaking{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
-		got := b.enough(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
+		got := b.longEnough(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
 		require.Equal(t, c.pass, got.Pass, c.least)
 		require.Equal(t, c.invalid, got.Severity == verdict.SeverityInconclusive, c.least)
 	}

@@ -27,7 +27,7 @@ type Machine struct {
 	Controlled              bool          // the control group was held by all runners, all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
-	Apart                   bool          // service and runners have cores of their own there
+	SeparateCores           bool          // service and runners have cores of their own there
 	ServiceBusy             float64       // where they have: how much of the service's was taken, by whomever, 0 to 1
 	GeneratorBusy           float64       // of the runners'
 	Usage                   Usage
@@ -64,7 +64,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
-	if out.Apart = r.ServiceCores > 0 && r.RunnerCores > 0; out.Apart {
+	if out.SeparateCores = r.ServiceCores > 0 && r.RunnerCores > 0; out.SeparateCores {
 		out.ServiceBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.ServiceCores })/100/float64(r.ServiceCores), 1)
 		out.GeneratorBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.RunnerCores })/100/float64(r.RunnerCores), 1)
 		out.Short = out.Short || !known || out.GeneratorBusy == 0
@@ -146,7 +146,7 @@ func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
 
 // percent returns the growth of a counter of CPU seconds between two instants, in percent of one core.
 func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
-	var grown, seconds float64
+	var growth, seconds float64
 	if len(r.Samples) == 0 {
 		return 0
 	}
@@ -161,7 +161,7 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 		}
 		w := overlap(before.At(), now.At(), from, to)
 		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
-			grown += delta * w / width
+			growth += delta * w / width
 			seconds += w
 		}
 		before = now
@@ -169,7 +169,7 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	if seconds == 0 {
 		return 0
 	}
-	return 100 * grown / seconds
+	return 100 * growth / seconds
 }
 
 // overlap returns the seconds that two spans have in common.
@@ -209,8 +209,8 @@ type Usage struct {
 
 	TargetCores, GeneratorCores float64 // of their own, or of their machines; 0: not known
 
-	PerRequest          bool    // the next three are known
-	Each, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, times that a thread was scheduled
+	PerRequest         bool    // the next three are known
+	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, times that a thread was scheduled
 }
 
 // usage reads the samples of a stage. Counters are compared between two samples within it.
@@ -223,43 +223,43 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	for _, s := range r.Samples { // a backend without free descriptors does not report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
-	within := r.within(from, to)
-	if len(within) < 2 {
+	samples := r.samplesBetween(from, to)
+	if len(samples) < 2 {
 		t.MaxFiles = 0
 		return t
 	}
-	first, last := within[0], within[len(within)-1]
+	first, last := samples[0], samples[len(samples)-1]
 	t.Inside, t.Proxy = last.BackendRuns > 0, last.NginxRuns > 0
 	t.Host = t.Loopback || last.OfTarget
 	t.Queue = t.Host && last.NetworkKnown
-	grown := func(of func(*resources.Sample) float64) float64 { return max(of(&last)-of(&first), 0) }
-	t.Periods = grown(func(s *resources.Sample) float64 { return float64(s.Periods) })
-	t.Throttled = grown(func(s *resources.Sample) float64 { return float64(s.Throttled) })
-	t.Overflows = grown(func(s *resources.Sample) float64 { return float64(s.Overflows) })
+	growth := func(value func(*resources.Sample) float64) float64 { return max(value(&last)-value(&first), 0) }
+	t.Periods = growth(func(s *resources.Sample) float64 { return float64(s.Periods) })
+	t.Throttled = growth(func(s *resources.Sample) float64 { return float64(s.Throttled) })
+	t.Overflows = growth(func(s *resources.Sample) float64 { return float64(s.Overflows) })
 	t.Log = resources.NginxLog{
 		QueueFull: last.QueueFull - first.QueueFull, NoConnections: last.NoConnections - first.NoConnections, NoFiles: last.NoFiles - first.NoFiles,
 	}
 	t.Available = float64(first.Available)
-	for _, s := range within {
+	for _, s := range samples {
 		t.Procs, t.Files, t.NginxFull = max(t.Procs, float64(s.Procs)), max(t.Files, float64(s.Files)), max(t.NginxFull, s.NginxFull)
 		t.Memory, t.Available = max(t.Memory, float64(s.Memory)), min(t.Available, float64(s.Available))
 	}
 	seconds := last.At().Sub(first.At()).Seconds()
 	if last.LinkRate > 0 && seconds > 0 && !t.Loopback {
-		sent, received := grown(func(s *resources.Sample) float64 { return float64(s.LinkSent) }), grown(func(s *resources.Sample) float64 { return float64(s.LinkReceived) })
+		sent, received := growth(func(s *resources.Sample) float64 { return float64(s.LinkSent) }), growth(func(s *resources.Sample) float64 { return float64(s.LinkReceived) })
 		t.Link = max(sent, received) / seconds / float64(last.LinkRate)
 	}
-	served := grown(func(s *resources.Sample) float64 { return float64(s.Served) })
+	served := growth(func(s *resources.Sample) float64 { return float64(s.Served) })
 	if t.PerRequest = t.Inside && served > 0; t.PerRequest {
-		t.Each = grown(func(s *resources.Sample) float64 { return s.Ran }) / served
-		t.Runs = grown(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
-		t.Accepts = grown(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served
+		t.CPU = growth(func(s *resources.Sample) float64 { return s.Ran }) / served
+		t.Runs = growth(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
+		t.Accepts = growth(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served
 	}
 	return t
 }
 
-// within returns the samples between two instants.
-func (r *Run) within(from, to time.Time) (out []resources.Sample) {
+// samplesBetween returns the samples between two instants.
+func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	for _, s := range r.Samples {
 		if at := s.At(); !at.Before(from) && !at.After(to) {
 			out = append(out, s)
@@ -276,14 +276,14 @@ func (r *Run) cores(t *Usage, m *shard.Merged) {
 	}
 	machines := map[string]bool{}
 	for i := range m.Runners {
-		if of := m.Runners[i].Machine; of != nil && !machines[of.Boot] {
-			machines[of.Boot] = true
-			t.GeneratorCores += float64(of.Cores)
+		if record := m.Runners[i].Machine; record != nil && !machines[record.Boot] {
+			machines[record.Boot] = true
+			t.GeneratorCores += float64(record.Cores)
 		}
 	}
-	for _, of := range r.Machines {
-		if !strings.HasPrefix(of.Name, "runner") {
-			t.TargetCores += float64(of.Cores)
+	for _, record := range r.Machines {
+		if !strings.HasPrefix(record.Name, "runner") {
+			t.TargetCores += float64(record.Cores)
 		}
 	}
 }

@@ -47,12 +47,12 @@ func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil
 	}
-	stages := of(r.stages(), kindLoad)
+	stages := ofKinds(r.stages(), kindLoad)
 	limits := r.limits()
 	breaking := FindBreaking(limits.Try(limits.arrivalLevels(stages)))
 	next := breaking.Between()
 	if next == 0 || len(r.Rounds) > searchRounds {
-		next = breaking.Again(stages)
+		next = breaking.Recovered(stages)
 	}
 	if next == 0 {
 		return nil
@@ -60,9 +60,9 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// Again returns the load to try once more at the end, 0 for none: the highest that was sustained, unless it was tried last. A
+// Recovered returns the load to try once more at the end, 0 for none: the highest that was sustained, unless it was tried last. A
 // service that gets slower with time, or does not recover, fails whatever is tried last.
-func (b Breaking) Again(stages []StageResult) float64 {
+func (b Breaking) Recovered(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
 	}
@@ -80,7 +80,7 @@ func (l Limits) arrivalLevels(stages []StageResult) []Level {
 
 func assessRampup(r *Run) verdict.Assessment {
 	all := r.stages()
-	stages := of(all, kindLoad)
+	stages := ofKinds(all, kindLoad)
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
 	tried := limits.Try(levels)
@@ -102,7 +102,7 @@ func assessRampup(r *Run) verdict.Assessment {
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
 			breaking.facts(perSecond, "in bursts"), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
 		Checks: []verdict.Check{
-			rightAnswers(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"),
+			rightAnswers(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
 			keptUp("at every load", "", tried),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},

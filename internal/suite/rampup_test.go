@@ -331,12 +331,12 @@ func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
 			r.answers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
 		all := r.stages()
-		stages := of(all, kindLoad)
+		stages := ofKinds(all, kindLoad)
 		tried := r.limits().Try(r.limits().arrivalLevels(stages))
-		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Why)
+		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Reason)
 		broke := FindBottleneck(stages, FindBreaking(tried))
 		if c.status == ByGenerator {
-			require.Contains(t, tried[0].Why, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
+			require.Contains(t, tried[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
 			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
 			require.Contains(t, broke.advice(), "MAX_CONNECTIONS", name)
 		} else {

@@ -20,21 +20,21 @@ type part struct {
 
 // addRequests adds the parts of an assessment that every suite of requests has: the server's own count, times and failures of
 // the shown stages, CPU and memory. more goes before the processes; all are the stages of the run, sum is of those that count.
-func (r *Run) addRequests(a *verdict.Assessment, all, shown []StageResult, sum Total, more ...verdict.Table) {
-	times, firstBytes := make([]part, 0, len(shown)+1), []part(nil)
-	for _, st := range shown {
+func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
+	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
+	for _, st := range listed {
 		times = append(times, part{st.Title, st.Requests})
 		if st.firstByte.OK.Count() > 0 {
 			firstBytes = append(firstBytes, part{st.Title, st.firstByte})
 		}
 	}
-	a.Facts = append(a.Facts, refusals(shown)...)
+	a.Facts = append(a.Facts, refusals(listed)...)
 	a.Checks = append(a.Checks, r.ownCount(all)...)
-	a.Tables = append(a.Tables, append(endpointTables(shown), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
+	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good answers, ms", "stage", firstBytes))
 	}
-	a.Tables = slices.Concat(a.Tables, failureTables(shown, sum), more, r.resourceTables(all, shown))
+	a.Tables = slices.Concat(a.Tables, failureTables(listed, sum), more, r.resourceTables(all, listed))
 }
 
 // latencyTable returns a table with the times of good answers, by part of the requests.
@@ -183,12 +183,12 @@ func refusals(stages []StageResult) []verdict.Fact {
 }
 
 // resourceTables returns CPU and memory of every process: in total, and in the shown stages.
-func (r *Run) resourceTables(all, shown []StageResult) []verdict.Table {
+func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	cores := newTable("Busy cores", sentence("the service and the runners have %s and %s of their own; the side whose cores were full, "+
 		"%s or more, was the limit, of two the fuller one", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
 		"stage|service|generator|limit")
-	for _, st := range shown {
+	for _, st := range listed {
 		if st.Total() == 0 {
 			continue
 		}
@@ -213,11 +213,11 @@ func (r *Run) processTable(requests int64) verdict.Table {
 		if rss == 0 || seconds == 0 {
 			return
 		}
-		each := "–"
+		perRequest := "–"
 		if requests > 0 {
-			each = sentence("%v µs", int64(1e6*cpu/float64(requests)+.5))
+			perRequest = sentence("%v µs", int64(1e6*cpu/float64(requests)+.5))
 		}
-		t.Add(name, fmt.Sprintf("%.1f %%", 100*cpu/seconds), each, format.Bytes(rss))
+		t.Add(name, fmt.Sprintf("%.1f %%", 100*cpu/seconds), perRequest, format.Bytes(rss))
 	}
 	var rss uint64
 	var cpu, seconds, sampled float64

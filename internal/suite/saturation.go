@@ -41,22 +41,22 @@ func isTimeout(code string) bool {
 // isOurs reports whether the generator caused a failure of that code: it had no address, port or descriptor left.
 func isOurs(code string) bool { return code == shard.CodeNet+"1213" }
 
-// excuse looks, when all of a stage's requests have been added, for what the waits of the generator explain.
-func (st *StageResult) excuse(dropped shard.Metric) {
+// attributeToGenerator looks, when all of a stage's requests have been added, for what the waits of the generator explain.
+func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 	for _, f := range st.metrics {
 		switch {
 		case isOurs(f.Tags[shard.TagCode]):
-			st.Excused += f.Count
+			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
 			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
 			if st.waited() && shard.WakeUps*st.Machine.Control < half {
 				continue
 			}
-			st.Excused += f.Own.CountBy([]time.Duration{half})[0]
+			st.Attributed += f.Own.CountBy([]time.Duration{half})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.waitedMore()) {
-		st.ExcusedDropped = st.Dropped
+		st.AttributedDropped = st.Dropped
 	}
 }
 
@@ -103,13 +103,13 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 
 // waitedMore reports whether more of the connections' time was spent on the generator's own waits than on the
 // service's times.
-func (st *StageResult) waitedMore() bool { return 2*spent(st.Own) < spent(st.OK) }
+func (st *StageResult) waitedMore() bool { return 2*totalTime(st.Undelayed) < totalTime(st.OK) }
 
 // waitOf returns the longest wait in a second.
 func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
 
-// spent is the sum of a histogram, to its precision.
-func spent(h *shard.Histogram) time.Duration {
+// totalTime is the sum of a histogram, to its precision.
+func totalTime(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }
 
@@ -175,7 +175,7 @@ func (st *StageResult) grace(l Limits) time.Duration {
 func (st *StageResult) level(load, offered float64, l Limits) Level {
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
-		OwnFailed: share(st.Failed.Count()-st.Excused, st.Total()), OwnP95: quantile(st.Own, .95),
+		OwnFailed: share(st.Failed.Count()-st.Attributed, st.Total()), OwnP95: quantile(st.Undelayed, .95),
 	}
 	if len(st.Codes) > 0 {
 		v.Failure = codeText(st.codesByCount()[0])
@@ -187,7 +187,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 		}
 	}
 	v.Full = st.Machine.crowded(took, st.unhindered(took))
-	v.Held = st.held
+	v.TooFewConnections = st.connectionLimit
 	var firm int64
 	for code, n := range st.Codes {
 		if !isTimeout(code) && !isOurs(code) {
@@ -198,17 +198,17 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	if offered > 0 {
 		grace := st.grace(l)
 		v.Answered = min(float64(st.answeredBy(grace))/offered, 1)
-		v.OwnAnswered = min(float64(st.answeredBy(grace+shard.WakeUps*st.Machine.Wait)+st.Excused+st.ExcusedDropped)/offered, 1)
+		v.OwnAnswered = min(float64(st.answeredBy(grace+shard.WakeUps*st.Machine.Wait)+st.Attributed+st.AttributedDropped)/offered, 1)
 	}
 	var excuses []string
-	if st.Excused > 0 {
-		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or for want of ports or descriptors", format.Thousands(st.Excused)))
+	if st.Attributed > 0 {
+		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or for want of ports or descriptors", format.Thousands(st.Attributed)))
 	}
-	if st.ExcusedDropped > 0 {
-		excuses = append(excuses, fmt.Sprintf("it left %s requests out", format.Thousands(st.ExcusedDropped)))
+	if st.AttributedDropped > 0 {
+		excuses = append(excuses, fmt.Sprintf("it left %s requests out", format.Thousands(st.AttributedDropped)))
 	}
 	excuses = append(excuses, fmt.Sprintf("it waited up to %s to run", ms(1000*st.Machine.Wait.Seconds())))
-	v.Excuse = strings.Join(excuses, ", ")
+	v.GeneratorDelay = strings.Join(excuses, ", ")
 	return v
 }
 
@@ -239,7 +239,7 @@ func (m Machine) Limit() (limit Limit, why string) {
 		return LimitIsOurs, why
 	}
 	switch {
-	case !m.Apart || m.ServiceBusy < machineFull:
+	case !m.SeparateCores || m.ServiceBusy < machineFull:
 		return NoLimit, ""
 	case m.Foreign:
 		return LimitUnknown, m.byOthers()
@@ -254,7 +254,7 @@ func (m Machine) byOthers() string {
 
 // generatorFull reports whether the generator's cores were full, and fuller than the service's.
 func (m Machine) generatorFull() bool {
-	return m.Apart && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.serviceFilled()
+	return m.SeparateCores && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.serviceFilled()
 }
 
 // serviceFilled reports whether backend and nginx alone filled their cores, and the runners did not fill theirs. A
@@ -279,7 +279,7 @@ func (m Machine) GeneratorLimit() string {
 		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
 	case m.generatorFull():
 		return m.headroom()
-	case m.Apart: // its threads wait for each other
+	case m.SeparateCores: // its threads wait for each other
 		return ""
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
@@ -308,9 +308,9 @@ func (m Machine) crowded(took time.Duration, unhindered bool) string {
 	switch {
 	case m.generatorFull() && !unhindered:
 		return m.headroom()
-	case m.Apart && m.Foreign && m.ServiceBusy >= machineFull:
+	case m.SeparateCores && m.Foreign && m.ServiceBusy >= machineFull:
 		return m.byOthers()
-	case m.Apart:
+	case m.SeparateCores:
 		return ""
 	}
 	service := m.Backend + m.Nginx

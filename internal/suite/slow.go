@@ -31,7 +31,7 @@ var slowReaders = Suite{
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
 	Page:    Page{Doc: "docs/suites.md", Ended: "slow ones cut"},
-	Plan: Plan{Known: true, Profiles: map[string][]string{
+	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
 	}},
@@ -39,7 +39,7 @@ var slowReaders = Suite{
 }
 
 func assessSlow(r *Run) verdict.Assessment {
-	m, held := r.Rounds[0], r.some(r.isNotEvery)
+	m, open := r.Rounds[0], r.streamsOf(r.isNotEvery)
 	s := r.slowStreams()
 	closed, behind := [2]string{"–", "–"}, s.behind
 	if s.closed.Count > 0 {
@@ -50,14 +50,14 @@ func assessSlow(r *Run) verdict.Assessment {
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.whole, s.started-s.closedAll()-s.whole,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
-		Streams: held, Warnings: held.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(held), held.Agreement(),
-			[]verdict.Check{r.bystandersKept(held), s.all()}, s.accepted(), []verdict.Check{s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
+		Streams: open, Warnings: open.Warnings,
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
+			[]verdict.Check{r.bystandersKept(open), s.all()}, s.accepted(), []verdict.Check{s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
 			{Name: "of these", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
-		}, readerFacts(held, m)...),
+		}, readerFacts(open, m)...),
 		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
 		Tables: []verdict.Table{t, s.memory.table()},
 	}
@@ -65,19 +65,19 @@ func assessSlow(r *Run) verdict.Assessment {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients saw it only later; " +
 			"and which part of its memory is of messages that it keeps for all"})
 	}
-	if s.memory.known {
+	if s.memory.sampled {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
 	}
 	return a
 }
 
 // readerFacts returns the facts of the streams that are read. The histogram of lateness has that of the slow ones, too.
-func readerFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
+func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	var most time.Duration
-	for c := range held.Records() {
+	for c := range open.Records() {
 		most = max(most, c.MaxLateness)
 	}
-	facts := streamFacts(held, m)
+	facts := streamFacts(open, m)
 	for i := range facts {
 		switch facts[i].Name {
 		case "lateness":
@@ -122,7 +122,7 @@ func (r *Run) slowStreams() slowStreams {
 		s.planned = st.Requests
 	}
 	whole := 0
-	for c := range r.some(r.isEvery).Records() {
+	for c := range r.streamsOf(r.isEvery).Records() {
 		switch {
 		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++
@@ -170,11 +170,11 @@ func (s *slowStreams) outcome() string {
 		}
 	}
 	add(int(s.closed.Count), fmt.Sprintf("cut, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
-	later := "cut, which they saw only when they read on"
+	result := "cut, which they saw only when they read on"
 	if s.closedAfter > 0 {
-		later += fmt.Sprintf(": the backend had closed the last after %.0f s", s.closedAfter.Seconds())
+		result += fmt.Sprintf(": the backend had closed the last after %.0f s", s.closedAfter.Seconds())
 	}
-	add(s.closedUnseen, later)
+	add(s.closedUnseen, result)
 	add(s.whole, "kept, with all messages in the end")
 	add(s.started-s.closedAll()-s.whole, "kept, but with messages missing in the end")
 	if len(out) == 0 {
@@ -252,10 +252,10 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 	if most < 0 {
 		return nil
 	}
-	c := check(CheckMemory, "memory grew by", fmt.Sprintf("at most %.0f MiB", most), fmt.Sprintf("%.1f MiB", memory.peak), memory.known && memory.peak <= most,
+	c := check(CheckMemory, "memory grew by", fmt.Sprintf("at most %.0f MiB", most), fmt.Sprintf("%.1f MiB", memory.peak), memory.sampled && memory.peak <= most,
 		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB",
 			memory.peak, most, memory.after))
-	if memory.known {
+	if memory.sampled {
 		return []verdict.Check{c}
 	}
 	c.Actual = "not known"
@@ -269,7 +269,7 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 
 // memory is that of the service while clients are slow, in MiB.
 type memory struct {
-	known       bool // it was sampled before, after, and most of the time meanwhile
+	sampled     bool // it was sampled before, after, and most of the time meanwhile
 	counter     bool // it never falls
 	before      float64
 	peak, after float64 // growth
@@ -305,12 +305,12 @@ func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (o
 		out.readings = append(out.readings, reading{at, v})
 	}
 	out.counter = r.counterGauge()
-	out.known = before && after && known > unknown && !out.counter
+	out.sampled = before && after && known > unknown && !out.counter
 	return out
 }
 
 func (m *memory) String() string {
-	if !m.known {
+	if !m.sampled {
 		return "not known"
 	}
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB in the end", m.before, m.peak, m.after)
@@ -319,7 +319,7 @@ func (m *memory) String() string {
 // table has a reading of each stretch, and the last one.
 func (m *memory) table() verdict.Table {
 	t := newTable("The service's memory", "in MiB; seconds from when clients were slow", "seconds after|memory")
-	if !m.known {
+	if !m.sampled {
 		return t
 	}
 	t.Add("before", fmt.Sprintf("%.1f", m.before))

@@ -16,9 +16,9 @@ var soak = Suite{
 	Name:     "soak",
 	Short:    "hold every event stream for the whole time, and account for every noop of each",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
-	Plan:     Plan{Known: true},
+	Plan:     Plan{DeclaredLoad: true},
 	Target:   Target{Streams: true},
-	Sampling: Sampling{Every: resources.Every, Optional: true},
+	Sampling: Sampling{Every: resources.Interval, Optional: true},
 	Page: Page{Doc: "docs/accounting.md", Sections: []string{
 		"checks", "actions", "windows", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	}},
@@ -76,7 +76,7 @@ var resume = Suite{
 	Script:   []string{"load-tests", "sse", "resume.js"},
 	Target:   soak.Target,
 	Sampling: soak.Sampling,
-	Plan: Plan{Known: true, Profiles: map[string][]string{
+	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
 		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},
 	}},

@@ -31,7 +31,7 @@ const (
 // Requests sums up requests. Failed ones are kept apart: a fast refusal must not make the answers look fast.
 type Requests struct {
 	OK, Failed  *shard.Histogram
-	Own         *shard.Histogram // of OK: each time without the longest delay that the generator can have added
+	Undelayed   *shard.Histogram // of OK: each time without the longest delay that the generator can have added
 	Connected   *shard.Histogram // the times of OK without the wait for a connection
 	Late        *shard.Histogram // the answers of OK after the end of a stage with a fixed length: how long after it
 	Codes       map[string]int64 // of Failed
@@ -46,7 +46,7 @@ type Requests struct {
 // NewRequests returns the sum of no requests.
 func NewRequests() *Requests {
 	return &Requests{
-		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Own: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
+		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Undelayed: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
 		Codes: map[string]int64{}, Servers: map[string]int64{},
 	}
 }
@@ -70,7 +70,7 @@ func (q *Requests) Add(m shard.Metric) {
 		q.least = m.Min
 	}
 	q.OK.Merge(m.Trend)
-	q.Own.Merge(m.Own)
+	q.Undelayed.Merge(m.Own)
 	if m.Tags[shard.TagWaited] == "" {
 		q.Connected.Merge(m.Trend)
 	}
@@ -135,17 +135,17 @@ func quantile(h *shard.Histogram, q float64) float64 {
 type StageResult struct {
 	shard.Stage
 	*Requests
-	firstByte   *Requests // the times to the first byte of the answers
-	Dropped     int64     // requests that were never made: no connection was free in time, or time was up
-	Waiting     int64     // requests that had to wait for a connection
-	WaitMS      float64   // their waits, summed
-	held        string    // why the generator had too few connections for the rate; "": it had enough
-	Bytes, Sent float64   // bytes received and sent
-	Unrequested int64     // connections with bytes after an answer that no request asked for
-	Machine     Machine   // while the stage ran
+	firstByte       *Requests // the times to the first byte of the answers
+	Dropped         int64     // requests that were never made: no connection was free in time, or time was up
+	Waiting         int64     // requests that had to wait for a connection
+	WaitMS          float64   // their waits, summed
+	connectionLimit string    // why the generator had too few connections for the rate; "": it had enough
+	Bytes, Sent     float64   // bytes received and sent
+	Unrequested     int64     // connections with bytes after an answer that no request asked for
+	Machine         Machine   // while the stage ran
 
-	Excused, ExcusedDropped int64 // of Failed and Dropped: attributed to the generator
-	seconds                 []shard.Second
+	Attributed, AttributedDropped int64 // of Failed and Dropped: attributed to the generator
+	seconds                       []shard.Second
 }
 
 // stages returns the stages of all rounds, in the order in which the script declared them.
@@ -172,12 +172,12 @@ func (r *Run) stages() []StageResult {
 			if out[i].endAtLength() {
 				out[i].Machine = r.machine(m, out[i].First, out[i].Last).waiting(out[i].Machine)
 			}
-			out[i].excuse(dropped[i])
+			out[i].attributeToGenerator(dropped[i])
 		}
 	}
 	fastest := fastestOf(out)
 	for i := range out {
-		out[i].held = out[i].tooFewConnections(fastest, r.limits().P95)
+		out[i].connectionLimit = out[i].tooFewConnections(fastest, r.limits().P95)
 		out[i].startAtFirstAnswer()
 	}
 	return out
@@ -243,20 +243,20 @@ func (st *StageResult) rateMetric(name string) verdict.Metric {
 
 // timeMetrics returns the times of the good answers and the share of failures, to be compared with other runs. of names the
 // stage. bound: the load generator was the limit, so the values are bounds.
-func (st *StageResult) timeMetrics(of string, bound bool) []verdict.Metric {
-	failed := verdict.Metric{Name: "failed " + of, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
+func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric {
+	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
 	if st.OK.Count() == 0 {
 		return []verdict.Metric{failed}
 	}
 	var out []verdict.Metric
-	add := func(name string, value, own float64) {
-		out = append(out, verdict.Metric{Name: name + " " + of, Unit: "ms", Value: value, Own: &own, Bound: bound})
+	add := func(name string, value, undelayed float64) {
+		out = append(out, verdict.Metric{Name: name + " " + subject, Unit: "ms", Value: value, Own: &undelayed, Bound: bound})
 	}
-	add("mean", st.Mean(), format.InMilliseconds(st.Own.Mean()))
-	add("p50", quantile(st.OK, .5), quantile(st.Own, .5))
-	add("p95", quantile(st.OK, .95), quantile(st.Own, .95))
-	add("p99", quantile(st.OK, .99), quantile(st.Own, .99))
-	add("max", quantile(st.OK, 1), quantile(st.Own, 1))
+	add("mean", st.Mean(), format.InMilliseconds(st.Undelayed.Mean()))
+	add("p50", quantile(st.OK, .5), quantile(st.Undelayed, .5))
+	add("p95", quantile(st.OK, .95), quantile(st.Undelayed, .95))
+	add("p99", quantile(st.OK, .99), quantile(st.Undelayed, .99))
+	add("max", quantile(st.OK, 1), quantile(st.Undelayed, 1))
 	return append(out, failed)
 }
 
@@ -276,8 +276,8 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-// of returns the stages of some kinds.
-func of(all []StageResult, kinds ...string) (out []StageResult) {
+// ofKinds returns the stages of some kinds.
+func ofKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	for _, st := range all {
 		if slices.Contains(kinds, st.Kind) {
 			out = append(out, st)
@@ -347,8 +347,8 @@ func (l *roundLevel) sum() {
 		l.Dropped += st.Dropped
 		l.Bytes += st.Bytes
 		l.Sent += st.Sent
-		l.Excused += st.Excused
-		l.ExcusedDropped += st.ExcusedDropped
+		l.Attributed += st.Attributed
+		l.AttributedDropped += st.AttributedDropped
 		l.seconds = append(l.seconds, st.seconds...)
 		machines = append(machines, st.Machine)
 	}
@@ -369,7 +369,7 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {
-		return Machine{Short: true, Apart: all[0].Apart, Cores: all[0].Cores, Shared: all[0].Shared}
+		return Machine{Short: true, SeparateCores: all[0].SeparateCores, Cores: all[0].Cores, Shared: all[0].Shared}
 	}
 	rank := func(m Machine) int {
 		switch limit, _ := m.Limit(); limit {

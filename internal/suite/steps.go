@@ -29,23 +29,23 @@ type step struct {
 
 // try returns how a step was sustained. The generator may explain lateness, and silence after which it gave up, but not a
 // refusal, a disconnect or a loss on an open stream.
-func (s step) try() Tried {
+func (s step) try() Trial {
 	var why []string
 	for _, f := range []struct {
-		n    int64
-		what string
+		n     int64
+		phase string
 	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.wrong, "noops doubled, overtaken or damaged"}} {
 		if f.n > 0 {
-			why = append(why, format.Thousands(f.n)+" "+f.what)
+			why = append(why, format.Thousands(f.n)+" "+f.phase)
 		}
 	}
 	switch {
 	case len(why) == 0:
-		return Tried{float64(s.Concurrency), Good, ""}
+		return Trial{float64(s.Concurrency), Good, ""}
 	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
-		return Tried{float64(s.Concurrency), ByGenerator, strings.Join(append(why, s.excuse()), "; ")}
+		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(why, s.generatorDelay()), "; ")}
 	}
-	return Tried{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
+	return Trial{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
 }
 
 // leastSilence is the shortest silence after which a client drops its stream as idle.
@@ -63,8 +63,8 @@ func (s step) explained() bool {
 	return s.machine.Explains(late) || s.machine.crowded(late, false) != ""
 }
 
-// excuse states the delay of the generator that explains a step.
-func (s step) excuse() string {
+// generatorDelay states the delay of the generator that explains a step.
+func (s step) generatorDelay() string {
 	if s.machine.Dropped > 0 {
 		return s.machine.dropped()
 	}
@@ -76,11 +76,11 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
 	for _, st := range stagesOf(m) {
-		seen, ok := open[st.Name]
+		isOpen, ok := open[st.Name]
 		if !ok {
 			continue
 		}
-		s := step{Stage: st, from: time.UnixMicro(seen.FirstUS), to: time.UnixMicro(seen.LastUS), connect: connect[st.Name]}
+		s := step{Stage: st, from: time.UnixMicro(isOpen.FirstUS), to: time.UnixMicro(isOpen.LastUS), connect: connect[st.Name]}
 		s.lateness = lateness(m, s.from, s.to)
 		s.machine, s.tolerance = r.machine(m, s.from, s.to), time.Duration(m.Plan.LateMS)*time.Millisecond
 		out = append(out, s)
@@ -98,30 +98,30 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 
 // charge adds the faults of the nth stream to their steps.
 func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
-	own := opener(steps, n)
-	if c.Streams == 0 || runner.At(c.OpenedAt).After(own.to) {
-		own.refused++ // a response that takes longer than the step counts as none
+	opening := opener(steps, n)
+	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
+		opening.refused++ // a response that takes longer than the step counts as none
 	}
 	switch {
 	case c.State != ledger.Dropped:
 	case c.Reason == "idle":
-		s := underWay(steps, own, runner.At(c.LastAt+interval))
+		s := underWay(steps, opening, runner.At(c.LastAt+interval))
 		s.dropped++
 		s.idle++
 	default:
-		underWay(steps, own, runner.At(c.ClosedAt)).dropped++
+		underWay(steps, opening, runner.At(c.ClosedAt)).dropped++
 	}
 	// A record lists only the first findings. Those beyond the list were found later than all listed ones.
 	missed, late, wrong := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
-	lastMissed, lastLate, lastWrong := own, own, own
+	lastMissed, lastLate, lastWrong := opening, opening, opening
 	for _, f := range c.Findings {
 		switch f.Kind {
 		case ledger.KindLate:
-			lastLate = underWay(steps, own, runner.At(f.At-f.Lateness))
+			lastLate = underWay(steps, opening, runner.At(f.At-f.Lateness))
 			lastLate.late++
 			late--
 		case ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
-			lastWrong = underWay(steps, own, runner.At(f.At))
+			lastWrong = underWay(steps, opening, runner.At(f.At))
 			lastWrong.wrong++
 			wrong--
 		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
@@ -130,7 +130,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 				if due > f.At {
 					k = left // their instants are not known
 				}
-				lastMissed = underWay(steps, own, runner.At(due))
+				lastMissed = underWay(steps, opening, runner.At(due))
 				lastMissed.missed += min(int64(k), missed)
 				missed -= min(int64(k), missed)
 				left -= k

@@ -27,7 +27,7 @@ var storm = Suite{
 	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
-	Plan: Plan{Known: true, Profiles: map[string][]string{
+	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=5000", "SECONDS=80", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=200", "SECONDS=20", "NOOP_INTERVAL=1"},
 	}},
@@ -36,14 +36,14 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	held, storms := r.some(r.isEvery), r.storms(streams)
+	untouched, storms := r.streamsOf(r.isEvery), r.storms(streams)
 	t := newTable("Storms", "from the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
 		"own delay: how late the load generator dialed, in ms",
 		"storm|dropped|50 % back|99 % back|all back|connects/s|most in 1 s|connect p50|p99|max|slow|refused|own delay p99")
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(held)),
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(untouched)),
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
@@ -55,18 +55,18 @@ func assessStorm(r *Run) verdict.Assessment {
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
 	if len(storms) > 0 {
-		a.Checks = append(a.Checks, storms[len(storms)-1].enough(r))
+		a.Checks = append(a.Checks, storms[len(storms)-1].longEnough(r))
 	}
 	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams through the storms, %v of their %ss late",
-		held.Connections.Planned, held.Messages.Late, m.Service.Noun())})
+		untouched.Connections.Planned, untouched.Messages.Late, m.Service.Noun())})
 	a.Facts = append(a.Facts, streamFacts(streams, m)...)
 	a.Tables = []verdict.Table{t, r.queueTable(), cpu}
 	return a
 }
 
 // bystanderChecks returns the checks of the streams that stay open during the storms: their missed and late messages.
-func bystanderChecks(held *verdict.Streams) (out []verdict.Check) {
-	for _, c := range bystanderFaults(held) {
+func bystanderChecks(untouched *verdict.Streams) (out []verdict.Check) {
+	for _, c := range bystanderFaults(untouched) {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
 			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "clients that stayed lose messages when others reconnect"
 			out = append(out, c)
@@ -100,15 +100,15 @@ func (s *stormStage) droppedAtOnce() verdict.Check {
 // dialed turns a pass into invalid if the load generator was too slow for a storm.
 func (s *stormStage) dialed(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
-	name, within := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
+	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.at) == 0 {
-		return check(CheckDialed, name, within, "not known", false,
+		return check(CheckDialed, name, limitText, "not known", false,
 			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").InDoubt()
 	}
-	apart, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
-	c := check(CheckDialed, name, within, sentence("dropped within %v, dialed %v late", apart, wait), max(apart, wait) <= limit,
+	gap, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
+	c := check(CheckDialed, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
 		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, and %v is the limit (DIAL_MS); "+
-			"use more machines, or fewer streams", s.Title, apart, wait, limit))
+			"use more machines, or fewer streams", s.Title, gap, wait, limit))
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
 	}
@@ -116,13 +116,13 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 }
 
 func (s *stormStage) reconnected() verdict.Check {
-	within := time.Duration(s.Seconds * float64(time.Second))
-	inTime, _ := slices.BinarySearch(s.back, within+1)
-	gone := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
-	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", within), "within "+s.after(1), gone == 0 && s.lost == 0)
-	if gone > 0 {
-		c.Actual = text(gone) + " are not"
-		reason := sentence("%s: %v of %v streams were not back within %v", s.Title, gone, s.dropped, within)
+	limit := time.Duration(s.Seconds * float64(time.Second))
+	inTime, _ := slices.BinarySearch(s.back, limit+1)
+	missing := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
+	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", limit), "within "+s.after(1), missing == 0 && s.lost == 0)
+	if missing > 0 {
+		c.Actual = text(missing) + " are not"
+		reason := sentence("%s: %v of %v streams were not back within %v", s.Title, missing, s.dropped, limit)
 		if refused := s.beforeRefusal(); refused != "" {
 			reason += "; " + refused
 		}
@@ -150,8 +150,8 @@ func (s *stormStage) quick() verdict.Check {
 	return advisory(check(CheckQuick, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
-// enough compares the rate of the storm in which no client waits with the minimum of a setting.
-func (s *stormStage) enough(r *Run) verdict.Check {
+// longEnough compares the rate of the storm in which no client waits with the minimum of a setting.
+func (s *stormStage) longEnough(r *Run) verdict.Check {
 	least := r.number("MIN_RATE")
 	c := check(CheckRate, "connects per second", atLeast(least), s.rateText(), s.rate() >= least)
 	if c.Pass {
@@ -174,14 +174,14 @@ func (r *Run) queueTable() verdict.Table {
 	counters := []string{machine.Overflows, machine.Drops, machine.Repeated}
 	t := newTable("Accept queues", "over the whole run; a SYN that is sent again is a connect of a second or more", "machine|of|"+strings.Join(counters, "|"))
 	for _, one := range verdict.MachinesOf((*verdict.Evidence)(r)) {
-		of := "runners"
+		subject := "runners"
 		switch {
 		case one.Target && len(one.Runners) > 0:
-			of = "service and runners"
+			subject = "service and runners"
 		case one.Target:
-			of = "the service"
+			subject = "the service"
 		}
-		cells := []string{one.String(), of}
+		cells := []string{one.String(), subject}
 		for _, name := range counters {
 			if c := one.Counter(name); c != nil {
 				cells = append(cells, count(c.Grown))
@@ -236,8 +236,8 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 			since = from
 		}
 		s.follow(r, streams, since, from, to)
-		begun := time.UnixMicro(min(from, to))
-		s.machine = r.machine(m, begun, begun.Add(max(s.backIn(1), 2*time.Second)))
+		start := time.UnixMicro(min(from, to))
+		s.machine = r.machine(m, start, start.Add(max(s.backIn(1), 2*time.Second)))
 		out = append(out, s)
 	}
 	return out
@@ -255,22 +255,22 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
 		n, _ := m.Plan.Number(c.ID)
-		held, lost := r.isEvery(n), false
+		untouched, lost := r.isEvery(n), false
 		for _, o := range c.Outages {
-			switch begun := runner.At(o.From).UnixMicro(); {
-			case begun >= to-sooner || begun < since-sooner:
+			switch opened := runner.At(o.From).UnixMicro(); {
+			case opened >= to-sooner || opened < since-sooner:
 			case !o.Planned:
 				lost = lost || r.lost(o)
-			case !held && !dropped && begun >= from-sooner:
+			case !untouched && !dropped && opened >= from-sooner:
 				dropped = true
-				at, back = append(at, begun), append(back, runner.At(o.To).UnixMicro())
+				at, back = append(at, opened), append(back, runner.At(o.To).UnixMicro())
 				failed = append(failed, s.countRefusals(runner, o.Refusals)...)
 			}
 		}
 		if lost {
 			s.lost++
 		}
-		if last := c.Longest; !held && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
+		if last := c.Longest; !untouched && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
 			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
 		}
 	}

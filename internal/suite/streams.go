@@ -43,9 +43,9 @@ func everyStream(m *shard.Merged) verdict.Check {
 
 // streamFacts returns the facts of every suite that holds streams.
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
-	n, of := s.Messages, "streams"
+	n, unit := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
-		of = "others" // that the suite leaves alone
+		unit = "others" // that the suite leaves alone
 	}
 	times := func(q verdict.Quantiles) string {
 		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
@@ -55,7 +55,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		received += fmt.Sprintf(", one every %v s on each stream", m.Plan.NoopInterval)
 	}
 	facts := []verdict.Fact{
-		{Name: of, Value: sentence("%v opened, %v held to the end", s.Connections.Opened, s.Connections.Completed)},
+		{Name: unit, Value: sentence("%v opened, %v held to the end", s.Connections.Opened, s.Connections.Completed)},
 		{Name: m.Service.Noun() + "s", Value: received},
 		{Name: "lateness", Value: times(s.LatenessMS)},
 		{Name: "connect", Value: times(s.ConnectMS)},
@@ -133,8 +133,8 @@ func (r *Run) isEvery(n int) bool { return n%r.every() == 0 }
 
 func (r *Run) isNotEvery(n int) bool { return !r.isEvery(n) }
 
-// some returns a part of the streams, judged as those of a soak.
-func (r *Run) some(is func(n int) bool) *verdict.Streams {
+// streamsOf returns a part of the streams, judged as those of a soak.
+func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
 	part.Compared = &m.Connections
@@ -144,12 +144,12 @@ func (r *Run) some(is func(n int) bool) *verdict.Streams {
 		part.Runners[i].Controlled = part.Runners[i].Controlled.OfHeld()
 	}
 	for n := range m.Plan.Connections {
-		if is(n) {
+		if selects(n) {
 			part.Plan.Connections++
 		}
 	}
 	for _, c := range m.Connections.All() {
-		if n, ok := m.Plan.Number(c.ID); ok && is(n) {
+		if n, ok := m.Plan.Number(c.ID); ok && selects(n) {
 			part.Connections.Add(c)
 		}
 	}
@@ -172,8 +172,8 @@ func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }
 
-func counterReason(gauge, of string) string {
-	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, of)
+func counterReason(gauge, subject string) string {
+	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, subject)
 }
 
 // lost reports whether a stream was lost and came back, although neither its client nor the service ended it on purpose. If a

@@ -41,7 +41,7 @@ type Suite struct {
 type Plan struct {
 	// Known reports whether the settings of plan.Plan are the plan, so that it is known before the script is loaded, and
 	// a merge compares it. Otherwise the script states the plan.
-	Known bool
+	DeclaredLoad bool
 	// Profiles holds other defaults (NAME=value) for the settings of plan.Plan, by profile.
 	Profiles map[string][]string
 }
@@ -103,7 +103,7 @@ type Run verdict.Evidence
 
 // Judge makes the verdict of a run of any suite.
 func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
-	s, err := Of(e.Rounds[0].Plan)
+	s, err := ByName(e.Rounds[0].Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -122,19 +122,19 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // Declares reports whether the script declares stages. Only the suites without settings of their own do not.
-func (s *Suite) Declares() bool { return !s.Plan.Known || len(s.Settings) > 0 }
+func (s *Suite) Declares() bool { return !s.Plan.DeclaredLoad || len(s.Settings) > 0 }
 
-// named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
+// all are the suites of `soak run NAME`, sorted by name.
+var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }
 
 // All are the suites that `soak run NAME` names, by name; Default is not among them.
-func All() []Suite { return slices.Clone(named) }
+func All() []Suite { return slices.Clone(all) }
 
-// Of is the suite of a plan. A plan of the default suite names none.
-func Of(p plan.Plan) (Suite, error) {
+// ByName is the suite of a plan. A plan of the default suite names none.
+func ByName(p plan.Plan) (Suite, error) {
 	for _, s := range append(All(), soak) {
 		if s.InPlan() == p.Suite {
 			return s, nil
@@ -153,7 +153,7 @@ func (s *Suite) InPlan() string {
 
 // Check says in one sentence what is wrong with a plan of this suite, nil if nothing is.
 func (s *Suite) Check(p plan.Plan) error {
-	if s.Plan.Known {
+	if s.Plan.DeclaredLoad {
 		return p.Check()
 	}
 	return p.CheckDeclared()
@@ -208,9 +208,9 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 		failed = 1
 	}
 	out := []verdict.Metric{fault("failed verdict", uint64(failed))}
-	kind, err := Of(v.Plan)
+	kind, err := ByName(v.Plan)
 	// A suite may hold no streams, or load them to their breaking point.
-	if err == nil && kind.Plan.Known || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
+	if err == nil && kind.Plan.DeclaredLoad || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Messages.Each() {
 			if n.Fault && v.Service.Counted() {

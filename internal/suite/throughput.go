@@ -47,7 +47,7 @@ func boundText(st StageResult) string {
 
 func assessThroughput(r *Run) verdict.Assessment {
 	all := r.stages()
-	levels, volumes := of(all, kindLoad), of(all, kindVolume)
+	levels, volumes := ofKinds(all, kindLoad), ofKinds(all, kindVolume)
 	counted := append(slices.Clone(volumes), levels...)
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
@@ -66,8 +66,8 @@ func assessThroughput(r *Run) verdict.Assessment {
 					least = min(least, st.Concurrency)
 				}
 			}
-			enough := sentence("%v at a time reach nine tenths of it; with more, requests only wait", least)
-			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: enough})
+			sufficient := sentence("%v at a time reach nine tenths of it; with more, requests only wait", least)
+			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: sufficient})
 		}
 		a.Metrics = append(a.Metrics, best.rateMetric("peak answers/s"))
 		a.Passed = []string{sentence("%v right answers, %v a second at the peak", sum.OK.Count(), best.PerSecond())}

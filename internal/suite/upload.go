@@ -73,14 +73,14 @@ func assessUpload(r *Run) verdict.Assessment {
 	if least > 0 {
 		limit = fmt.Sprintf("at least %.1f", least)
 	}
-	of := sentence("%v of %v", whole, planned)
+	completed := sentence("%v of %v", whole, planned)
 	a.Checks = []verdict.Check{
-		check(CheckCorrect, "every upload arrived whole", "all", of, planned > 0 && len(lost) == 0, lost...),
+		check(CheckCorrect, "every upload arrived whole", "all", completed, planned > 0 && len(lost) == 0, lost...),
 		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),
 	}
 	a.Tables = []verdict.Table{t}
 	r.addRequests(&a, all, all, total(all))
-	a.Passed = []string{of + " uploads arrived whole"}
+	a.Passed = []string{completed + " uploads arrived whole"}
 	return a
 }
 

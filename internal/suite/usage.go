@@ -10,14 +10,14 @@ import (
 
 // A measurement is the use of a resource in a stage.
 type measurement struct {
-	known bool
-	share float64 // of its capacity; of a resource that shows only by its failures: 0, or 1 if it was full
-	text  string  // the use, or why it is not known
+	measured bool
+	share    float64 // of its capacity; of a resource that shows only by its failures: 0, or 1 if it was full
+	text     string  // the use, or why it is not known
 }
 
 func (u measurement) cell() string {
 	switch {
-	case u.known:
+	case u.measured:
 		return u.text
 	case u.text == "":
 		return "–"
@@ -34,7 +34,7 @@ const (
 
 func unknown(why string) measurement { return measurement{text: "not known: " + why} }
 
-func used(share float64, text string, args ...any) measurement {
+func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
 }
 
@@ -45,11 +45,11 @@ const failuresPerFull = 1000
 func byFailures(st *StageResult, failures float64, text string) measurement {
 	switch {
 	case failures == 0:
-		return used(0, "none refused")
+		return usageOf(0, "none refused")
 	case failures*failuresPerFull < float64(st.Total()):
-		return used(0, "%v %s", failures, text)
+		return usageOf(0, "%v %s", failures, text)
 	}
-	return used(1, "%v %s", failures, text)
+	return usageOf(1, "%v %s", failures, text)
 }
 
 // The possible main users of the service's cores.
@@ -64,14 +64,14 @@ const (
 // mostCPU returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown processes is
 // never attributed to the service.
 func (m Machine) mostCPU() string {
-	busy, others, _ := m.serviceCores()
+	busy, otherUse, _ := m.serviceCores()
 	half := busy * m.Usage.TargetCores / 2
 	switch {
-	case m.Shared && !m.Apart && m.Runners/100 > half:
+	case m.Shared && !m.SeparateCores && m.Runners/100 > half:
 		return byGenerator
 	case (m.Backend+m.Nginx)/100 >= half:
 		return byService
-	case m.Usage.Inside && others >= half:
+	case m.Usage.Inside && otherUse >= half:
 		return byPrograms
 	}
 	return byUnknown
@@ -79,13 +79,13 @@ func (m Machine) mostCPU() string {
 
 // serviceCores returns the busy share of the service's cores, and how many cores others than service and generator used of
 // them; or why that is not known.
-func (m Machine) serviceCores() (busy, others float64, why string) {
+func (m Machine) serviceCores() (busy, otherUse float64, why string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
 	switch {
 	case m.Short:
 		return 0, 0, tooShort
-	case m.Apart:
+	case m.SeparateCores:
 		return m.ServiceBusy, m.ServiceBusy*cores - service, ""
 	case !m.Usage.Host || cores == 0:
 		return 0, 0, noPrometheus
@@ -99,7 +99,7 @@ func (m Machine) serviceCores() (busy, others float64, why string) {
 func cpuOf(user string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		m := st.Machine
-		busy, others, why := m.serviceCores()
+		busy, otherUse, why := m.serviceCores()
 		service := m.Backend + m.Nginx
 		switch {
 		case why != "":
@@ -115,19 +115,19 @@ func cpuOf(user string) func(*StageResult) measurement {
 		}
 		switch {
 		case user == byPrograms:
-			return used(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*others, 0)), othersName)
+			return usageOf(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*otherUse, 0)), othersName)
 		case most == user:
-			return used(share, "%s busy%s", percent(busy), m.coreUsers())
+			return usageOf(share, "%s busy%s", percent(busy), m.coreUsers())
 		case user == byService:
-			return used(share, "%.0f %% of a core, of cores that were %s busy", raw(service), percent(busy))
+			return usageOf(share, "%.0f %% of a core, of cores that were %s busy", raw(service), percent(busy))
 		}
-		return used(share, "%s busy, most of it by %s", percent(busy), most)
+		return usageOf(share, "%s busy, most of it by %s", percent(busy), most)
 	}
 }
 
 // coreUsers names the known users of the service's cores, in brackets.
 func (m Machine) coreUsers() string {
-	_, others, _ := m.serviceCores()
+	_, otherUse, _ := m.serviceCores()
 	var parts []string
 	add := func(name string, percent float64, known bool) {
 		if known {
@@ -136,12 +136,12 @@ func (m Machine) coreUsers() string {
 	}
 	add("backend", m.Backend, m.Backend > 0)
 	add("nginx", m.Nginx, m.Nginx > 0)
-	add(othersName, 100*others, m.Usage.Inside && others > .1)
+	add(othersName, 100*otherUse, m.Usage.Inside && otherUse > .1)
 	text := ""
 	if len(parts) > 0 {
 		text = " (" + strings.Join(parts, ", ") + " of a core)"
 	}
-	if m.Shared && !m.Apart {
+	if m.Shared && !m.SeparateCores {
 		text += ", shared with the load generator"
 	}
 	return text
@@ -153,10 +153,10 @@ func cpuLimit(st *StageResult) measurement {
 	case !t.Inside:
 		return unknown(noSamples)
 	case t.Periods == 0:
-		return used(0, "it has none")
+		return usageOf(0, "it has none")
 	}
 	share := t.Throttled / t.Periods
-	return used(share, "reached in %s of the time", percent(share))
+	return usageOf(share, "reached in %s of the time", percent(share))
 }
 
 func backendCPU(st *StageResult) measurement {
@@ -165,19 +165,19 @@ func backendCPU(st *StageResult) measurement {
 		return unknown("the backend does not expose CPU metrics")
 	}
 	share := m.Backend / 100 / m.Usage.Procs
-	return used(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
+	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
 }
 
 func memoryUse(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
 	case t.Killed > 0:
-		return used(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
+		return usageOf(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
 	case !t.Host || t.Memory == 0 || t.Available == 0:
 		return unknown(noPrometheus)
 	}
 	share := 1 - t.Available/t.Memory
-	return used(share, "%s of %s", percent(share), format.Bytes(uint64(t.Memory)))
+	return usageOf(share, "%s of %s", percent(share), format.Bytes(uint64(t.Memory)))
 }
 
 func bandwidth(st *StageResult) measurement {
@@ -185,13 +185,13 @@ func bandwidth(st *StageResult) measurement {
 	packets := st.Machine.Dropped + t.Allowance
 	switch {
 	case t.Loopback:
-		return used(0, "over loopback, which has no limit")
+		return usageOf(0, "over loopback, which has no limit")
 	case packets > 0:
-		return used(1, "AWS held back or dropped %s", format.Count(int(packets), "packet"))
+		return usageOf(1, "AWS held back or dropped %s", format.Count(int(packets), "packet"))
 	case t.Link >= 0:
-		return used(t.Link, "%s of this machine's network cards", percent(t.Link))
+		return usageOf(t.Link, "%s of this machine's network cards", percent(t.Link))
 	case t.Allowed:
-		return used(0, "AWS held nothing back")
+		return usageOf(0, "AWS held nothing back")
 	}
 	return unknown("neither network cards nor AWS report the capacity")
 }
@@ -201,15 +201,15 @@ func backendFiles(st *StageResult) measurement {
 	if t.MaxFiles == 0 || t.Files == 0 {
 		return unknown("the backend does not expose its descriptors")
 	}
-	return used(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
+	return usageOf(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
 }
 
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
-	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "times there was none")(st); !u.known || u.share > 0 {
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "times there was none")(st); !u.measured || u.share > 0 {
 		return u
 	}
-	return used(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
+	return usageOf(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
 }
 
 func acceptQueue(st *StageResult) measurement {
@@ -234,23 +234,23 @@ func generatorCPU(st *StageResult) measurement {
 	switch {
 	case m.Short:
 		return unknown(tooShort)
-	case m.Apart:
-		return used(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
+	case m.SeparateCores:
+		return usageOf(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
 	case m.Usage.GeneratorCores == 0:
 		return unknown("the runners' machines do not report their cores")
 	}
 	share := m.Runners / 100 / m.Usage.GeneratorCores
-	return used(share, "%s busy", percent(share))
+	return usageOf(share, "%s busy", percent(share))
 }
 
 func generatorConnections(st *StageResult) measurement {
 	switch {
-	case st.held != "":
-		return used(1, "all %v in use", st.Connections)
+	case st.connectionLimit != "":
+		return usageOf(1, "all %v in use", st.Connections)
 	case st.Waiting > 0:
-		return used(0, "%s waited for one of %v, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections)
+		return usageOf(0, "%s waited for one of %v, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections)
 	}
-	return used(0, "enough")
+	return usageOf(0, "enough")
 }
 
 func generatorPorts(st *StageResult) measurement {

@@ -25,7 +25,7 @@ var vanish = Suite{
 	},
 	Target: Target{Kind: Direct, Streams: true},
 	Page:   Page{Doc: "docs/suites.md", Ended: "vanished"},
-	Plan: Plan{Known: true, Profiles: map[string][]string{
+	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=1000", "SECONDS=132", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=100", "SECONDS=41", "NOOP_INTERVAL=1"},
 	}},
@@ -33,16 +33,16 @@ var vanish = Suite{
 }
 
 func assessVanish(r *Run) verdict.Assessment {
-	m, held := r.Rounds[0], r.some(r.isNotEvery)
+	m, open := r.Rounds[0], r.streamsOf(r.isNotEvery)
 	w := r.streamGauge(m)
 	a := verdict.Assessment{
-		Streams: held, Warnings: held.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(held), held.Agreement(),
-			[]verdict.Check{r.bystandersKept(held), w.allVanished(), w.countsStreams(), w.noticed()}),
+		Streams: open, Warnings: open.Warnings,
+		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
+			[]verdict.Check{r.bystandersKept(open), w.allVanished(), w.countsStreams(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
-		}, streamFacts(held, m)...),
+		}, streamFacts(open, m)...),
 		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
 		Tables: []verdict.Table{w.table()},
 	}
@@ -63,7 +63,7 @@ type streamGauge struct {
 	base, before      float64   // without streams, and with all of them
 	moved             float64   // by itself, right before they vanished
 	unit              float64   // by how much it rises with a stream
-	known             bool      // there were samples before they vanished
+	sampled           bool      // there were samples before they vanished
 	counter           bool      // it never falls
 	at                []reading // afterwards
 }
@@ -87,17 +87,17 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 		w.planned = st.Requests
 	}
 	w.counter = r.counterGauge()
-	gone := time.UnixMicro(drops.FirstUS)
+	vanishedAt := time.UnixMicro(drops.FirstUS)
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
 		v, ok := gaugeOf(s, m.Suite.Parameters["GAUGE"])
 		at := endOf(s)
-		switch after := at.Sub(gone); {
+		switch after := at.Sub(vanishedAt); {
 		case !ok:
 		case i == 0:
 			w.base = v
 		case after <= 0:
-			w.before, w.known = v, true
+			w.before, w.sampled = v, true
 			if after > -steady {
 				least, most = min(least, v), max(most, v)
 			}
@@ -111,9 +111,9 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 }
 
 // gaugeOf returns the gauge in a sample: by default the open streams of our own backend.
-func gaugeOf(s resources.Sample, named string) (v float64, ok bool) {
+func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	switch {
-	case named == "":
+	case name == "":
 		return float64(s.Streams), s.BackendRSS > 0
 	case s.Gauge == nil:
 		return 0, false
@@ -167,7 +167,7 @@ func (w *streamGauge) after(share float64) string {
 const rises = .95
 
 func (w *streamGauge) isGauge() bool {
-	return w.known && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.stopped()
+	return w.sampled && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.stopped()
 }
 
 // longestGap is the longest time without a reading before the end.
@@ -196,7 +196,7 @@ func (w *streamGauge) rose() bool {
 // countsStreams turns a pass into invalid if it is not known whether the gauge counts the streams.
 func (w *streamGauge) countsStreams() verdict.Check {
 	c := check(CheckGauge, "the gauge counts the streams", "one more for each", sentence("%v, %v with all streams", w.base, w.before), w.isGauge())
-	if !w.known {
+	if !w.sampled {
 		c.Actual = "not known"
 	}
 	var reason string
@@ -205,7 +205,7 @@ func (w *streamGauge) countsStreams() verdict.Check {
 		return c.InDoubt()
 	case w.name == "":
 		reason = "the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"
-	case !w.known:
+	case !w.sampled:
 		reason = fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)
 	case w.counter:
 		reason = counterReason(w.name, "the streams that are open")

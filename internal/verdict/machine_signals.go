@@ -87,7 +87,7 @@ func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool)
 func (e *Evidence) grown(from, to time.Time, of func(*Machine) bool, which func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if counter, ok := machine.Of(c.Name); !ok || !of(&m) || !which(counter) {
+			if counter, ok := machine.CounterOf(c.Name); !ok || !of(&m) || !which(counter) {
 				continue
 			}
 			known = true
@@ -102,7 +102,7 @@ func (e *Evidence) grown(from, to time.Time, of func(*Machine) bool, which func(
 }
 
 func effectOf(name string) machine.Effect {
-	c, _ := machine.Of(name)
+	c, _ := machine.CounterOf(name)
 	return c.Effect
 }
 

@@ -60,13 +60,13 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 		c.Why = "the machine is at a limit of AWS"
 	}
 	for _, counter := range m.Counters {
-		known, _ := machine.Of(counter.Name)
+		known, _ := machine.CounterOf(counter.Name)
 		if !known.ByAWS() || counter.Grown == 0 {
 			continue
 		}
 		packets += counter.Grown
 		for _, moved := range counter.moved {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.Did, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Means, known.Remedy)
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Means, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}
@@ -151,11 +151,11 @@ func (m *Machine) killed(int, *affected) []string {
 // announced warns of notices of AWS that take effect during the run. Terminations without a date always count.
 func (m *Machine) announced(ended int, _ *affected) (out []string) {
 	for _, n := range m.Notices {
-		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.What, machine.Spot) {
+		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.Name, machine.Spot) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("AWS announced %s of %s for %s: the run may have suffered from it",
-			n.What, m, format.Time(time.UnixMicro(n.AtUS))))
+			n.Name, m, format.Time(time.UnixMicro(n.AtUS))))
 	}
 	return out
 }

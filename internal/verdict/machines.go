@@ -143,7 +143,7 @@ func (m *Machine) differs(other *Machine) bool {
 }
 
 func byAWS(name string) bool {
-	c, _ := machine.Of(name)
+	c, _ := machine.CounterOf(name)
 	return c.ByAWS()
 }
 

@@ -375,9 +375,9 @@ func TestWhatAWSAnnounced(t *testing.T) {
 	stack := quiet("b-3")
 	stack.Name = "stack"
 	stack.Notices = []machine.Notice{
-		{What: "system-reboot", AtUS: 1_700_003_000_000_000},
-		{What: "instance-stop", AtUS: 1_800_000_000_000_000},
-		{What: machine.Spot + "terminate", AtUS: 1_700_003_700_000_000},
+		{Name: "system-reboot", AtUS: 1_700_003_000_000_000},
+		{Name: "instance-stop", AtUS: 1_800_000_000_000_000},
+		{Name: machine.Spot + "terminate", AtUS: 1_700_003_700_000_000},
 	}
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Equal(t, Pass, v.Verdict)

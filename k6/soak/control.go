@@ -76,7 +76,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 		all: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isAway(p.ControlURL)},
 	}
 	for i := range p.Control {
-		s := &controlStream{group: g, place: time.Duration(i) * control.Every / time.Duration(p.Control), again: make(chan struct{}, 1)}
+		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), again: make(chan struct{}, 1)}
 		g.streams = append(g.streams, s)
 		g.ended.Go(func() { s.hold(ctx) })
 	}
@@ -123,7 +123,7 @@ func (s *controlStream) hold(ctx context.Context) {
 // await waits for this stream's place in the next second; it returns false when ctx ends.
 func (s *controlStream) await(ctx context.Context) bool {
 	passed := time.Since(s.group.begun) - s.place
-	timer := time.NewTimer(control.Every - (passed+control.Every)%control.Every)
+	timer := time.NewTimer(control.Interval - (passed+control.Interval)%control.Interval)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -137,7 +137,7 @@ func (s *controlStream) await(ctx context.Context) bool {
 func (s *controlStream) connecting(at time.Time) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
-	s.account.Asked = at
+	s.account.RequestedAt = at
 }
 
 func (s *controlStream) opened(time.Time, *sseclient.Response) {
@@ -199,7 +199,7 @@ func (s *controlStream) end() {
 	defer g.mu.Unlock()
 	now := time.Now()
 	g.present.Owed += s.account.Due(now)
-	g.all.Lost += s.account.Missing(now, max(g.limit, control.Every))
+	g.all.Lost += s.account.Missing(now, max(g.limit, control.Interval))
 	s.account = control.Account{}
 }
 

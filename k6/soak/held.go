@@ -77,7 +77,7 @@ func (h *holding) newHeld(n, index int) (*held, error) {
 	}
 	on := s.observer.Callbacks()
 	on.Request, on.Ended = s.request, s.ended
-	if service := h.service; service.hasFunctions() || service.Then != nil {
+	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (h *holding) newHeld(n, index int) (*held, error) {
 			s.observer.authorize(s.own.credentials)
 			on.Renew = s.renew
 		}
-		if service.Then != nil {
+		if service.SecondRequest != nil {
 			on.FollowUp = (&secondRequest{service: service.Service, values: s.own.values}).FollowUp
 		}
 	}

@@ -244,7 +244,7 @@ func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bo
 
 // fill returns the request for an event; nil and nil if it is not the one.
 func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, error) {
-	then := r.service.Then
+	then := r.service.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)
 	client, ok := r.service.Client(&block)
 	if !ok {

@@ -106,7 +106,7 @@ func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, l
 	require.Contains(t, response.Header.Get("Content-Type"), "text/event-stream")
 	out := &stream{header: response.Header, cut: cancel}
 	open := make(chan struct{})
-	if s.Then == nil {
+	if s.SecondRequest == nil {
 		close(open)
 	}
 	go out.read(t, ctx, response.Body, s, v, open)
@@ -150,8 +150,8 @@ func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by 
 		}
 		if client, ok := by.Client(block); ok {
 			v.Client = client
-			response, err := http.DefaultClient.Do(fill(t, ctx, &by.Then.Request, v))
-			if err == nil && by.Then.Accepts(response.StatusCode) {
+			response, err := http.DefaultClient.Do(fill(t, ctx, &by.SecondRequest.Request, v))
+			if err == nil && by.SecondRequest.Accepts(response.StatusCode) {
 				close(open)
 			}
 			_ = response.Body.Close()

@@ -26,7 +26,7 @@ type Counter struct {
 	Metric     string // of node_exporter, "": none; where it has several series, they add up
 	Limit      string // name of the limit of what is no counter but a number that may be as high as that
 	LimitOf    string // node_exporter's metric of that limit
-	Did        string // what AWS did to packets when this one moved
+	AWSAction  string // what AWS did to packets when this one moved
 	Means      string // and why
 	Remedy     string
 }
@@ -52,23 +52,23 @@ const larger = "use an instance type that is allowed more, or more machines"
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
-		Did: "held back or dropped", Means: "more bytes came in than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Means: "more bytes came in than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "bw_out_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_out_allowance_exceeded",
-		Did: "held back or dropped", Means: "more bytes went out than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Means: "more bytes went out than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "pps_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_pps_allowance_exceeded",
-		Did: "held back or dropped", Means: "more packets a second than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Means: "more packets a second than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "conntrack_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_conntrack_allowance_exceeded",
-		Did: "dropped", Means: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
+		AWSAction: "dropped", Means: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
 	},
 	{ // to the name server, the clock and the metadata of the instance: no stream goes there
 		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
-		Did: "dropped", Means: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
+		AWSAction: "dropped", Means: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
 	},
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
@@ -84,8 +84,8 @@ var Counters = []Counter{
 	{Name: Suspended, Effect: Suspends},
 }
 
-// Of finds a counter by its name.
-func Of(name string) (Counter, bool) {
+// CounterOf finds a counter by its name.
+func CounterOf(name string) (Counter, bool) {
 	for _, c := range Counters {
 		if c.Name == name {
 			return c, true
@@ -95,7 +95,7 @@ func Of(name string) (Counter, bool) {
 }
 
 // ByAWS reports whether it is a counter of AWS's driver.
-func (c *Counter) ByAWS() bool { return c.Did != "" }
+func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
 // timed reports whether the times of increases are kept. Segments are sent all the time.
 func (c *Counter) timed() bool { return c.Effect != Shown && c.Name != Retrans && c.Limit == "" }

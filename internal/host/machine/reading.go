@@ -26,7 +26,7 @@ type source struct {
 	suspended func() (d time.Duration, ok bool)
 }
 
-var here = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: suspended}
+var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: suspended}
 
 // read reads all counters; what cannot be read is left out.
 func (s *source) read() Reading {

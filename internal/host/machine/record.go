@@ -51,7 +51,7 @@ func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
 // A Notice is what AWS announced for a machine.
 type Notice struct {
-	What string `json:"what"`       // "system-reboot", "spot terminate"
+	Name string `json:"what"`       // "system-reboot", "spot terminate"
 	AtUS int64  `json:"at_unix_us"` // when it takes effect
 }
 
@@ -92,8 +92,8 @@ func (r *Record) Check() error {
 			len(r.Counters), len(r.Notices), r.Cores, r.FromUS, r.ToUS)
 	}
 	for _, n := range r.Notices {
-		if len(n.What) > mostText {
-			return fmt.Errorf("its machine has a notice of %d characters, %.20q…", len(n.What), n.What)
+		if len(n.Name) > mostText {
+			return fmt.Errorf("its machine has a notice of %d characters, %.20q…", len(n.Name), n.Name)
 		}
 	}
 	names := map[string]bool{}
@@ -119,7 +119,7 @@ func (s *Series) check(r *Record) error {
 		}
 	}
 	// Of steal only the times are kept in which it was much.
-	if c, ok := Of(s.Name); ok && c.timed() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
+	if c, ok := CounterOf(s.Name); ok && c.timed() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
 		return fmt.Errorf("its machine has a counter %s that grew by %g and never moved, which cannot be", s.Name, s.Grown)
 	}
 	for _, m := range s.Moved {

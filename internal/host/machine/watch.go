@@ -8,25 +8,25 @@ import (
 
 // A Watch makes the record of a machine from one reading after the other. It is not safe for concurrent use.
 type Watch struct {
-	source source
-	record Record
-	last   Reading
-	stolen float64 // seconds of Steal between two readings that are kept as a stretch
+	source       source
+	record       Record
+	last         Reading
+	stealSeconds float64 // seconds of Steal between two readings that are kept as a stretch
 }
 
 // New watches the machine that this process runs on. A message counts as late from late on: where the hypervisor took
 // as much CPU time between two samples as a stall may last (half of that), it is kept when that was.
-func New(late time.Duration) *Watch { return newWatch(here, late) }
+func New(late time.Duration) *Watch { return newWatch(localSource, late) }
 
 func newWatch(s source, late time.Duration) *Watch {
-	w := &Watch{source: s, stolen: late.Seconds() / 2}
+	w := &Watch{source: s, stealSeconds: late.Seconds() / 2}
 	s.identity(&w.record)
 	return w
 }
 
 // Follow makes the record of another machine, of readings that are given to Add.
 func Follow(name string, late time.Duration) *Watch {
-	return &Watch{record: Record{Name: name}, stolen: late.Seconds() / 2}
+	return &Watch{record: Record{Name: name}, stealSeconds: late.Seconds() / 2}
 }
 
 // Sample reads the counters.
@@ -54,14 +54,14 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			s.fill(v, r[c.Limit], at)
 			continue
 		}
-		grown := v - s.End
-		if grown < 0 { // it began anew: the machine was started again, or a card was taken out
-			grown = 0
+		increase := v - s.End
+		if increase < 0 { // it began anew: the machine was started again, or a card was taken out
+			increase = 0
 		}
 		s.End = v
-		s.Grown += grown
-		if least := map[string]float64{Steal: w.stolen}[c.Name]; c.timed() && grown > least {
-			s.moved(Stretch{before, w.record.ToUS, grown})
+		s.Grown += increase
+		if least := map[string]float64{Steal: w.stealSeconds}[c.Name]; c.timed() && increase > least {
+			s.moved(Stretch{before, w.record.ToUS, increase})
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (s *Series) moved(m Stretch) {
 
 // Notice adds what AWS announced, unless it is known.
 func (w *Watch) Notice(n Notice) {
-	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.What == n.What && have.AtUS == n.AtUS })
+	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.Name == n.Name && have.AtUS == n.AtUS })
 	if !known && len(w.record.Notices) < mostNotices {
 		w.record.Notices = append(w.record.Notices, n)
 	}

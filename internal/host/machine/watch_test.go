@@ -66,7 +66,7 @@ func TestARecordIsBounded(t *testing.T) {
 	const samples = 20_000
 	for i := range samples {
 		w.Add(start.Add(time.Duration(i)*5*time.Second), Reading{Killed: float64(i / 2)})
-		w.Notice(Notice{What: "system-reboot", AtUS: int64(i)})
+		w.Notice(Notice{Name: "system-reboot", AtUS: int64(i)})
 	}
 	r := w.Record()
 	text, err := json.Marshal(r)
@@ -87,7 +87,7 @@ func TestARecordIsBounded(t *testing.T) {
 func TestANoticeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)
-	all := []Notice{{What: "system-reboot", AtUS: 5}, {What: "system-reboot", AtUS: 9}, {What: "spot", AtUS: 9}}
+	all := []Notice{{Name: "system-reboot", AtUS: 5}, {Name: "system-reboot", AtUS: 9}, {Name: "spot", AtUS: 9}}
 	for range 2 {
 		for _, n := range all {
 			w.Notice(n)
@@ -102,7 +102,7 @@ func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
 	long := make([]byte, mostText+1)
 	for want, edit := range map[string]func(r *Record){
 		"a text of 201 characters":   func(r *Record) { r.Boot = string(long) },
-		"notice of 201 characters":   func(r *Record) { r.Notices = []Notice{{What: string(long)}} },
+		"notice of 201 characters":   func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
 		"which cannot be":            func(r *Record) { r.ToUS = r.FromUS - 1 },
 		"21 notices":                 func(r *Record) { r.Notices = make([]Notice, mostNotices+1) },
 		"-1 cores":                   func(r *Record) { r.Cores = -1 },

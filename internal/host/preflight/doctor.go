@@ -30,10 +30,10 @@ type Finding struct {
 }
 
 // Inspect finds all of it, for a run of that plan and those services.
-func Inspect(ctx context.Context, p plan.Plan, s Services, own []Program) []Finding {
+func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Look(), s)
 	out = append(out, clock())
-	for _, program := range append(own, others...) {
+	for _, program := range append(programs, optionalPrograms...) {
 		out = append(out, program.look(ctx))
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 func TestEachLimitIsCheckedByItself(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
-	here := Services{Count: 1, Here: true, Proxied: true}
+	here := Services{Count: 1, Local: true, Proxied: true}
 	enough := Machine{Files: 1 << 20, Ports: 28232, Backlog: 4096, Available: 16 << 30}
 	for name, c := range map[string]struct {
 		edit func(m *Machine)

@@ -79,17 +79,17 @@ func Look() Machine {
 // Services is what the runners of a plan go to.
 type Services struct {
 	Count   int  // addresses, which the runners share out
-	Here    bool // they run on this host too
+	Local   bool // they run on this host too
 	Proxied bool // behind nginx, on this host
 }
 
 // Check lists what would break the plan, and what may disturb it.
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
-	need, who := need(p, s, perService)
+	need, user := need(p, s, perService)
 	if m.Files > 0 && m.Files < need {
 		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or lower CONNECTIONS",
-			m.Files, who, need, need))
+			m.Files, user, need, need))
 	}
 	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {
 		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
@@ -99,7 +99,7 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
 			m.Available>>20, bytes>>20))
 	}
-	if s.Here && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
+	if s.Local && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
 		warnings = append(warnings, fmt.Sprintf("the accept queue is capped at %d, and %d clients connect at once: connects may take 1 s and more; `sysctl -w net.core.somaxconn=4096`",
 			m.Backlog, perService))
 	}
@@ -107,24 +107,24 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 }
 
 // need is the most files that one process opens, and which.
-func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
+func need(p plan.Plan, s Services, perService int) (files uint64, user string) {
 	sockets := p.Sockets(p.PerRunner())
-	held := sockets + p.Control
-	who = fmt.Sprintf("a runner with %d connections", sockets)
-	if s.Here && perService > held {
-		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
+	connections := sockets + p.Control
+	user = fmt.Sprintf("a runner with %d connections", sockets)
+	if s.Local && perService > connections {
+		connections, user = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}
-	files = clamp.Uint64(held + spareFiles)
+	files = clamp.Uint64(connections + spareFiles)
 	if proxied := clamp.Uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
 		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
 	}
-	return files, who
+	return files, user
 }
 
 // Memory is what a plan may take on one host, in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
 	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*WireOf(&p).Stream
-	if s.Here {
+	if s.Local {
 		bytes += p.Connections * perBackend
 	}
 	if s.Proxied {

@@ -22,8 +22,8 @@ type Program struct {
 	Start   string                 // what to do where it is there and does not answer
 }
 
-// others are the programs of others, all of them optional.
-var others = []Program{
+// optionalPrograms are the programs of others, all of them optional.
+var optionalPrograms = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
 	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Mend: "apt-get install prometheus"},
@@ -41,7 +41,7 @@ func (p Program) look(ctx context.Context) Finding {
 	f := Finding{About: "programs", Name: p.Name, State: OK, Mend: p.Mend}
 	path, err := p.path()
 	if err != nil {
-		f.State, f.Found = p.without(), "not found: "+p.For
+		f.State, f.Found = p.missing(), "not found: "+p.For
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
@@ -55,7 +55,7 @@ func (p Program) look(ctx context.Context) Finding {
 		if ctx.Err() != nil {
 			reason = "nothing came within " + answersWithin.String()
 		}
-		f.State, f.Found = p.without(), fmt.Sprintf("%s does not answer (%s): %s", path, reason, p.For)
+		f.State, f.Found = p.missing(), fmt.Sprintf("%s does not answer (%s): %s", path, reason, p.For)
 		f.Mend = cmp.Or(p.Start, p.Mend)
 		return f
 	}
@@ -63,8 +63,8 @@ func (p Program) look(ctx context.Context) Finding {
 	return f
 }
 
-// without is what it means that the program is not to be had.
-func (p Program) without() State {
+// missing is what it means that the program is not to be had.
+func (p Program) missing() State {
 	if p.Needed {
 		return Broken
 	}

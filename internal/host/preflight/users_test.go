@@ -9,7 +9,7 @@ import (
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	enough := Machine{Files: 1 << 20, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
-	held := Users{VUs: 16, Runners: 1, Connections: 10_000, Sources: 16, Here: true}
+	held := Users{VUs: 16, Runners: 1, Connections: 10_000, Sources: 16, Local: true}
 	with := func(edit func(*Users, *Machine)) (Users, Machine) {
 		u, m := held, enough
 		edit(&u, &m)
@@ -22,7 +22,7 @@ func TestUsers(t *testing.T) {
 		"enough of all":      {func(*Users, *Machine) {}, nil, nil},
 		"nothing is known":   {func(_ *Users, m *Machine) { *m = Machine{} }, nil, nil},
 		"as many as fit":     {func(u *Users, m *Machine) { u.Connections, m.Files = 19_488, 20_000 }, nil, nil},
-		"held by the runner": {func(u *Users, m *Machine) { u.Here, u.Connections, m.Files = false, 19_489, 20_000 }, []string{"the limit of open files is 20000, a runner with 19489 connections at a time needs 20001: raise it with `ulimit -n 20001`"}, nil},
+		"held by the runner": {func(u *Users, m *Machine) { u.Local, u.Connections, m.Files = false, 19_489, 20_000 }, []string{"the limit of open files is 20000, a runner with 19489 connections at a time needs 20001: raise it with `ulimit -n 20001`"}, nil},
 		"held by the service": {func(u *Users, m *Machine) { u.Runners, u.Connections, m.Files = 2, 30_000, 20_000 },
 			[]string{"the service with 30000 connections at a time needs 30512"}, nil},
 		"held by nginx": {func(u *Users, m *Machine) { u.Proxied, m.Files = true, 20_000 }, []string{"nginx with 10000 connections at a time, two sides each, needs 21024"}, nil},

@@ -19,14 +19,14 @@ func (c Cores) Halves(core func(int) string) (first, second Cores, threads bool)
 	if len(c) < 2 {
 		return nil, nil, false
 	}
-	of := map[string]Cores{}
+	coresByPID := map[string]Cores{}
 	for _, n := range c {
-		of[core(n)] = append(of[core(n)], n)
+		coresByPID[core(n)] = append(coresByPID[core(n)], n)
 	}
-	if len(of) < 2 {
+	if len(coresByPID) < 2 {
 		return c[:len(c)/2], c[len(c)/2:], true
 	}
-	whole := slices.SortedFunc(maps.Values(of), func(a, b Cores) int { return a[0] - b[0] })
+	whole := slices.SortedFunc(maps.Values(coresByPID), func(a, b Cores) int { return a[0] - b[0] })
 	half := len(whole) / 2
 	return slices.Sorted(slices.Values(slices.Concat(whole[:half]...))), slices.Sorted(slices.Values(slices.Concat(whole[half:]...))), false
 }

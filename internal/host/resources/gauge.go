@@ -24,9 +24,9 @@ const ofProcess = "pid:"
 
 // GaugePID is the process whose memory a gauge is, 0 where it is another gauge.
 func GaugePID(gauge string) int {
-	text, is := strings.CutPrefix(gauge, ofProcess)
+	text, ofOneProcess := strings.CutPrefix(gauge, ofProcess)
 	pid, err := strconv.Atoi(text)
-	if !is || err != nil {
+	if !ofOneProcess || err != nil {
 		return 0
 	}
 	return pid

@@ -57,11 +57,11 @@ func (l *Listener) PIDs() []int {
 	if l == nil {
 		return nil
 	}
-	gone := slices.ContainsFunc(l.pids, func(pid int) bool {
+	exited := slices.ContainsFunc(l.pids, func(pid int) bool {
 		_, err := procfs.NewProc(pid)
 		return err != nil
 	})
-	if gone || time.Since(l.found) > searchEvery {
+	if exited || time.Since(l.found) > searchEvery {
 		l.pids, l.found = l.search(), time.Now()
 	}
 	return l.pids

@@ -29,7 +29,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	if err != nil {
 		return nil, err
 	}
-	m := machines{ask: ask, from: from.Truncate(Every), to: to.Truncate(Every), found: map[string]*readings{}}
+	m := machines{ask: ask, from: from.Truncate(Interval), to: to.Truncate(Interval), found: map[string]*readings{}}
 	if err := m.collect(ctx); err != nil {
 		return nil, fmt.Errorf("ask Prometheus at %s for the machines: %w", Redacted(address), err)
 	}
@@ -61,7 +61,7 @@ type readings struct {
 	cores   int
 }
 
-func (m *machines) of(metric model.Metric) *readings {
+func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.found[name] == nil {
 		m.found[name] = &readings{at: map[int64]machine.Reading{}}
@@ -102,7 +102,7 @@ func (m *machines) collect(ctx context.Context) error {
 		selector("node_boot_time_seconds"):              func(r *readings, s *model.Sample) { r.booted = int64(s.Value) },
 		selector(`node_cpu_seconds_total{mode="idle"}`): func(r *readings, _ *model.Sample) { r.cores++ },
 		selector(hostNotice): func(r *readings, s *model.Sample) {
-			r.notices = append(r.notices, machine.Notice{What: string(s.Metric["what"]), AtUS: int64(s.Value) * 1e6})
+			r.notices = append(r.notices, machine.Notice{Name: string(s.Metric["what"]), AtUS: int64(s.Value) * 1e6})
 		},
 	} {
 		answer, _, err := m.ask.Query(ctx, fmt.Sprintf("last_over_time(%s[%ds])", query, int(m.to.Sub(m.from).Seconds())+1), m.to)
@@ -111,7 +111,7 @@ func (m *machines) collect(ctx context.Context) error {
 		}
 		all, _ := answer.(model.Vector)
 		for _, s := range all {
-			put(m.of(s.Metric), s)
+			put(m.readingsOf(s.Metric), s)
 		}
 	}
 	return nil
@@ -120,8 +120,8 @@ func (m *machines) collect(ctx context.Context) error {
 // series reads a metric of all machines, added up where a machine has several of it.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
-	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Every) {
-		window := prometheus.Range{Start: from, End: from.Add((maxPoints - 1) * Every), Step: Every}
+	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {
+		window := prometheus.Range{Start: from, End: from.Add((maxPoints - 1) * Interval), Step: Interval}
 		if window.End.After(m.to) {
 			window.End = m.to
 		}
@@ -131,7 +131,7 @@ func (m *machines) series(ctx context.Context, name, metric string) error {
 		}
 		all, _ := answer.(model.Matrix)
 		for _, series := range all {
-			r := m.of(series.Metric)
+			r := m.readingsOf(series.Metric)
 			for _, v := range series.Values {
 				at := v.Timestamp.Unix()
 				if r.at[at] == nil {

@@ -46,7 +46,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	var all []*machine.Record
 	ask := func() *machine.Series {
 		var err error
-		all, err = MachinesFromPrometheus(t.Context(), url, started, time.Now().Add(Every), time.Second)
+		all, err = MachinesFromPrometheus(t.Context(), url, started, time.Now().Add(Interval), time.Second)
 		require.NoError(t, err)
 		if len(all) == 0 {
 			return &machine.Series{}
@@ -69,7 +69,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.WithinDuration(t, started, s.Moved[0].From(), time.Minute)
 	require.InDelta(t, 3.5, r.Series(machine.Steal).End, 1e-9, "of all cores")
 	require.InDelta(t, .9, r.Series(machine.Tracked).Most, 1e-9)
-	require.Equal(t, []machine.Notice{{What: "system-reboot", AtUS: 1_700_003_600_000_000}}, r.Notices)
+	require.Equal(t, []machine.Notice{{Name: "system-reboot", AtUS: 1_700_003_600_000_000}}, r.Notices)
 	require.NoError(t, r.Check())
 
 	all, err := MachinesFromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour), time.Second)

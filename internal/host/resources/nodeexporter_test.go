@@ -43,13 +43,13 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 	backend := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(backend.Close)
 	url := "http://" + watcher.Start(t, backend.Listener.Addr().String(), "stack="+address)
-	started := time.Now().Add(-Every)
+	started := time.Now().Add(-Interval)
 	self := machine.New(time.Second)
 	self.Sample(time.Now())
 	own := self.Record()
 	var all []*machine.Record
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		all, err = MachinesFromPrometheus(ctx, url, started, time.Now().Add(Every), time.Second)
+		all, err = MachinesFromPrometheus(ctx, url, started, time.Now().Add(Interval), time.Second)
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		for _, s := range own.Counters {

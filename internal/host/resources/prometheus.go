@@ -45,19 +45,19 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
-	from, to = from.Truncate(Every), to.Truncate(Every)
-	samples := make([]Sample, int(to.Sub(from)/Every)+1)
+	from, to = from.Truncate(Interval), to.Truncate(Interval)
+	samples := make([]Sample, int(to.Sub(from)/Interval)+1)
 	for i := range samples {
-		samples[i].Unix = from.Unix() + int64(i)*int64(Every/time.Second)
+		samples[i].Unix = from.Unix() + int64(i)*int64(Interval/time.Second)
 	}
 	found := false
 	for at := 0; at < len(samples); at += maxPoints {
 		part := samples[at:min(at+maxPoints, len(samples))]
-		some, err := fill(ctx, ask, part)
+		filled, err := fill(ctx, ask, part)
 		if err != nil {
 			return nil, fmt.Errorf("ask Prometheus at %s: %w", Redacted(address), err)
 		}
-		found = found || some
+		found = found || filled
 	}
 	if !found {
 		return nil, fmt.Errorf("the Prometheus at %s has nothing of a job \"backend\" between %s and %s UTC",
@@ -82,7 +82,7 @@ func prometheusAt(address string) (prometheus.API, error) {
 // nothing of a backend was there.
 func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
-		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Every,
+		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,
 	}
 	one := func(query string, put func(*Sample, float64)) (found bool, err error) {
 		answer, _, err := ask.QueryRange(ctx, query, window)
@@ -91,7 +91,7 @@ func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool
 			return false, err
 		}
 		for _, v := range matrix[0].Values { // a sum has one series
-			at := (v.Timestamp.Unix() - samples[0].Unix) / int64(Every/time.Second)
+			at := (v.Timestamp.Unix() - samples[0].Unix) / int64(Interval/time.Second)
 			if at >= 0 && at < int64(len(samples)) {
 				put(&samples[at], float64(v.Value))
 			}
@@ -127,17 +127,17 @@ func Redacted(address string) string {
 
 // WithHost copies the host's part of own samples into those of a Prometheus that watches no host, and reports whether
 // it did.
-func WithHost(samples, own []Sample) bool {
+func WithHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false
 	}
 	next, found := 0, false
 	for i := range samples {
-		for next+1 < len(own) && own[next+1].Unix <= samples[i].Unix {
+		for next+1 < len(hostSamples) && hostSamples[next+1].Unix <= samples[i].Unix {
 			next++
 		}
-		if next < len(own) && own[next].Unix <= samples[i].Unix {
-			samples[i].Host, found = own[next].Host, true
+		if next < len(hostSamples) && hostSamples[next].Unix <= samples[i].Unix {
+			samples[i].Host, found = hostSamples[next].Host, true
 		}
 	}
 	return found

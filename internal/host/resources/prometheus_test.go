@@ -39,7 +39,7 @@ func TestFromPrometheus(t *testing.T) {
 	var last Sample
 	require.Eventually(t, func() bool {
 		var err error
-		if samples, err = FromPrometheus(t.Context(), url, started.Add(-time.Minute), time.Now().Add(Every)); err != nil {
+		if samples, err = FromPrometheus(t.Context(), url, started.Add(-time.Minute), time.Now().Add(Interval)); err != nil {
 			return false
 		}
 		last = samples[len(samples)-1]

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Every is the distance of two samples.
-const Every = 5 * time.Second
+// Interval is the distance of two samples.
+const Interval = 5 * time.Second
 
 // A Sample is one line of resources.ndjson. What could not be read is 0. What counts
 // seconds or events does so since its process or the host started; differences tell.

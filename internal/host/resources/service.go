@@ -85,9 +85,9 @@ func groupOf(pid int) string {
 	if err != nil {
 		return ""
 	}
-	of, _ := p.Cgroups()
+	cgroups, _ := p.Cgroups()
 	found := ""
-	for _, group := range of {
+	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
 		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // of both, version 1 has the CPU
 			found = filepath.Join(mount, group.Path)
@@ -134,25 +134,25 @@ func (l *NginxLog) Add(o NginxLog) {
 
 // A LogReader counts what comes in nginx's error log, from one sample to the next.
 type LogReader struct {
-	seen NginxLog
-	at   int64
+	previous NginxLog
+	at       int64
 }
 
 // Read counts from the end of the last read. A missing file counts as empty.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) //nolint:gosec // G304: the log of our own nginx
 	if err != nil {
-		return l.seen
+		return l.previous
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.NewSectionReader(f, l.at, 64<<20))
 	if err != nil {
-		return l.seen
+		return l.previous
 	}
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	l.at += int64(len(whole))
-	l.seen.QueueFull += bytes.Count(whole, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
-	l.seen.NoConnections += bytes.Count(whole, []byte("worker_connections are not enough"))
-	l.seen.NoFiles += bytes.Count(whole, []byte("(24: Too many open files)"))
-	return l.seen
+	l.previous.QueueFull += bytes.Count(whole, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
+	l.previous.NoConnections += bytes.Count(whole, []byte("worker_connections are not enough"))
+	l.previous.NoFiles += bytes.Count(whole, []byte("(24: Too many open files)"))
+	return l.previous
 }

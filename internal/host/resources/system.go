@@ -49,7 +49,7 @@ func LookupsOf(address string) *Lookups {
 
 // Run looks the name up Every, until ctx ends. A name that is not found has no time.
 func (l *Lookups) Run(ctx context.Context) {
-	tick := time.NewTicker(Every)
+	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
 		began := time.Now()

@@ -118,13 +118,13 @@ func (u unknown) Error() string {
 // For is what machines cost for a time.
 func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// Within is an error where an amount is over the most that somebody wants to pay, or either is no amount; most 0 is no limit.
-func Within(usd, most float64, what string) error {
+// CheckBudget is an error where an amount is over the most that somebody wants to pay, or either is no amount; most 0 is no limit.
+func CheckBudget(usd, most float64, subject string) error {
 	switch {
 	case !(most >= 0):
 		return fmt.Errorf("--max-usd is %g: it must be an amount, or 0 for no limit", most)
 	case most > 0 && !(usd <= most):
-		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", what, USD(usd), USD(most))
+		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", subject, USD(usd), USD(most))
 	}
 	return nil
 }

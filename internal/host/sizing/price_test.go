@@ -67,9 +67,9 @@ func TestAFileOverridesThePrices(t *testing.T) {
 
 func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, Within(5, 0, "it"))
-	require.NoError(t, Within(5, 5, "it"))
-	require.EqualError(t, Within(5.5, 5, "it"), "it costs $5.50, which is over the $5.00 of --max-usd")
+	require.NoError(t, CheckBudget(5, 0, "it"))
+	require.NoError(t, CheckBudget(5, 5, "it"))
+	require.EqualError(t, CheckBudget(5.5, 5, "it"), "it costs $5.50, which is over the $5.00 of --max-usd")
 	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
 }
 
@@ -77,12 +77,12 @@ func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
 func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
-		require.ErrorContains(t, Within(1, most, "a run"), "it must be an amount, or 0 for no limit")
+		require.ErrorContains(t, CheckBudget(1, most, "a run"), "it must be an amount, or 0 for no limit")
 	}
 	for _, usd := range []float64{math.NaN(), math.Inf(1)} {
-		require.ErrorContains(t, Within(usd, 5, "a run"), "over the $5.00")
+		require.ErrorContains(t, CheckBudget(usd, 5, "a run"), "over the $5.00")
 	}
-	require.NoError(t, Within(1, 0, "a run"))
+	require.NoError(t, CheckBudget(1, 0, "a run"))
 }
 
 func TestATableWithMoreThanATableIsRefused(t *testing.T) {

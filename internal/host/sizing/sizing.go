@@ -73,7 +73,7 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.HTTP2 {
 		p.HTTPVersion = plan.HTTP2
 	}
-	return of(connections, p)
+	return needOf(connections, p)
 }
 
 // perRunner is the most streams that a runner of a plan holds.
@@ -84,8 +84,8 @@ func perRunner(p *plan.Plan) int {
 	return StreamsPerRunner
 }
 
-// of returns the need of a plan with the given number of connections.
-func of(connections int, p plan.Plan) (Need, error) {
+// needOf returns the need of a plan with the given number of connections.
+func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
 	cores := noops * preflight.WireOf(&p).Noop
@@ -118,4 +118,4 @@ func (n *Need) Price(t Prices, region string) error {
 	return err
 }
 
-func ceil(n, of int) int { return (n + of - 1) / of }
+func ceil(n, divisor int) int { return (n + divisor - 1) / divisor }

@@ -25,16 +25,16 @@ var ends = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
-// chosen matches the end of a help text with the default that `soak run` chooses.
-var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
+// defaultPattern matches the end of a help text with the default that `soak run` chooses.
+var defaultPattern = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
 var words = template.FuncMap{
 	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
 	"link":    func(doc string) string { return "../" + strings.TrimPrefix(doc, "docs/") },
-	"help":    func(s plan.Setting) string { return chosen.ReplaceAllString(s.Help, "") },
+	"help":    func(s plan.Setting) string { return defaultPattern.ReplaceAllString(s.Help, "") },
 	"initial": initial,
 	"declared": func(s plan.Setting) string {
-		return cmp.Or(s.ScriptHelp, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
+		return cmp.Or(s.ScriptHelp, defaultPattern.ReplaceAllString(s.Help, ". Left out or 0: $1"))
 	},
 	"property": func(s plan.Setting) string { name, _ := s.Property(); return name },
 	"typescript": func(kind string) string {
@@ -43,7 +43,7 @@ var words = template.FuncMap{
 }
 
 func initial(s plan.Setting) string {
-	if found := chosen.FindStringSubmatch(s.Help); found != nil {
+	if found := defaultPattern.FindStringSubmatch(s.Help); found != nil {
 		return found[1]
 	}
 	return s.String()
@@ -100,8 +100,8 @@ func generated(root, file string) (string, error) {
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
 	head, rest, begins := strings.Cut(string(old), first+"\n")
-	_, tail, over := strings.Cut(rest, ends[file])
-	if !begins || !over {
+	_, tail, found := strings.Cut(rest, ends[file])
+	if !begins || !found {
 		return "", fmt.Errorf("%s has no %q and %q around the settings", file, first, ends[file])
 	}
 	return head + text.String() + ends[file] + tail, nil

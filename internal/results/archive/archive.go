@@ -51,7 +51,7 @@ type verdictFields struct {
 // readVerdict reads the name and the times of the run in a folder.
 func readVerdict(folder string) (v verdictFields, err error) {
 	err = safefile.JSON(filepath.Join(folder, "verdict.json"), safefile.Verdict, &v)
-	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
+	if _, statErr := os.Stat(folder); errors.Is(statErr, os.ErrNotExist) {
 		return v, fmt.Errorf("there is no folder %s; name the run by its test id (with --out if its folder is not in results) or by its folder", folder)
 	}
 	if errors.Is(err, os.ErrNotExist) {

@@ -59,7 +59,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return c, err
 	}
-	there := err == nil
+	exists := err == nil
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: containers read it as another user
 		return c, err
 	}
@@ -68,7 +68,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 		return c, nil
 	}
 	clean := os.RemoveAll(dir)
-	if there {
+	if exists {
 		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) //nolint:gosec // G301: containers read it as another user
 	}
 	if ctx.Err() != nil {
@@ -203,7 +203,7 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 	if err := errors.Join(err, out.Close()); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
+	if sum := hex.EncodeToString(hash.Sum(nil)); sum != want {
 		return fmt.Errorf("%s does not match its checksum in %s; it was damaged or changed", name, sumsFile)
 	}
 	return nil

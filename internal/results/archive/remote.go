@@ -55,14 +55,14 @@ func NewRemote(address string) (*Remote, error) {
 
 // String returns the address without its password, its parameters, and a user name without password, which may be a token.
 func (r *Remote) String() string {
-	shown := *r.base
-	shown.RawQuery, shown.Fragment = "", ""
-	if user := shown.User; user != nil {
-		if _, named := user.Password(); !named {
-			shown.User = url.User("xxxxx")
+	display := *r.base
+	display.RawQuery, display.Fragment = "", ""
+	if user := display.User; user != nil {
+		if _, hasPassword := user.Password(); !hasPassword {
+			display.User = url.User("xxxxx")
 		}
 	}
-	return shown.Redacted()
+	return display.Redacted()
 }
 
 var errTooMuch = errors.New("more samples than one answer may have")

@@ -78,13 +78,13 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	}
 	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
 	c.warn(all)
-	was, is := columns(old), columns(now)
+	oldColumns, newColumns := columns(old), columns(now)
 	for _, f := range suite.Metrics(now[0].Verdict) {
 		if slices.Contains(sinceSending, f.Name) && !oneClock(all) {
 			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
 			continue
 		}
-		a, b := was[f.Name], is[f.Name]
+		a, b := oldColumns[f.Name], newColumns[f.Name]
 		if len(a) != len(old) || len(b) != len(now) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is left out", f.Name))
 			continue
@@ -95,7 +95,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		}
 		switch {
 		case change.Outcome != Worse:
-		case f.Unit == suite.OfRequests && byChance(named(old, f.Name), named(now, f.Name)):
+		case f.Unit == suite.OfRequests && byChance(metricsNamed(old, f.Name), metricsNamed(now, f.Name)):
 			change.Outcome = Same
 		case c.generators(f, a) || c.bound(f.Name):
 			change.Outcome = Unsure
@@ -113,7 +113,7 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 		return false
 	}
 	var now []float64
-	for _, m := range named(c.New, f.Name) {
+	for _, m := range metricsNamed(c.New, f.Name) {
 		if m.Own == nil {
 			return c.saturated
 		}
@@ -125,13 +125,13 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 
 // alike refuses runs of several plans, and a run that is given twice: it would make a spread of nothing.
 func alike(runs []Run) error {
-	seen := map[string]string{}
+	byKey := map[string]string{}
 	for _, r := range runs {
 		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
-		if other, ok := seen[key]; ok {
+		if other, ok := byKey[key]; ok {
 			return fmt.Errorf("%s and %s are one and the same run", other, r.Dir)
 		}
-		seen[key] = r.Dir
+		byKey[key] = r.Dir
 		if err := SamePlan(runs[0], r); err != nil {
 			return err
 		}
@@ -174,8 +174,8 @@ func (c *Comparison) bound(name string) bool {
 	return true
 }
 
-// named are the values of one metric, by run.
-func named(runs []Run, name string) (out []verdict.Metric) {
+// metricsNamed are the values of one metric, by run.
+func metricsNamed(runs []Run, name string) (out []verdict.Metric) {
 	for _, r := range runs {
 		for _, m := range suite.Metrics(r.Verdict) {
 			if m.Name == name {
@@ -235,12 +235,12 @@ func byChance(old, now []verdict.Metric) bool {
 		}
 		return failed, requests
 	}
-	before, of := failures(old)
+	before, total := failures(old)
 	after, ofNew := failures(now)
-	if of+ofNew == 0 {
+	if total+ofNew == 0 {
 		return true
 	}
-	d := stats.BinomialDist{N: int(before + after), P: ofNew / (of + ofNew)}
+	d := stats.BinomialDist{N: int(before + after), P: ofNew / (total + ofNew)}
 	return 1-d.CDF(after-1) > Alpha
 }
 

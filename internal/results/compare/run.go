@@ -96,8 +96,8 @@ func Open(dir string) (Run, error) {
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)
 	}
-	for _, drawn := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // anew for every run
-		delete(r.plan, drawn)
+	for _, random := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // anew for every run
+		delete(r.plan, random)
 	}
 	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {
 		if value, ok := r.plan[name]; ok {

@@ -35,8 +35,8 @@ func (c *Comparison) Text(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", c.rule())
-	for _, what := range c.Blind {
-		fmt.Fprintf(w, "not seen: %s\n", what)
+	for _, name := range c.Blind {
+		fmt.Fprintf(w, "not seen: %s\n", name)
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
@@ -71,11 +71,11 @@ func (c Change) significance() string {
 	case c.Band == nil:
 		return fmt.Sprintf("p = %.3f", c.P)
 	}
-	where := "in"
+	preposition := "in"
 	if c.Significant {
-		where = "outside"
+		preposition = "outside"
 	}
-	return fmt.Sprintf("%s %s…%s", where, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
+	return fmt.Sprintf("%s %s…%s", preposition, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 }
 
 func (c Change) number(v float64) string {

@@ -44,7 +44,7 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	why, told := "", ""
+	why, reported := "", ""
 	for {
 		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
@@ -60,9 +60,9 @@ func (c *Client) Await(ctx context.Context, namespace, name string, limit time.D
 		} else if ctx.Err() == nil {
 			why = err.Error()
 		}
-		if ctx.Err() == nil && why != told {
+		if ctx.Err() == nil && why != reported {
 			say(fmt.Sprintf("waiting for %s: %s", name, why))
-			told = why
+			reported = why
 		}
 		select {
 		case <-ctx.Done():
@@ -93,7 +93,7 @@ func (c *Client) whyUnready(ctx context.Context, namespace string, selector *met
 
 // Create creates the TestRun, and a secret with the tokens by variable, which the TestRun owns: the cluster deletes both together.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id string, tokens map[string]string) error {
-	made, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
+	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return errNoOperator(run.GetNamespace(), err)
@@ -106,7 +106,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id 
 	}
 	_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(id), OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: made.GetAPIVersion(), Kind: made.GetKind(), Name: made.GetName(), UID: made.GetUID(),
+			APIVersion: created.GetAPIVersion(), Kind: created.GetKind(), Name: created.GetName(), UID: created.GetUID(),
 		}}},
 		StringData: tokens,
 	}, metav1.CreateOptions{FieldManager: manager})
@@ -116,8 +116,8 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id 
 	return nil
 }
 
-// Others are the names of the TestRuns in a namespace.
-func (c *Client) Others(ctx context.Context, namespace string) (names []string, err error) {
+// OtherRuns are the names of the TestRuns in a namespace.
+func (c *Client) OtherRuns(ctx context.Context, namespace string) (names []string, err error) {
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

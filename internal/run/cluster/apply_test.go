@@ -21,7 +21,7 @@ func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	job, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
 	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, job)
-	names, err := w.Others(t.Context(), "ns")
+	names, err := w.OtherRuns(t.Context(), "ns")
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))

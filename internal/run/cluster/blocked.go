@@ -62,12 +62,12 @@ func (m *Machine) blocked(s Snapshot) {
 	m.blockedBy = cmp.Or(cause, m.blockedBy)
 	switch {
 	case cause == "":
-		m.blockedSince, m.named = time.Time{}, false
+		m.blockedSince, m.reported = time.Time{}, false
 	case m.blockedSince.IsZero():
 		m.blockedSince = s.At
-	case m.named || s.At.Sub(m.blockedSince) < causeWithin:
+	case m.reported || s.At.Sub(m.blockedSince) < causeWithin:
 	case m.limits.Patient:
-		m.named = true
+		m.reported = true
 		m.news = append(m.news, cause+"; waiting for up to "+m.limits.Start.String())
 	default:
 		m.giveUp("%s", cause)

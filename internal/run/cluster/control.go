@@ -30,13 +30,13 @@ func ControlURL(namespace, id string) string {
 // CreateControl makes the reference target of a run's control group, with the image of its runners and, where there are
 // several nodes, on another one than theirs. It goes with the TestRun: the cluster deletes all together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
-	made, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
+	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("find the TestRun %s: %w", run.GetName(), err)
 	}
 	labels := map[string]string{"app.kubernetes.io/name": controlLabel, "sse-soak/testid": id}
 	meta := metav1.ObjectMeta{Name: controlName(id), Namespace: run.GetNamespace(), Labels: labels, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: made.GetAPIVersion(), Kind: made.GetKind(), Name: made.GetName(), UID: made.GetUID(),
+		APIVersion: current.GetAPIVersion(), Kind: current.GetKind(), Name: current.GetName(), UID: current.GetUID(),
 	}}}
 	_, err = c.AppsV1().Deployments(meta.Namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -49,7 +49,7 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 }
 
 func controlPod(run *unstructured.Unstructured) corev1.PodSpec {
-	of := func(name string) string {
+	annotation := func(name string) string {
 		value, _, _ := unstructured.NestedString(run.Object, "spec", "runner", name)
 		return value
 	}
@@ -58,7 +58,7 @@ func controlPod(run *unstructured.Unstructured) corev1.PodSpec {
 		AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: &grace,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{
-			Name: "control", Image: of("image"), ImagePullPolicy: corev1.PullPolicy(of("imagePullPolicy")),
+			Name: "control", Image: annotation("image"), ImagePullPolicy: corev1.PullPolicy(annotation("imagePullPolicy")),
 			Command: []string{"soak", "control", "--listen", fmt.Sprintf("0.0.0.0:%d", controlPort)},
 			Ports:   []corev1.ContainerPort{{Name: "control", ContainerPort: controlPort}},
 			Resources: corev1.ResourceRequirements{

@@ -137,9 +137,9 @@ func targetPort(service *corev1.Service, pod *corev1.Pod, port int) int {
 			return int(p.TargetPort.IntVal)
 		default:
 			for _, c := range pod.Spec.Containers {
-				for _, named := range c.Ports {
-					if named.Name == p.TargetPort.StrVal {
-						return int(named.ContainerPort)
+				for _, containerPort := range c.Ports {
+					if containerPort.Name == p.TargetPort.StrVal {
+						return int(containerPort.ContainerPort)
 					}
 				}
 			}

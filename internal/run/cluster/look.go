@@ -25,7 +25,7 @@ const lookEvery = 2 * time.Second
 // A Snapshot is what the cluster shows of a run at one moment.
 type Snapshot struct {
 	At          time.Time
-	Gone        bool   // there is no TestRun any more
+	Deleted     bool   // there is no TestRun any more
 	Stage       string // the operator's word, which is no verdict
 	Initializer Part
 	Starter     Part
@@ -49,7 +49,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		s.Gone = true
+		s.Deleted = true
 	case err != nil:
 		return s, fmt.Errorf("look at the TestRun: %w", err)
 	default:

@@ -18,7 +18,7 @@ const (
 	Creating                  // the runners are scheduled, and wait paused
 	Starting                  // the starter unpauses them
 	Running
-	Over // every runner has ended, one way or another
+	Ended // every runner has ended, one way or another
 )
 
 func (p Phase) String() string {
@@ -55,15 +55,15 @@ type Machine struct {
 
 	blockedBy    string    // what the run waits for before it starts; "": nothing is known
 	blockedSince time.Time // since when; zero: none does
-	named        bool      // it was reported
+	reported     bool      // it was reported
 	news         []string
 }
 
 // runner is what is known of a runner, also when the cluster has forgotten it.
 type runner struct {
-	seen    *corev1.Pod
-	over    bool
-	trouble string
+	pod      *corev1.Pod
+	hasEnded bool
+	trouble  string
 }
 
 // NewMachine begins with a run of which nothing is known yet.
@@ -75,7 +75,7 @@ func NewMachine(runners int, l Limits, now time.Time) *Machine {
 func (m *Machine) Phase() Phase { return m.phase }
 
 // Done reports whether the run has finished.
-func (m *Machine) Done() bool { return m.phase == Over || m.GivenUp }
+func (m *Machine) Done() bool { return m.phase == Ended || m.GivenUp }
 
 // Advance applies a snapshot and returns the news in it.
 func (m *Machine) Advance(s Snapshot) (news []string) {
@@ -84,7 +84,7 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 		m.observe(i, &s.Runners[i], s.At)
 	}
 	m.checkStart(s)
-	if m.news = nil; m.phase < Running && !m.GivenUp && !s.Gone {
+	if m.news = nil; m.phase < Running && !m.GivenUp && !s.Deleted {
 		m.blocked(s)
 		news = m.news
 	}
@@ -94,7 +94,7 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 	}
 	switch {
 	case m.Done():
-	case s.Gone:
+	case s.Deleted:
 		m.giveUp("the TestRun was deleted while it was in the phase %q", m.phase)
 	case s.At.Sub(m.since) > m.limit():
 		m.timeOut(s)
@@ -109,33 +109,33 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 // observe notes how a runner fares.
 func (m *Machine) observe(i int, p *Part, at time.Time) {
 	r := &m.runners[i]
-	if r.over {
+	if r.hasEnded {
 		return
 	}
 	r.see(p)
-	trouble, over := p.ended(r.seen, at)
-	if !over {
+	trouble, hasEnded := p.ended(r.pod, at)
+	if !hasEnded {
 		return
 	}
-	r.over, r.trouble = true, trouble
+	r.hasEnded, r.trouble = true, trouble
 	if trouble == "" {
 		return
 	}
-	m.ended(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.seen), trouble, p.more())
+	m.ended(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), trouble, p.details())
 }
 
 // see keeps the newest that is known of the pod.
 func (r *runner) see(p *Part) {
 	switch {
 	case p.Pod != nil:
-		r.seen = p.Pod
+		r.pod = p.Pod
 	case p.Last != nil:
-		r.seen = p.Last
+		r.pod = p.Last
 	}
 }
 
-// more is the events and the log line that explain a problem, to append to its sentence.
-func (p *Part) more() string {
+// details is the events and the log line that explain a problem, to append to its sentence.
+func (p *Part) details() string {
 	text := ""
 	if n := len(p.Events); n > 0 {
 		text = "; the cluster says " + p.Events[n-1]
@@ -156,22 +156,22 @@ func (m *Machine) checkStart(s Snapshot) {
 		*Part
 	}{{"initializer", &s.Initializer}, {"starter", &s.Starter}} {
 		p := helper.Part
-		trouble, over := p.ended(nil, s.At)
-		if why, bad := failed(p.Job); over && trouble == "" && bad {
+		trouble, hasEnded := p.ended(nil, s.At)
+		if why, bad := failed(p.Job); hasEnded && trouble == "" && bad {
 			trouble = why
 		}
-		if over && trouble != "" {
-			m.giveUp("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.more())
+		if hasEnded && trouble != "" {
+			m.giveUp("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.details())
 			return
 		}
 	}
 	if s.Stage == "error" {
-		m.giveUp("the operator refuses the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.more())
+		m.giveUp("the operator refuses the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
 		return
 	}
 	for i := range m.runners {
 		// Some may be through already when one attaches late; one that failed early stops the rest.
-		if r := &m.runners[i]; r.over && r.trouble != "" && !m.wereStarted(s) {
+		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.wereStarted(s) {
 			m.giveUp("runner %d ended before all had started, so the operator starts none", i+1)
 			return
 		}
@@ -183,12 +183,12 @@ func (m *Machine) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job)
 
 // next is the phase that the snapshot shows.
 func (m *Machine) next(s Snapshot) Phase {
-	over, running, unpaused := 0, 0, 0
+	finished, running, unpaused := 0, 0, 0
 	for i := range m.runners {
 		p := &s.Runners[i]
 		switch {
-		case m.runners[i].over:
-			over++
+		case m.runners[i].hasEnded:
+			finished++
 		case p.Pod != nil && p.Pod.Status.Phase == corev1.PodRunning:
 			running++
 			if p.Paused != nil && !*p.Paused {
@@ -198,13 +198,13 @@ func (m *Machine) next(s Snapshot) Phase {
 	}
 	all := len(m.runners)
 	switch {
-	case over == all:
-		return Over
-	case m.wereStarted(s) && over+unpaused == all:
+	case finished == all:
+		return Ended
+	case m.wereStarted(s) && finished+unpaused == all:
 		return Running
-	case over+running == all:
+	case finished+running == all:
 		return Starting
-	case succeeded(s.Initializer.Job) || over+running > 0:
+	case succeeded(s.Initializer.Job) || finished+running > 0:
 		return Creating
 	}
 	return Initializing
@@ -218,14 +218,14 @@ func (m *Machine) reached(next Phase, s Snapshot) string {
 	case Starting:
 		nodes := map[string]bool{}
 		for _, r := range m.runners {
-			if r.seen != nil {
-				nodes[r.seen.Spec.NodeName] = true
+			if r.pod != nil {
+				nodes[r.pod.Spec.NodeName] = true
 			}
 		}
 		return fmt.Sprintf("%d runners are up on %d nodes (%v); waiting for them to be started", len(m.runners), len(nodes), took)
 	case Running:
 		return fmt.Sprintf("all runners have started (%v)", took)
-	case Initializing, Over:
+	case Initializing, Ended:
 	}
 	return "all runners have ended"
 }

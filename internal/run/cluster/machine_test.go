@@ -27,7 +27,7 @@ func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
 		want Phase
 	}{
 		{"made", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
-		{"unpausing", Starting}, {"running", Running}, {"over", Over},
+		{"unpausing", Starting}, {"running", Running}, {"over", Ended},
 	} {
 		advance(m, step.name)
 		assert.Equal(t, step.want, m.Phase(), step.name)
@@ -38,7 +38,7 @@ func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
 
 func TestOneMayAttachAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Over} {
+	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Ended} {
 		m := NewMachine(3, testLimits(), noon)
 		advance(m, name)
 		assert.Equal(t, want, m.Phase(), name)
@@ -54,7 +54,7 @@ func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
 	s := snapshot("over")
 	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
 	m.Advance(s)
-	assert.Equal(t, Over, m.Phase())
+	assert.Equal(t, Ended, m.Phase())
 	assert.Empty(t, m.Ends)
 }
 
@@ -94,7 +94,7 @@ func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
 			s := snapshot("over")
 			s.Runners[1] = Part{}
 			m.Advance(s)
-			assert.Equal(t, Over, m.Phase())
+			assert.Equal(t, Ended, m.Phase())
 			assert.Len(t, m.Ends, 1, "a loss is told once")
 		})
 	}
@@ -155,7 +155,7 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 		"a runner dies before the start": {"starting", func(s *Snapshot) {
 			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(107, "Error"))
 		}, "runner 1 ended before all had started"},
-		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Gone = true }, `the TestRun was deleted while it was in the phase "runners"`},
+		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Deleted = true }, `the TestRun was deleted while it was in the phase "runners"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -118,10 +118,10 @@ func annotate(run *unstructured.Unstructured, j Job) error {
 // setScript puts another script of this repository in the place of the overlay's, in the same folder of the image.
 func setScript(run *unstructured.Unstructured, script []string) error {
 	path := []string{"spec", "script", "localFile"}
-	was, _, err := unstructured.NestedString(run.Object, path...)
-	root, _, found := strings.Cut(was, script[0]+"/")
+	existing, _, err := unstructured.NestedString(run.Object, path...)
+	root, _, found := strings.Cut(existing, script[0]+"/")
 	if err != nil || !found {
-		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which does not say where in the image %s is", was, script[0]), err)
+		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which does not say where in the image %s is", existing, script[0]), err)
 	}
 	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), path...)
 }
@@ -217,11 +217,11 @@ func raiseMemory(run *unstructured.Unstructured, need int64) error {
 	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
 	for _, kind := range []string{"requests", "limits"} {
 		path := []string{"spec", "runner", "resources", kind, "memory"}
-		text, there, err := unstructured.NestedString(run.Object, path...)
+		text, found, err := unstructured.NestedString(run.Object, path...)
 		if err != nil {
 			return fmt.Errorf("render the TestRun: %w", err)
 		}
-		if there {
+		if found {
 			have, err := resource.ParseQuantity(text)
 			if err != nil {
 				return fmt.Errorf("render the TestRun: the %s of the runners' memory, %q: %w", kind, text, err)

@@ -62,11 +62,11 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 // Wait follows the run until it is over, cannot come to its end, or ctx ends; say gets the
 // news. The error is ErrLost, or that of ctx.
 func (r *Run) Wait(ctx context.Context, say func(string)) error {
-	beside, stop := context.WithCancel(ctx)
+	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
-	first, _ := r.watch.open(beside) // where it cannot be had yet it is tried again
-	helpers.Go(func() { r.watch.keep(beside, first, r.limits.Look) })
-	helpers.Go(func() { r.count(beside) })
+	first, _ := r.watch.open(watchCtx) // where it cannot be had yet it is tried again
+	helpers.Go(func() { r.watch.keep(watchCtx, first, r.limits.Look) })
+	helpers.Go(func() { r.count(watchCtx) })
 	defer helpers.Wait()
 	defer stop()
 	lastAnswer, silent := time.Now(), false
@@ -110,7 +110,7 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 // look takes a snapshot. Once the starter has ended it also asks each k6 whether it is still paused, until all run. If
 // something seems wrong it looks up why.
 func (r *Run) look(ctx context.Context) (Snapshot, error) {
-	known := r.watch.known()
+	known := r.watch.knownNames()
 	s, err := r.client.Look(ctx, r.namespace, r.name, len(r.apis))
 	if err != nil {
 		return s, err
@@ -119,7 +119,7 @@ func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	r.note(s)
 	r.logs.follow(r.name, s)
 	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {
-		_ = r.each(ctx, func(ctx context.Context, i int) error {
+		_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
 			paused, err := r.apis[i].paused(ctx)
 			if err == nil {
 				s.Runners[i].Paused = &paused
@@ -133,8 +133,8 @@ func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// each does something with k6's REST API in each runner that runs, a few at a time.
-func (r *Run) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+// eachRunner does something with k6's REST API in each runner that runs, a few at a time.
+func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	const atOnce = 16
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -183,7 +183,7 @@ func (r *Run) count(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if r.Phase() == Running {
-			_ = r.each(ctx, func(ctx context.Context, i int) error {
+			_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
 				if n, err := r.apis[i].count(ctx); err == nil { // for people only, who see the last value
 					r.mu.Lock()
 					r.counts[i] = n
@@ -225,7 +225,7 @@ func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
 
 // Stop asks all runners to end in order: each closes its streams and still writes its shard.
 func (r *Run) Stop(ctx context.Context) error {
-	return r.each(ctx, func(ctx context.Context, i int) error {
+	return r.eachRunner(ctx, func(ctx context.Context, i int) error {
 		if err := r.apis[i].stop(ctx); err != nil {
 			return fmt.Errorf("stop runner %d: %w", i+1, err)
 		}

@@ -11,17 +11,17 @@ import (
 func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 	const most = 5
 	late := s.At.Sub(m.since) > m.limit()
-	consider := func(p *Part, seen *corev1.Pod) {
-		trouble, over := p.ended(seen, s.At)
+	consider := func(p *Part, latest *corev1.Pod) {
+		trouble, hasEnded := p.ended(latest, s.At)
 		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podWithin
-		if len(out) < most && (over && trouble != "" || !over && (late || noPod)) {
+		if len(out) < most && (hasEnded && trouble != "" || !hasEnded && (late || noPod)) {
 			out = append(out, p)
 		}
 	}
 	for i := range m.runners {
-		if r := &m.runners[i]; !r.over {
+		if r := &m.runners[i]; !r.hasEnded {
 			r.see(&s.Runners[i])
-			consider(&s.Runners[i], r.seen)
+			consider(&s.Runners[i], r.pod)
 		}
 	}
 	if m.phase < Running {
@@ -34,14 +34,14 @@ func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 // timeOut returns the parts that did not finish a phase, and what they wait for.
 func (m *Machine) timeOut(s Snapshot) {
 	limit := m.limit()
-	stuck := func(name string, p *Part, otherwise string) {
-		why := otherwise
+	report := func(name string, p *Part, fallback string) {
+		why := fallback
 		if p.Pod != nil {
 			if w := waiting(p.Pod); w != "" {
 				why = w
 			}
 		}
-		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), why, p.more())
+		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), why, p.details())
 	}
 	switch m.phase {
 	case Initializing:
@@ -49,22 +49,22 @@ func (m *Machine) timeOut(s Snapshot) {
 			m.giveUp("the operator did nothing for %v (stage %q): is it running? kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
-		stuck("initializer", &s.Initializer, "it does not end")
+		report("initializer", &s.Initializer, "it does not end")
 	case Creating, Running:
 		for i := range m.runners {
-			if p := &s.Runners[i]; !m.runners[i].over && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
-				stuck(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator made no pod"}[m.phase == Running])
+			if p := &s.Runners[i]; !m.runners[i].hasEnded && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator made no pod"}[m.phase == Running])
 			}
 		}
 	case Starting:
 		if !m.wereStarted(s) {
-			stuck("starter", &s.Starter, "the operator started none: it cannot reach port 6565 of all runners, perhaps")
+			report("starter", &s.Starter, "the operator started none: it cannot reach port 6565 of all runners, perhaps")
 		}
 		for i := range m.runners {
-			if p := &s.Runners[i]; m.wereStarted(s) && !m.runners[i].over && (p.Paused == nil || *p.Paused) {
-				stuck(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused though the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
+			if p := &s.Runners[i]; m.wereStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused though the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
 			}
 		}
-	case Over:
+	case Ended:
 	}
 }

@@ -87,19 +87,19 @@ func succeeded(job *batchv1.Job) bool {
 const graceSlack = 30 * time.Second
 
 // ended reports whether a part has ended, and returns a sentence if it failed. seen is the last known state of a pod that is gone.
-func (p *Part) ended(seen *corev1.Pod, at time.Time) (trouble string, ok bool) {
+func (p *Part) ended(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
 		why, failed := failed(p.Job)
 		switch {
 		case succeeded(p.Job):
 			return "", true
-		case seen == nil && !failed:
+		case latest == nil && !failed:
 			return "", false // not made yet
-		case seen == nil:
+		case latest == nil:
 			return why, true
-		case terminated(seen) != nil || seen.DeletionTimestamp != nil:
-			return fate(seen), true
+		case terminated(latest) != nil || latest.DeletionTimestamp != nil:
+			return fate(latest), true
 		}
 		return "its pod is gone: it was deleted, or its node was", true
 	}
@@ -115,22 +115,22 @@ func (p *Part) ended(seen *corev1.Pod, at time.Time) (trouble string, ok bool) {
 // fate returns why a pod failed, "" if it did not.
 func fate(pod *corev1.Pod) string {
 	end := terminated(pod)
-	how := ""
+	detail := ""
 	if end != nil {
-		how = fmt.Sprintf(" (exit code %d)", end.ExitCode)
+		detail = fmt.Sprintf(" (exit code %d)", end.ExitCode)
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return "it was taken away: " + reason(c.Reason, c.Message) + how
+			return "it was taken away: " + reason(c.Reason, c.Message) + detail
 		}
 	}
 	switch {
 	case pod.Status.Reason != "":
-		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + how
+		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + detail
 	case end != nil && end.Reason == "OOMKilled":
 		return fmt.Sprintf("it was killed for memory (OOMKilled); its limit is %s, raise it or the number of runners", memoryLimit(pod))
 	case pod.DeletionTimestamp != nil:
-		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), how)
+		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), detail)
 	case end == nil && pod.Status.Phase == corev1.PodFailed:
 		return "it failed"
 	case end == nil || end.ExitCode == 0 || end.ExitCode == runners.ThresholdsFailed:

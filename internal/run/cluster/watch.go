@@ -67,8 +67,8 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// known are the Jobs of which a pod was seen so far.
-func (w *podWatch) known() []string {
+// knownNames are the Jobs of which a pod was seen so far.
+func (w *podWatch) knownNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.last))

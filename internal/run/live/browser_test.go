@@ -136,7 +136,7 @@ func TestBrowserFollowsARun(t *testing.T) {
 						what = "<img src=x onerror=alert(1)>"
 					}
 					h.Watch.mu.Lock()
-					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), What: what})
+					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: what})
 					h.Watch.mu.Unlock()
 				}
 				tick <- time.Time{}

@@ -81,14 +81,14 @@ func (f *Files) fill(s *state) {
 	*s.About = About{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}
 	s.word, s.runners = "RUNNING", f.runners
 	s.started = time.UnixMilli(int64(v.StartedUnix * 1000))
-	if f.over() {
+	if f.ended() {
 		s.word = "ENDED"
 	}
 	if missing := f.merged.Plan.Runners - len(f.runners); missing > 0 {
 		s.notes = append(s.notes, format.Count(missing, "runner")+" of the plan wrote nothing yet")
 	}
 	for _, g := range v.Groups {
-		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, What: g.Text})
+		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, Text: g.Text})
 	}
 }
 
@@ -97,7 +97,7 @@ func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
 		r := &m.Runners[i]
-		out[i] = Runner{Index: r.Index, Host: r.Host, Heard: time.UnixMicro(r.EndedUS), Patience: late, Ended: r.State == shard.Finished}
+		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: late, Ended: r.State == shard.Finished}
 		out[i].Process = shard.Process{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
@@ -125,14 +125,14 @@ func runnersOf(m *shard.Merged) []Runner {
 	return out
 }
 
-// Over reports whether all runners of the plan have ended.
-func (f *Files) Over() bool {
+// Ended reports whether all runners of the plan have ended.
+func (f *Files) Ended() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.over()
+	return f.ended()
 }
 
-func (f *Files) over() bool {
+func (f *Files) ended() bool {
 	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
 		return false
 	}

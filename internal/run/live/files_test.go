@@ -41,7 +41,7 @@ func TestThePageOfFiles(t *testing.T) {
 	f := &Files{Location: "results/t", clocks: func() time.Time { return now }}
 	l := f.Page()
 	require.Equal(t, []string{"WAITING", "no runner has written anything yet"}, []string{l.Banner.Word, l.Banner.Sentence})
-	require.False(t, f.Over())
+	require.False(t, f.Ended())
 	_, err := l.Parts()
 	require.NoError(t, err)
 
@@ -68,5 +68,5 @@ func TestThePageOfFiles(t *testing.T) {
 	l = show(checkpoint(p, 1, shard.Finished, now), checkpoint(p, 2, shard.Interrupted, now))
 	require.Equal(t, "ENDED", l.Banner.Word)
 	require.Contains(t, l.Banner.Findings, "runner 2: interrupted")
-	require.True(t, f.Over())
+	require.True(t, f.Ended())
 }

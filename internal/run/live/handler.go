@@ -62,8 +62,8 @@ func (s *Server) delivered() {
 		return
 	}
 	var last string
-	for key, at := range s.seen {
-		if !s.took[key] && (last == "" || at.After(s.seen[last])) {
+	for key, at := range s.lastViews {
+		if !s.took[key] && (last == "" || at.After(s.lastViews[last])) {
 			last = key
 		}
 	}
@@ -94,8 +94,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		event, next, news, over := s.next(id)
-		if over {
+		event, next, news, ended := s.next(id)
+		if ended {
 			return
 		}
 		if text, id = event, next; len(text) > 0 {
@@ -120,8 +120,8 @@ func (s *Server) enter(key string) bool {
 	}
 	s.viewers++
 	s.see(key)
-	s.wanted = time.Now()
-	if len(s.parts) == 0 && !s.over {
+	s.lastView = time.Now()
+	if len(s.parts) == 0 && !s.ended {
 		_, _ = s.update()
 	}
 	return true
@@ -139,13 +139,13 @@ const sent = "report"
 
 // next returns the event for a viewer that has the one of an id, nil if there is none, the id of the viewer after it, and a
 // channel that is closed when there is another one. over reports whether there will be none.
-func (s *Server) next(id string) (event []byte, next string, news <-chan struct{}, over bool) {
+func (s *Server) next(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.report != nil && id != sent:
 		return []byte("event: report\ndata: {}\n\n"), sent, nil, false
-	case s.over:
+	case s.ended:
 		return nil, id, nil, true
 	}
 	return s.since(id), s.id(), s.news, false

@@ -41,7 +41,7 @@ type state struct {
 	notes    []string
 	runners  []Runner
 	findings []Finding // the newest first
-	more     int       // findings that are not among them
+	omitted  int       // findings that are not among them
 }
 
 // page lays out the state, without the charts.
@@ -103,13 +103,13 @@ func (s *state) soFar(sum *shard.Progress) (words string, lost bool) {
 	var parts []string
 	for _, one := range []struct {
 		n    uint64
-		what string
+		text string
 	}{
 		{sum.Missed(), s.nouns() + " missed"}, {sum.Faults(), s.nouns() + " faulty"},
 		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
 	} {
 		if one.n > 0 {
-			parts = append(parts, format.Thousands(one.n)+" "+one.what)
+			parts = append(parts, format.Thousands(one.n)+" "+one.text)
 		}
 	}
 	lost = sum.Missed()+sum.Faults() > 0 || !s.Declared && len(parts) > 0
@@ -184,14 +184,14 @@ func (s *state) clock() (share float64, words string) {
 // found returns the findings, the newest first.
 func (s *state) found() report.Section {
 	out := report.Section{ID: "found", Title: "Findings"}
-	if len(s.findings)+s.more == 0 {
+	if len(s.findings)+s.omitted == 0 {
 		out.Lead = []string{"Nothing yet."}
 		return out
 	}
 	t := report.Table{Columns: report.Columns("UTC", "runner", "connection", "finding")}
-	shown := s.findings[:min(len(s.findings), mostShown)]
-	for _, f := range shown {
-		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.What)
+	findings := s.findings[:min(len(s.findings), mostShown)]
+	for _, f := range findings {
+		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.Text)
 		row[0].At = float64(f.At.Unix())
 		if f.Runner > 0 {
 			row[1].Text = fmt.Sprint(f.Runner)
@@ -202,7 +202,7 @@ func (s *state) found() report.Section {
 		t.Rows = append(t.Rows, row)
 	}
 	out.Tables = []report.Table{t}
-	if more := s.more + len(s.findings) - len(shown); more > 0 {
+	if more := s.omitted + len(s.findings) - len(findings); more > 0 {
 		out.Notes = []string{format.Count(more, "finding") + " more: the report has all."}
 	}
 	return out

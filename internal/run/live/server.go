@@ -53,16 +53,16 @@ type Server struct {
 	done     chan struct{}
 	stopped  sync.WaitGroup
 
-	mu      sync.Mutex
-	parts   []part
-	number  int           // of the last event
-	news    chan struct{} // closed at the next event
-	wanted  time.Time     // when a viewer was last there
-	viewers int
-	seen    map[string]time.Time // when each viewer's page was last there, by its key
-	took    map[string]bool      // viewers that have the report
-	report  []byte               // nil: the run is in progress
-	over    bool
+	mu        sync.Mutex
+	parts     []part
+	number    int           // of the last event
+	news      chan struct{} // closed at the next event
+	lastView  time.Time     // when a viewer was last there
+	viewers   int
+	lastViews map[string]time.Time // when each viewer's page was last there, by its key
+	took      map[string]bool      // viewers that have the report
+	report    []byte               // nil: the run is in progress
+	ended     bool
 }
 
 // A part of the page, with the number of the event that changed it last.
@@ -80,7 +80,7 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
 		source: source, listener: listener, epoch: random(4), done: make(chan struct{}), news: make(chan struct{}),
-		seen: map[string]time.Time{}, took: map[string]bool{},
+		lastViews: map[string]time.Time{}, took: map[string]bool{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		s.token = random(16)
@@ -126,9 +126,9 @@ func (s *Server) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.viewers > 0 {
-		s.wanted = time.Now()
+		s.lastView = time.Now()
 	}
-	if !s.over && time.Since(s.wanted) <= idle {
+	if !s.ended && time.Since(s.lastView) <= idle {
 		_, _ = s.update() // a page that cannot be laid out is no reason to end the run
 	}
 }
@@ -144,9 +144,9 @@ func (s *Server) update() (*html.Live, error) {
 	next := make([]part, len(parts))
 	for i, p := range parts {
 		next[i] = part{p, s.number + 1}
-		was := slices.IndexFunc(s.parts, func(old part) bool { return old.ID == p.ID })
-		if was >= 0 && bytes.Equal(s.parts[was].Content, p.Content) {
-			next[i] = s.parts[was]
+		index := slices.IndexFunc(s.parts, func(old part) bool { return old.ID == p.ID })
+		if index >= 0 && bytes.Equal(s.parts[index].Content, p.Content) {
+			next[i] = s.parts[index]
 		} else {
 			changed = true
 		}
@@ -191,9 +191,9 @@ func (s *Server) since(id string) []byte {
 
 // see records that a page is there, or was until now.
 func (s *Server) see(key string) {
-	s.seen[key] = time.Now()
-	if len(s.seen) > 10*mostViewers {
-		maps.DeleteFunc(s.seen, func(_ string, at time.Time) bool { return time.Since(at) > awaited })
+	s.lastViews[key] = time.Now()
+	if len(s.lastViews) > 10*mostViewers {
+		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > awaited })
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *Server) see(key string) {
 // does not wait if there is no report.
 func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.mu.Lock()
-	s.over, s.report = true, report
+	s.ended, s.report = true, report
 	close(s.news)
 	s.news = make(chan struct{})
 	s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 func (s *Server) allTook() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, at := range s.seen {
+	for key, at := range s.lastViews {
 		if !s.took[key] && time.Since(at) < awaited {
 			return false
 		}
@@ -239,7 +239,7 @@ func (s *Server) Close() {
 	default:
 		close(s.done)
 	}
-	s.over = true
+	s.ended = true
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -256,10 +256,10 @@ func (s *Server) page() (content []byte, err error) {
 	if s.report != nil {
 		return s.report, nil
 	}
-	if s.over {
+	if s.ended {
 		return nil, errOver
 	}
-	s.wanted = time.Now()
+	s.lastView = time.Now()
 	l, err := s.update()
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (v *View) Page() *html.Live {
 	}
 	listed, all, unlisted := v.Watch.Findings(0)
 	slices.Reverse(listed)
-	s.findings, s.more = listed, all+unlisted-len(listed)
+	s.findings, s.omitted = listed, all+unlisted-len(listed)
 	page := s.page()
 	v.draw(v.now())
 	page.Sections[1], page.Time = v.charts, v.axis

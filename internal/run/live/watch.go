@@ -16,7 +16,7 @@ import (
 
 const (
 	mostFindings = 300              // that are kept; all are counted
-	settled      = 60 * time.Second // after this no runner updates a bucket
+	settleTime   = 60 * time.Second // after this no runner updates a bucket
 	sparks       = 24               // buckets of which the lateness of a runner is kept
 )
 
@@ -25,7 +25,7 @@ type Finding struct {
 	At     time.Time
 	Runner int    // 0: none
 	ID     string // of the connection; "": none
-	What   string
+	Text   string
 }
 
 // A Runner is the last report of one runner.
@@ -33,10 +33,10 @@ type Runner struct {
 	Index int
 	Host  string
 	shard.Progress
-	Heard    time.Time     // zero: it has not reported yet
-	Patience time.Duration // after which a runner that does not report is silent; 0: silentAfter
-	Ended    bool
-	Process  shard.Process // of its last complete bucket
+	ReportedAt time.Time     // zero: it has not reported yet
+	Patience   time.Duration // after which a runner that does not report is silent; 0: silentAfter
+	Ended      bool
+	Process    shard.Process // of its last complete bucket
 	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
@@ -64,29 +64,29 @@ func (w *Watch) Hear(index int, p *shard.Progress) {
 		r.Ended, r.Open = true, 0
 		return
 	}
-	r.Progress, r.Heard, r.Ended = *p, now, false
+	r.Progress, r.ReportedAt, r.Ended = *p, now, false
 	for _, b := range p.Buckets {
 		w.take(r, b)
 	}
 	for _, f := range p.Found {
-		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, What: f.What})
+		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, Text: f.What})
 	}
 	w.unlisted += p.Unlisted
 	r.Buckets, r.Found = nil, nil
 }
 
 // Note adds a finding of this machine.
-func (w *Watch) Note(what string) {
+func (w *Watch) Note(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note(Finding{At: time.Now(), What: what})
+	w.note(Finding{At: time.Now(), Text: text})
 }
 
 func (w *Watch) note(f Finding) {
 	w.found++
 	w.findings = append(w.findings, f)
-	if over := len(w.findings) - mostFindings; over > 0 {
-		w.findings = slices.Delete(w.findings, 0, over)
+	if excess := len(w.findings) - mostFindings; excess > 0 {
+		w.findings = slices.Delete(w.findings, 0, excess)
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *Watch) take(r *Runner, b shard.Bucket) {
 	}
 	if w.recent[b.Unix] == nil {
 		w.recent[b.Unix] = map[int]shard.Bucket{}
-		w.settle(b.Unix - int64(settled/time.Second))
+		w.settle(b.Unix - int64(settleTime/time.Second))
 	}
 	w.recent[b.Unix][r.Index] = b
 	if b.RSS > 0 {
@@ -148,9 +148,9 @@ func (w *Watch) settle(before int64) {
 // summed returns the recent buckets, each the sum over the runners.
 func (w *Watch) summed(which func(unix int64) bool) []shard.Bucket {
 	var out []shard.Bucket
-	for unix, of := range w.recent {
+	for unix, second := range w.recent {
 		if which(unix) {
-			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(of))) // a histogram that cannot be read is a problem of its shard
+			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(second))) // a histogram that cannot be read is a problem of its shard
 			out = append(out, sum)
 		}
 	}
@@ -190,11 +190,11 @@ func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 func (f *Finding) Words() string {
 	switch {
 	case f.ID != "":
-		return fmt.Sprintf("runner %d, %s: %s", f.Runner, f.ID, f.What)
+		return fmt.Sprintf("runner %d, %s: %s", f.Runner, f.ID, f.Text)
 	case f.Runner > 0:
-		return fmt.Sprintf("runner %d: %s", f.Runner, f.What)
+		return fmt.Sprintf("runner %d: %s", f.Runner, f.Text)
 	}
-	return f.What
+	return f.Text
 }
 
 const (
@@ -205,11 +205,11 @@ const (
 
 // Health returns the state of a runner at that time in words, and whether it is well.
 func (r *Runner) Health(now time.Time) (words string, well bool) {
-	silent := now.Sub(r.Heard)
+	silent := now.Sub(r.ReportedAt)
 	switch {
 	case r.Ended:
 		return "ended", true
-	case r.Heard.IsZero():
+	case r.ReportedAt.IsZero():
 		return "starting", true
 	case r.Trouble != "":
 		return r.Trouble, false

@@ -34,7 +34,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, h.Count())
 	}
-	require.LessOrEqual(t, len(w.recent), int(settled/shard.BucketWidth)+1)
+	require.LessOrEqual(t, len(w.recent), int(settleTime/shard.BucketWidth)+1)
 	r := w.Runners()
 	require.Len(t, r[0].Late, sparks)
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
@@ -58,7 +58,7 @@ func TestFindingsComeOnce(t *testing.T) {
 	news, next, unlisted := w.Findings(0)
 	require.Len(t, news, mostFindings)
 	require.Equal(t, []int{mostFindings + 11, 30}, []int{next, unlisted})
-	require.Equal(t, "action deploy begins", news[len(news)-1].What)
+	require.Equal(t, "action deploy begins", news[len(news)-1].Text)
 }
 
 func TestHealthOfARunner(t *testing.T) {
@@ -66,11 +66,11 @@ func TestHealthOfARunner(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]Runner{
 		"starting":           {},
-		"well":               {Heard: now},
-		"ended":              {Heard: now, Ended: true},
-		"silent for 20 s":    {Heard: now.Add(-20 * time.Second)},
-		"no space left":      {Heard: now, Progress: shard.Progress{Trouble: "no space left"}},
-		"stalled for 700 ms": {Heard: now, Process: shard.Process{StallMS: 700}},
+		"well":               {ReportedAt: now},
+		"ended":              {ReportedAt: now, Ended: true},
+		"silent for 20 s":    {ReportedAt: now.Add(-20 * time.Second)},
+		"no space left":      {ReportedAt: now, Progress: shard.Progress{Trouble: "no space left"}},
+		"stalled for 700 ms": {ReportedAt: now, Process: shard.Process{StallMS: 700}},
 	} {
 		words, well := r.Health(now)
 		require.Equal(t, want, words)

@@ -40,8 +40,8 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) //nolint:gosec // G204: k6 with a script of the user, without a shell
 	cmd.Env = withVariables(inherited(), d.Variables(), env)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -50,10 +50,10 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 		return r, ctx.Err() //nolint:wrapcheck // the caller's own
 	}
 	if err != nil {
-		if sentence := refusal(said.Bytes()); sentence != "" {
+		if sentence := refusal(stderr.Bytes()); sentence != "" {
 			return r, ErrSettings{sentence}
 		}
-		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(said.String())))
+		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(stderr.String())))
 	}
 	var answer struct {
 		TotalDuration string `json:"totalDuration"`

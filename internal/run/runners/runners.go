@@ -46,13 +46,13 @@ type Group struct {
 
 type runner struct {
 	*process.Process
-	index   int
-	log     string
-	say     func(string)
-	hear    func(int, *shard.Progress)
-	mu      sync.Mutex
-	said    shard.Progress
-	reading sync.WaitGroup
+	index      int
+	log        string
+	say        func(string)
+	hear       func(int, *shard.Progress)
+	mu         sync.Mutex
+	lastReport shard.Progress
+	reading    sync.WaitGroup
 }
 
 // Segment is the share of runner index of n, as k6 writes it.
@@ -159,8 +159,8 @@ func (r *runner) listen(f *os.File) {
 		var p shard.Progress
 		if json.Unmarshal(lines.Bytes(), &p) == nil {
 			r.mu.Lock()
-			before := r.said.Trouble
-			r.said = p
+			before := r.lastReport.Trouble
+			r.lastReport = p
 			r.mu.Unlock()
 			if r.hear != nil {
 				r.hear(r.index, &p)
@@ -178,13 +178,13 @@ func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 	all := shard.NewHistogram()
 	for _, r := range g.runners {
 		r.mu.Lock()
-		said := r.said
+		report := r.lastReport
 		r.mu.Unlock()
-		sum.Add(said)
-		if said.Lateness == nil {
+		sum.Add(report)
+		if report.Lateness == nil {
 			continue
 		}
-		if h, err := said.Lateness.Unpack(); err == nil {
+		if h, err := report.Lateness.Unpack(); err == nil {
 			all.Merge(h)
 		}
 	}
@@ -221,10 +221,10 @@ func (g *Group) Wait(graceful, force context.Context) error {
 
 // Kill ends all runners at once.
 func (g *Group) Kill() {
-	gone, cancel := context.WithCancel(context.Background())
+	expired, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, r := range g.runners {
-		r.Stop(gone, syscall.SIGKILL, time.Second)
+		r.Stop(expired, syscall.SIGKILL, time.Second)
 	}
 }
 

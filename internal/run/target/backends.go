@@ -41,14 +41,14 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 			return err
 		}
 	}
-	what := "the backend" + l.config.Suffix
+	name := "the backend" + l.config.Suffix
 	switch {
 	case l.config.Backends > 1:
-		what = b.name + l.config.Suffix
+		name = b.name + l.config.Suffix
 	case l.config.Suffix != "": // one of several targets, each with a backend
 		b.name = "backend" + l.config.Suffix
 	}
-	b.service = newService(what, func(again bool) (*process.Process, error) { return l.startBackend(b, again) })
+	b.service = newService(name, func(restart bool) (*process.Process, error) { return l.startBackend(b, restart) })
 	l.backends = append(l.backends, b)
 	if err := b.start(false); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (l *Local) socket(n int) string {
 }
 
 // startBackend starts a backend, one that died without the faults it was given.
-func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
+func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error) {
 	var args []string
 	if l.config.Model {
 		args = []string{"model"}
@@ -73,7 +73,7 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 	if plain := l.config.Plain + sparePlain; plain > usualPlain {
 		env = append(env, "MAX_PLAIN_CONNECTIONS="+strconv.Itoa(plain))
 	}
-	if again {
+	if restart {
 		env = append(env, "BACKEND_FAULT=")
 	}
 	log := "backend"

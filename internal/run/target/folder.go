@@ -29,14 +29,14 @@ func newFolder() (*folder, error) {
 		return nil, fmt.Errorf("make a folder for sockets: %w", err)
 	}
 	f := &folder{path: path}
-	if err := f.own(); err != nil {
+	if err := f.claim(); err != nil {
 		return nil, errors.Join(fmt.Errorf("make a folder for sockets: %w", err), os.RemoveAll(path))
 	}
 	return f, nil
 }
 
-// own takes the lock before the file has its name, so that no other process can take it in between.
-func (f *folder) own() (err error) {
+// claim takes the lock before the file has its name, so that no other process can take it in between.
+func (f *folder) claim() (err error) {
 	unnamed := filepath.Join(f.path, "."+lockName)
 	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { //nolint:gosec // G304: in a new folder of our own
 		return err

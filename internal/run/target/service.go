@@ -20,7 +20,7 @@ const (
 // manager would: a soak has to survive that, and to tell of it.
 type service struct {
 	name  string
-	begin func(again bool) (*process.Process, error)
+	begin func(restart bool) (*process.Process, error)
 
 	mu       sync.Mutex
 	process  *process.Process
@@ -29,12 +29,12 @@ type service struct {
 	watched  sync.WaitGroup
 }
 
-func newService(name string, begin func(again bool) (*process.Process, error)) *service {
+func newService(name string, begin func(restart bool) (*process.Process, error)) *service {
 	return &service{name: name, begin: begin, stopping: make(chan struct{})}
 }
 
-func (s *service) start(again bool) error {
-	p, err := s.begin(again)
+func (s *service) start(restart bool) error {
+	p, err := s.begin(restart)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (s Several) Probe(ctx context.Context, interval time.Duration) error {
 }
 
 // Ledger copies the ledgers of all to w. kept is false unless all keep one: a part of the ledger would accuse the others.
-func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
 		one, oneErr := t.Ledger(ctx, prefix, w)
 		err = errors.Join(err, oneErr)

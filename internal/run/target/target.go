@@ -165,7 +165,7 @@ func (t *Target) host() string {
 
 // Ledger copies the server's own ledger of the ids that begin with prefix to w. It reports
 // false where the service keeps none, with a sentence if it has one but does not show it.
-func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
 		return false, fmt.Errorf("ask the backend for its ledger: %w", err)
@@ -188,7 +188,7 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept b
 
 // ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It reports false if the target is
 // not that model.
-func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := show(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {
 		return false, nil

@@ -110,7 +110,7 @@ func (a *asked) request(c *Config, r Request, s *secrets, flag string) (o object
 		if !ok || name == "" {
 			return nil, fmt.Errorf("%q is no header: write it as 'Name: value'", h)
 		}
-		if secret.Named(name) {
+		if secret.IsSecretName(name) {
 			if value, err = s.hide(value); err != nil {
 				return nil, err
 			}
@@ -152,7 +152,7 @@ func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
 		name, value, has := strings.Cut(pair, "=")
-		if has && value != "" && secret.Named(name) {
+		if has && value != "" && secret.IsSecretName(name) {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
 				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, schemeOf(start))

@@ -217,7 +217,7 @@ func (i *idler) of(f fate) []*silentStream {
 // proxy's timeout as well.
 func (t *track) heard() time.Time {
 	if t.open != nil {
-		if at, ok := t.open.Heard(); ok {
+		if at, ok := t.open.LastArrival(); ok {
 			return at
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // secondOf makes the second request of a stream that is opened when it is known what that needs; nil: none.
 func (s *session) secondOf(life context.Context, t *track) func(stream.Part) {
-	if s.asked.then == nil || s.service.Then == nil || s.event == "" {
+	if s.asked.then == nil || s.service.SecondRequest == nil || s.event == "" {
 		return nil
 	}
 	var once sync.Once
@@ -31,7 +31,7 @@ func (s *session) join(ctx context.Context, t *track, client string) (stream.Ans
 	defer cancel()
 	v := s.values(t.n)
 	v.Client = client
-	return stream.Do(ctx, stream.Fill(&s.service.Then.Request, &v)) //nolint:wrapcheck // it names the request
+	return stream.Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
 }
 
 // second waits for the first events of the streams, finds out which value of them the second request needs, and
@@ -77,7 +77,7 @@ func (s *session) second(ctx context.Context) error {
 		}
 		if s.thenStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
 			v := s.values(t.n)
-			return fmt.Errorf("%s answered %d %s (%s)", stream.Fill(&s.service.Then.Request, &v), answer.Status, http.StatusText(answer.Status), answer.Body)
+			return fmt.Errorf("%s answered %d %s (%s)", stream.Fill(&s.service.SecondRequest.Request, &v), answer.Status, http.StatusText(answer.Status), answer.Body)
 		}
 	}
 	return nil

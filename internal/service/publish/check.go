@@ -43,20 +43,20 @@ func (c *Config) check() (planned uint64, err error) {
 // checkURL refuses a URL that no request can be sent to.
 func (c *Config) checkURL(topic, run string) error {
 	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: run, Token: c.Token, Seq: 1}))
-	shown := text
+	display := text
 	if c.Token != "" {
-		shown = strings.ReplaceAll(text, c.Token, "…")
+		display = strings.ReplaceAll(text, c.Token, "…")
 	}
 	u, err := url.Parse(text)
 	switch at := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }); {
 	case at >= 0:
-		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL has no spaces and only characters of ASCII, correct the URL of the service", shown, topic)
+		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL has no spaces and only characters of ASCII, correct the URL of the service", display, topic)
 	case err != nil:
-		return fmt.Errorf("publish.url is %.200q for the topic %s, which is no URL (%w): correct it, or the URL of the service", shown, topic, reason(err))
+		return fmt.Errorf("publish.url is %.200q for the topic %s, which is no URL (%w): correct it, or the URL of the service", display, topic, reason(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return fmt.Errorf("publish.url is %.200q for the topic %s: it must begin with http:// or https:// and a host", shown, topic)
+		return fmt.Errorf("publish.url is %.200q for the topic %s: it must begin with http:// or https:// and a host", display, topic)
 	case u.Fragment != "":
-		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL of a request has no fragment (#)", shown, topic)
+		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL of a request has no fragment (#)", display, topic)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (p *pool) get(ctx context.Context, u *url.URL, deadline time.Time) (c *conn
 	if err != nil {
 		return nil, false, err
 	}
-	for c = p.kept(o); c != nil; c = p.kept(o) {
+	for c = p.idleConn(o); c != nil; c = p.idleConn(o) {
 		c.idle = time.Since(c.since)
 		if c.usable() && c.SetDeadline(deadline) == nil {
 			return c, true, nil
@@ -113,8 +113,8 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	return o, nil
 }
 
-// kept removes an idle connection from the pool and returns it; nil if there is none.
-func (p *pool) kept(o *origin) *conn {
+// idleConn removes an idle connection from the pool and returns it; nil if there is none.
+func (p *pool) idleConn(o *origin) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(o.idle) == 0 {

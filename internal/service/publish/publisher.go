@@ -61,23 +61,23 @@ type Publisher struct {
 	done     chan struct{}
 	workers  sync.WaitGroup
 
-	mu      sync.Mutex // of all below
-	work    sync.Cond  // ready is not empty, or over is set
-	over    bool
-	finish  bool    // all planned messages were answered or given up
-	topics  []queue // by topic
-	ready   []int32 // topics with a message that can be sent
-	idle    int     // workers that wait
-	running int     // workers
-	settled uint64  // messages
-	said    [3]bool // by trouble
+	mu            sync.Mutex // of all below
+	work          sync.Cond  // ready is not empty, or over is set
+	ended         bool
+	finish        bool    // all planned messages were answered or given up
+	topics        []queue // by topic
+	ready         []int32 // topics with a message that can be sent
+	idle          int     // workers that wait
+	running       int     // workers
+	confirmedUpTo uint64  // messages
+	reported      [3]bool // by trouble
 }
 
 // queue counts the messages of a topic.
 type queue struct {
-	due   uint32 // due, not started
-	begun uint32 // sent, or being sent
-	busy  bool   // in ready or in flight; only where order matters
+	due     uint32 // due, not started
+	started uint32 // sent, or being sent
+	busy    bool   // in ready or in flight; only where order matters
 }
 
 // Start checks the configuration and starts publishing.
@@ -110,7 +110,7 @@ func (p *Publisher) run() {
 	case <-p.ctx.Done():
 	}
 	p.mu.Lock()
-	p.over = true
+	p.ended = true
 	p.work.Broadcast()
 	p.mu.Unlock()
 	p.workers.Wait()
@@ -140,7 +140,7 @@ func (p *Publisher) Progress() Progress {
 	next := p.planned
 	p.mu.Lock()
 	for t := range p.topics {
-		next = min(next, uint64(p.topics[t].begun)*uint64(len(p.topics))+uint64(t))
+		next = min(next, uint64(p.topics[t].started)*uint64(len(p.topics))+uint64(t))
 	}
 	p.mu.Unlock()
 	if next < p.planned {
@@ -160,8 +160,8 @@ const (
 
 func (p *Publisher) say(kind trouble, topic int, number uint64, text string) {
 	p.mu.Lock()
-	first := !p.said[kind]
-	p.said[kind] = true
+	first := !p.reported[kind]
+	p.reported[kind] = true
 	p.mu.Unlock()
 	if first && p.c.Say != nil {
 		p.c.Say(fmt.Sprintf("message %d of %s %s", number, p.c.Topics[topic], text))

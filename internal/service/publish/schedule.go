@@ -73,7 +73,7 @@ func (p *Publisher) worker() {
 		p.ready = p.ready[1:]
 		q := &p.topics[topic]
 		q.due--
-		q.begun++
+		q.started++
 		p.mu.Unlock()
 		s.send(topic)
 		p.mu.Lock()
@@ -82,7 +82,7 @@ func (p *Publisher) worker() {
 				p.ready = append(p.ready, int32(topic)) //nolint:gosec // G115: an index of topics
 			}
 		}
-		if p.settled++; p.settled == p.planned {
+		if p.confirmedUpTo++; p.confirmedUpTo == p.planned {
 			p.finish = true
 			close(p.answered)
 		}
@@ -93,12 +93,12 @@ func (p *Publisher) worker() {
 func (p *Publisher) stopped() bool {
 	select {
 	case <-p.quit:
-		p.over = true
+		p.ended = true
 	case <-p.ctx.Done():
-		p.over = true
+		p.ended = true
 	default:
 	}
-	return p.over
+	return p.ended
 }
 
 // settle records how a message ended, and tells Config.Say of the first of each kind of trouble.

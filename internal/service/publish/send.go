@@ -40,7 +40,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
 	refused := func(err error) shard.Outcome {
-		return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.why(err)}
+		return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.reasonOf(err)}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))
@@ -88,7 +88,7 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 
 // unanswered returns the outcome of a message whose connection failed after it was sent.
 func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
-	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.why(err)}
+	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
 		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
@@ -96,8 +96,8 @@ func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
 	return o
 }
 
-// why is an error in words.
-func (p *Publisher) why(err error) string {
+// reasonOf is an error in words.
+func (p *Publisher) reasonOf(err error) string {
 	var late net.Error
 	var proxied *proxy.Error
 	isProxy := errors.As(err, &proxied)

@@ -51,7 +51,7 @@ func Fill(r *service.Request, v *service.Values) Request {
 
 // Accept has it ask for compression, unless it says by itself for which; "" asks for none.
 func (r *Request) Accept(encoding string) {
-	if _, own := r.Header["Accept-Encoding"]; encoding != "" && !own {
+	if _, hasOwn := r.Header["Accept-Encoding"]; encoding != "" && !hasOwn {
 		r.Header.Set("Accept-Encoding", encoding)
 	}
 }
@@ -115,8 +115,8 @@ func FollowingRedirects(ctx context.Context) context.Context {
 
 // protocols are what requests of ctx may speak; nil is what the server wants over TLS, and HTTP/1.1 over http://.
 func protocols(ctx context.Context) *http.Protocols {
-	version, said := ctx.Value(versionKey{}).(string)
-	if !said {
+	version, hasVersion := ctx.Value(versionKey{}).(string)
+	if !hasVersion {
 		version = os.Getenv("HTTP_VERSION")
 	}
 	p := new(http.Protocols)
@@ -235,9 +235,9 @@ func Do(ctx context.Context, r Request) (Answer, error) {
 
 // beginning is what a refusal says, in one line.
 func (r Request) beginning(body io.Reader) string {
-	const enough = 300
-	text, _ := io.ReadAll(io.LimitReader(body, 4*enough))
-	return Shorten(secret.Hide(string(text), r.secret), enough)
+	const maxLength = 300
+	text, _ := io.ReadAll(io.LimitReader(body, 4*maxLength))
+	return Shorten(secret.Hide(string(text), r.secret), maxLength)
 }
 
 // Shorten is text in one line of at most n bytes.

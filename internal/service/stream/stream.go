@@ -25,10 +25,10 @@ import (
 // Stream is one answer to a request for an event stream, whatever its status. It is for one goroutine, Bytes and
 // Close for any.
 type Stream struct {
-	Status    int
-	Header    http.Header
-	Asked     time.Time     // when the request was made
-	ToHeaders time.Duration // from then to the head of the answer
+	Status      int
+	Header      http.Header
+	RequestedAt time.Time     // when the request was made
+	ToHeaders   time.Duration // from then to the head of the answer
 
 	request  Request
 	response *http.Response
@@ -58,7 +58,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // Open makes the request and returns when the head of the answer is there. The stream ends with ctx.
 func Open(ctx context.Context, r Request) (*Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Stream{Asked: time.Now(), ctx: ctx, cancel: cancel}
+	s := &Stream{RequestedAt: time.Now(), ctx: ctx, cancel: cancel}
 	if r.Header = r.Header.Clone(); r.Header == nil {
 		r.Header = http.Header{}
 	}
@@ -70,7 +70,7 @@ func Open(ctx context.Context, r Request) (*Stream, error) {
 		cancel()
 		return nil, err
 	}
-	s.ToHeaders = time.Since(s.Asked)
+	s.ToHeaders = time.Since(s.RequestedAt)
 	s.Status, s.Header, s.request, s.response = response.StatusCode, response.Header, r, response
 	s.raw.Reader = response.Body
 	return s, nil
@@ -83,7 +83,7 @@ func (s *Stream) IsEventStream() bool {
 }
 
 // Packed is how the body is compressed, "" where it is not.
-func (s *Stream) Packed() string { return coding.Of(s.Header.Values("Content-Encoding")...) }
+func (s *Stream) Packed() string { return coding.Name(s.Header.Values("Content-Encoding")...) }
 
 // unpacked is the body without that.
 func (s *Stream) unpacked() (io.Reader, error) {
@@ -106,8 +106,8 @@ func (s *Stream) Refusal() string {
 // Bytes is how many have come of the body, as sent: compressed, where it is.
 func (s *Stream) Bytes() int64 { return s.raw.n.Load() }
 
-// Heard is when the last bytes of the body came, whether they are part of anything or not; not ok where none has.
-func (s *Stream) Heard() (at time.Time, ok bool) {
+// LastArrival is when the last bytes of the body came, whether they are part of anything or not; not ok where none has.
+func (s *Stream) LastArrival() (at time.Time, ok bool) {
 	if last := s.raw.at.Load(); last != nil {
 		return *last, true
 	}

@@ -36,12 +36,12 @@ func (t *trial) answer(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err() //nolint:wrapcheck // the caller's own
 	case !content && (err == nil || !errors.Is(err, errLate)):
-		return mismatch("message.content", "the response had no content: %s; %s", t.open.seen(), t.field("message.content"))
+		return mismatch("message.content", "the response had no content: %s; %s", t.open.summary(), t.field("message.content"))
 	case err != nil:
 		if errors.Is(err, errLate) {
 			err = fmt.Errorf("it had not ended after %s", seconds(t.Patience))
 		}
-		t.Note(fmt.Sprintf("the response of the trial had no terminal event (%s), %s: %s", t.field("end.done"), err, t.open.seen()))
+		t.Note(fmt.Sprintf("the response of the trial had no terminal event (%s), %s: %s", t.field("end.done"), err, t.open.summary()))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (t *trial) message(ctx context.Context) error {
 			why += fmt.Sprintf(", or what compresses the stream (%s), the service or a proxy before it, buffers compressed data: see whether it comes with ACCEPT_ENCODING=none", packed)
 		}
 		return fmt.Errorf("publish.url: %s was confirmed, but the message did not come on %s within %s: %s; %s",
-			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.seen(), why)
+			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), why)
 	}
 	return fmt.Errorf("connect.url: %w", err)
 }
@@ -106,9 +106,9 @@ func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("heartbeat"), t.quote(p))
 	case kind == service.Gap:
 		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), t.quote(p))
-	case !t.named(p):
+	case !t.hasName(p):
 		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), p.EventName(), t.quote(p))
-	case t.s.Then != nil && t.s.Then.Event == p.EventName():
+	case t.s.SecondRequest != nil && t.s.SecondRequest.Event == p.EventName():
 		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), t.quote(p))
 	case kind == service.Foreign:
 		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), t.quote(p))
@@ -116,17 +116,17 @@ func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
-// named reports whether a message may have that event.
-func (t *trial) named(p stream.Part) bool {
-	said := []byte(t.s.Said("message.event"))
+// hasName reports whether a message may have that event.
+func (t *trial) hasName(p stream.Part) bool {
+	event := []byte(t.s.Source("message.event"))
 	var one string
-	var many []string
-	if json.Unmarshal(said, &one) == nil {
-		many = []string{one}
-	} else if json.Unmarshal(said, &many) != nil {
+	var names []string
+	if json.Unmarshal(event, &one) == nil {
+		names = []string{one}
+	} else if json.Unmarshal(event, &names) != nil {
 		return true
 	}
-	return slices.Contains(many, p.EventName())
+	return slices.Contains(names, p.EventName())
 }
 
 // misread describes the errors in the values that were read from our message.
@@ -159,7 +159,7 @@ func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 // inJSON is the field that makes the data be read as JSON.
 func (t *trial) inJSON() string {
 	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
-		if strings.HasPrefix(t.s.Said(name), `"json:`) {
+		if strings.HasPrefix(t.s.Source(name), `"json:`) {
 			return name
 		}
 	}

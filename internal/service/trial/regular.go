@@ -41,15 +41,15 @@ func (t *trial) due(ctx context.Context) error {
 
 // regular waits for what arrives at an interval, unless it arrived already. field names the interval, none the error
 // without an arrival.
-func (t *trial) regular(ctx context.Context, every time.Duration, field, none string, is func(stream.Part) bool) error {
-	if every == 0 || every > longestBeat || slices.ContainsFunc(t.open.came, is) {
+func (t *trial) regular(ctx context.Context, interval time.Duration, field, missing string, matches func(stream.Part) bool) error {
+	if interval == 0 || interval > longestBeat || slices.ContainsFunc(t.open.came, matches) {
 		return nil
 	}
-	wait := every + grace
-	err := t.open.await(ctx, time.Until(t.began.Add(wait)), is)
+	wait := interval + grace
+	err := t.open.await(ctx, time.Until(t.began.Add(wait)), matches)
 	switch {
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but %s came within %s: %s", t.field(field), none, seconds(wait), t.open.seen())
+		return fmt.Errorf("%s, but %s came within %s: %s", t.field(field), missing, seconds(wait), t.open.summary())
 	case err != nil:
 		return fmt.Errorf("%s: %w", field, err)
 	}

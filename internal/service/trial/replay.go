@@ -11,26 +11,26 @@ import (
 // replay sees whether a new stream brings the trial's message again. Without a marker in it, that would be counted
 // as one of the run.
 func (t *trial) replay(ctx context.Context) error {
-	if t.s.Publish == nil || t.s.Message.Marked || t.s.Then != nil {
+	if t.s.Publish == nil || t.s.Message.Marked || t.s.SecondRequest != nil {
 		return nil
 	}
-	other := t.values
-	other.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
-	again, err := openWithin(ctx, t.Patience, t.subscribe(&other))
+	values := t.values
+	values.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
+	second, err := openWithin(ctx, t.Patience, t.subscribe(&values))
 	switch {
 	case err != nil && ctx.Err() == nil && t.lateHeaders:
 		return nil // no event arrived, so no headers did
 	case err != nil:
 		return fmt.Errorf("connect.url: %w", err)
 	}
-	f := follow(again, t.quote)
+	f := follow(second, t.quote)
 	defer f.close()
 	err = f.await(ctx, t.Patience/10, func(p stream.Part) bool {
 		r := t.reader.Read(&p.Block)
 		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == 1
 	})
 	if err == nil {
-		return fmt.Errorf("message.run is left out, and a new stream brings messages that were published before it: those of another run cannot be told from this one's (%s)", f.seen())
+		return fmt.Errorf("message.run is left out, and a new stream brings messages that were published before it: those of another run cannot be told from this one's (%s)", f.summary())
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ type subscription struct {
 	quote  func(stream.Part) string
 }
 
-// enough is how many parts wait to be looked at, and how many are kept: a topic may have other traffic.
-const enough = 1000
+// maxBlocks is how many parts wait to be looked at, and how many are kept: a topic may have other traffic.
+const maxBlocks = 1000
 
 func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
-	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, enough)}
+	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, maxBlocks)}
 	go func() {
 		defer close(f.parts)
 		for {
@@ -59,9 +59,9 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 		select {
 		case p, more := <-f.parts:
 			if !more {
-				return fmt.Errorf("the stream was over %s after it was opened: %s", seconds(time.Since(f.stream.Asked)), stream.EndInWords(f.ended))
+				return fmt.Errorf("the stream was over %s after it was opened: %s", seconds(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
 			}
-			if f.came = append(f.came, p); len(f.came) > enough {
+			if f.came = append(f.came, p); len(f.came) > maxBlocks {
 				f.came = f.came[1:]
 			}
 			if wanted(p) {
@@ -85,8 +85,8 @@ func (f *subscription) last(kind func(stream.Part) bool) string {
 	return ""
 }
 
-// seen describes what arrived on the stream.
-func (f *subscription) seen() string {
+// summary describes what arrived on the stream.
+func (f *subscription) summary() string {
 	n := 0
 	for _, p := range f.came {
 		if !p.Line {

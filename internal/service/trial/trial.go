@@ -134,7 +134,7 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	if err := t.then(ctx); err != nil {
+	if err := t.secondRequest(ctx); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{t.message, t.replay, t.heartbeat, t.due, t.end} {
@@ -147,8 +147,8 @@ func (t *trial) run(ctx context.Context) error {
 
 // field is what the description says there, as a sentence begins.
 func (t *trial) field(name string) string {
-	if said := t.s.Said(name); said != "" {
-		return name + " is " + stream.Shorten(said, 120)
+	if source := t.s.Source(name); source != "" {
+		return name + " is " + stream.Shorten(source, 120)
 	}
 	return name + " is left out"
 }
@@ -168,7 +168,7 @@ func (t *trial) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Asked(r.Header.Get("Accept-Encoding"), packed) {
+	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Accepts(r.Header.Get("Accept-Encoding"), packed) {
 		answer.Close()
 		return mismatch("connect.url", "%s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
 	}
@@ -181,11 +181,11 @@ func (t *trial) connect(ctx context.Context) error {
 	switch answer.Status {
 	case http.StatusOK:
 		return mismatch("connect.url", "%s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
-			r, typeOf(answer.Header), saying(answer.Refusal()))
+			r, typeOf(answer.Header), quoteBody(answer.Refusal()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Refusal()), t.subscribeRemedy())
 	}
-	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Refusal()))
 }
 
 func mismatch(field, format string, args ...any) error {
@@ -197,7 +197,7 @@ func mismatch(field, format string, args ...any) error {
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {
-		if t.s.Then != nil { // the service sends an event by itself
+		if t.s.SecondRequest != nil { // the service sends an event by itself
 			published <- nil
 			return
 		}
@@ -250,61 +250,61 @@ func (t *trial) subscribeRemedy() string {
 	return "the service does not accept that token for this topic"
 }
 
-// then makes the second request, if streams need one.
-func (t *trial) then(ctx context.Context) error {
-	then := t.s.Then
-	if then == nil {
+// secondRequest makes the second request, if streams need one.
+func (t *trial) secondRequest(ctx context.Context) error {
+	second := t.s.SecondRequest
+	if second == nil {
 		return nil
 	}
 	var client string
-	named := false
+	nameSent := false
 	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
-		if p.Line || !p.HasData || p.EventName() != then.Event {
+		if p.Line || !p.HasData || p.EventName() != second.Event {
 			return false
 		}
-		named = true
+		nameSent = true
 		var ok bool
 		client, ok = t.s.Client(&p.Block)
-		return ok || t.s.Said("connect.then.client") == ""
+		return ok || t.s.Source("connect.then.client") == ""
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, errLate) && named:
-		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), then.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == then.Event }))
+	case errors.Is(err, errLate) && nameSent:
+		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), second.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == second.Event }))
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.seen())
+		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.summary())
 	default:
 		return fmt.Errorf("connect.then.event: %w", err)
 	}
 	v := t.values
 	v.Client = client
-	_, err = t.request(ctx, "connect.then", &then.Request, v, t.subscribeRemedy)
+	_, err = t.request(ctx, "connect.then", &second.Request, v, t.subscribeRemedy)
 	return err
 }
 
 // request makes a request of the description, and wants it confirmed.
-func (t *trial) request(ctx context.Context, field string, of *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
+func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
-	r := stream.Fill(of, &v)
-	r.NoRedirect = of == t.s.Publish || of == t.s.End.Request
+	r := stream.Fill(request, &v)
+	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
 	answer, err := stream.Do(ctx, r)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return answer, fmt.Errorf("%s.url: %s: no answer within %s", field, r, seconds(t.Patience))
 	case err != nil:
 		return answer, fmt.Errorf("%s.url: %w", field, err)
-	case of.Accepts(answer.Status):
+	case request.Accepts(answer.Status):
 		return answer, nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
-		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), saying(answer.Body), remedy())
+		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return answer, fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
 			field, r, inWords(answer.Status), stream.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
 		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}
-	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), saying(answer.Body))
+	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
 // end has the service end the stream, where that is how streams end.

@@ -14,7 +14,7 @@ func inWords(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
-func saying(body string) string {
+func quoteBody(body string) string {
 	if body == "" {
 		return ""
 	}

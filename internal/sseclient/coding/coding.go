@@ -37,8 +37,8 @@ func Setting(value string) (accept string, err error) {
 	return "", fmt.Errorf("%q, which is neither none, gzip nor browser", value)
 }
 
-// Of is the coding that a Content-Encoding names, in lower case; "" for none. Several fields are one list (RFC 9110, section 5.3).
-func Of(fields ...string) string {
+// Name is the coding that a Content-Encoding names, in lower case; "" for none. Several fields are one list (RFC 9110, section 5.3).
+func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
 		switch name = strings.TrimSpace(name); name {
@@ -52,23 +52,23 @@ func Of(fields ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// Asked reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). Without the header a
+// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). Without the header a
 // server may choose any, but no client that sends none expects that.
-func Asked(accept, coding string) bool {
-	others := false
+func Accepts(accept, coding string) bool {
+	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
 		name, parameters, _ := strings.Cut(entry, ";")
 		weight, weighted := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
 		q, err := strconv.ParseFloat(weight, 64)
 		wanted := !weighted || err == nil && q > 0
-		switch name = Of(name); name {
+		switch name = Name(name); name {
 		case coding:
 			return wanted
 		case "*":
-			others = wanted
+			wildcard = wanted
 		}
 	}
-	return others
+	return wildcard
 }
 
 // MaxWindow is the largest window of zstd: what RFC 9659 asks of servers. That of gzip and deflate has 32 KB, that of br 16 MB,
@@ -86,16 +86,16 @@ var (
 // zstdMagic is how many bytes each frame of zstd begins with. Its decoder takes a part of them for the end.
 const zstdMagic = 4
 
-// known are the codings that New knows, and how each is begun, which may read.
-var known = map[string]func(src io.Reader) (io.Reader, error){
+// decoders are the codings that New knows, and how each is begun, which may read.
+var decoders = map[string]func(src io.Reader) (io.Reader, error){
 	"gzip":    newGzip,
 	"deflate": newDeflate,
 	"br":      func(src io.Reader) (io.Reader, error) { return brotli.NewReader(src), nil },
 	"zstd":    newZstd,
 }
 
-// Known reports whether New knows a coding.
-func Known(coding string) bool { return known[coding] != nil }
+// Supported reports whether New knows a coding.
+func Supported(coding string) bool { return decoders[coding] != nil }
 
 // A Reader undoes a coding. It reads from its source only when it is read itself, and whatever the source ends with comes out
 // as it is, where the coding has not ended before: the errors of a connection are those of the stream.
@@ -115,7 +115,7 @@ func New(coding string, src io.Reader) (*Reader, error) {
 	if coding == "" {
 		return nil, errors.New("no content coding to undo")
 	}
-	r := &Reader{coding: coding, begin: known[coding], src: source{Reader: src}}
+	r := &Reader{coding: coding, begin: decoders[coding], src: source{Reader: src}}
 	if r.begin == nil {
 		return nil, fmt.Errorf("the response has the Content-Encoding %q: only gzip, deflate, br and zstd are known, one at a time", coding)
 	}

@@ -240,14 +240,14 @@ func TestWhatWasAskedFor(t *testing.T) {
 		{"x-gzip", "gzip", true}, {"GZIP; q=0.5", "gzip", true}, {"gzip;q=0", "gzip", false}, {"*", "br", true},
 		{"br;q=0, *", "br", false}, {"br;q=0, *", "gzip", true}, {"*;q=0", "gzip", false}, {"gzip;q=x", "gzip", false}, {"identity", "gzip", false},
 	} {
-		require.Equal(t, tt.want, Asked(tt.accept, tt.coding), "%+v", tt)
+		require.Equal(t, tt.want, Accepts(tt.accept, tt.coding), "%+v", tt)
 	}
 	for header, want := range map[string]string{"": "", " Identity ": "", "X-Gzip": "gzip", "BR": "br", "gzip, br": "gzip, br"} {
-		require.Equal(t, want, Of(header))
+		require.Equal(t, want, Name(header))
 	}
-	require.Equal(t, "gzip", Of("identity", "X-Gzip"))
-	require.Equal(t, "gzip, br", Of("gzip", "br, identity"))
-	require.Empty(t, Of())
+	require.Equal(t, "gzip", Name("identity", "X-Gzip"))
+	require.Equal(t, "gzip, br", Name("gzip", "br, identity"))
+	require.Empty(t, Name())
 	for value, want := range map[string]string{"none": None, "gzip": Gzip, "browser": Browser} {
 		accept, err := Setting(value)
 		require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestWhatWasAskedFor(t *testing.T) {
 	_, err := Setting("brotli")
 	require.EqualError(t, err, `"brotli", which is neither none, gzip nor browser`)
 	for name := range strings.SplitSeq(Browser, ", ") {
-		require.True(t, Known(name))
+		require.True(t, Supported(name))
 	}
 	_, err = New("gzip, br", strings.NewReader(""))
 	require.EqualError(t, err, `the response has the Content-Encoding "gzip, br": only gzip, deflate, br and zstd are known, one at a time`)

@@ -9,7 +9,7 @@ import (
 
 // field processes one line that is not blank, section 9.2.6.
 func (p *Parser) field(line []byte) error {
-	p.begun = true
+	p.partial = true
 	name, value, colon := bytes.Cut(line, []byte{':'})
 	if colon && len(value) > 0 && value[0] == ' ' {
 		value = value[1:]

@@ -119,19 +119,19 @@ func (p *Parser) begin() {
 
 // recycleTold empties the buffers of what the last call told of.
 func (p *Parser) recycleTold() {
-	if p.told {
+	if p.reported {
 		p.data, p.name, p.comment, p.line = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment), p.recycle(p.line)
-		p.told = false
+		p.reported = false
 	}
 }
 
 // dispatch ends a block. It fills e and reports true unless the block had no data
 // field and is not asked for; the id and the retry time of such a block stay in force.
-func (p *Parser) dispatch(e *Event, always bool) bool {
+func (p *Parser) dispatch(e *Event, everyBlock bool) bool {
 	if p.hasID {
 		p.id = append(p.id[:0], p.nextID...)
 	}
-	fire := p.hasData || always
+	fire := p.hasData || everyBlock
 	if fire {
 		*e = Event{
 			ID: p.id, Name: p.name, Data: p.data, Comment: p.comment,
@@ -143,9 +143,9 @@ func (p *Parser) dispatch(e *Event, always bool) bool {
 	}
 	p.note(len(p.data))
 	p.note(len(p.comment))
-	p.told = true
+	p.reported = true
 	p.retry = 0
-	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.begun, p.event = false, false, false, false, false, false
+	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.partial, p.event = false, false, false, false, false, false
 	return fire
 }
 

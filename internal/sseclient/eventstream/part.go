@@ -29,7 +29,7 @@ type Block struct {
 	// At is when the bytes came that ended it, where the reader of the stream sets it: no parser does.
 	At time.Time
 
-	lent *work // see [Parser.Borrow]
+	work *work // see [Parser.Borrow]
 }
 
 // NextPart reads as Next does, and returns at the end of every comment line and of every block. Of a
@@ -82,7 +82,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 
 // endBlock fills b at a blank line; false where no block has begun.
 func (p *Parser) endBlock(b *Block) bool {
-	if !p.begun {
+	if !p.partial {
 		p.line = p.recycle(p.line) // it may hold a byte order mark
 		return false
 	}
@@ -94,7 +94,7 @@ func (p *Parser) endBlock(b *Block) bool {
 
 // beginComment makes room for a comment line of n bytes at the head of a block.
 func (p *Parser) beginComment(n int) {
-	if !p.begun {
+	if !p.partial {
 		p.comments = true
 	}
 	if p.comments && p.hasComment && len(p.comment)+n > smallBuffer {

@@ -23,13 +23,13 @@ type work struct {
 	hasComment bool
 	hasID      bool
 	hasRetry   bool
-	begun      bool // bytes of a block have been read since its last blank line
+	partial    bool // bytes of a block have been read since its last blank line
 	event      bool // a field of an event among them: data, event or id
 	comments   bool // and these were whole comment lines, no field: set by NextPart alone
 	skipping   bool // in the middle of a comment line that is over the limit
 	borrowed   bool // buf is not ours
 	shared     bool // all of this is lent, to one parser after the other
-	told       bool // the buffers have what the last call told of
+	reported   bool // the buffers have what the last call told of
 }
 
 // emptied forgets all but the buffers. There may be none.
@@ -45,17 +45,17 @@ func (w *work) emptied() *work {
 
 // pending reports whether a part of a line or of a block has arrived.
 func (w *work) pending() bool {
-	return w.begun || w.skipping || len(w.line) > 0 || w.err != nil
+	return w.partial || w.skipping || len(w.line) > 0 || w.err != nil
 }
 
 // Borrow has the parser read into a buffer of the caller's, and keep in b what it needs for a block, until Return. Many parsers
 // can share these, one after the other: one that waits has none of its own.
 func (p *Parser) Borrow(buf []byte, b *Block) {
 	if p.work == nil {
-		if b.lent == nil {
-			b.lent = &work{shared: true}
+		if b.work == nil {
+			b.work = &work{shared: true}
 		}
-		p.work = b.lent
+		p.work = b.work
 	}
 	p.buf, p.borrowed, p.pos, p.end = buf, true, 0, 0
 }
@@ -67,25 +67,25 @@ func (p *Parser) Return() {
 	w.buf, w.borrowed = nil, false
 	switch {
 	case w.shared && w.pending():
-		p.work = w.own()
+		p.work = w.clone()
 	case w.shared, !w.pending() && w.long == 0:
 		p.work = nil
 	}
 }
 
-// own is a copy of lent work, which is as new then.
-func (w *work) own() *work {
-	own := *w
-	own.shared = false
-	for _, b := range []struct{ lent, own *[]byte }{
-		{&w.line, &own.line}, {&w.data, &own.data}, {&w.name, &own.name}, {&w.comment, &own.comment}, {&w.nextID, &own.nextID},
+// clone is a copy of lent work, which is as new then.
+func (w *work) clone() *work {
+	copied := *w
+	copied.shared = false
+	for _, b := range []struct{ from, to *[]byte }{
+		{&w.line, &copied.line}, {&w.data, &copied.data}, {&w.name, &copied.name}, {&w.comment, &copied.comment}, {&w.nextID, &copied.nextID},
 	} {
-		if cap(*b.lent) > smallBuffer {
-			*b.lent = nil // it goes with the block
+		if cap(*b.from) > smallBuffer {
+			*b.from = nil // it goes with the block
 		} else {
-			*b.own = bytes.Clone(*b.lent)
+			*b.to = bytes.Clone(*b.from)
 		}
 	}
 	w.emptied()
-	return &own
+	return &copied
 }
