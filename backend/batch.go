@@ -74,12 +74,12 @@ func (b *batch) work() {
 
 // deliver puts an item on a stream: in the batch if nothing stands in its way,
 // else by itself. Batched items are out after flushBatch.
-func (h *hub) deliver(d *device, it item) {
+func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
-		h.push(d, it)
+		h.push(d, next)
 		return
 	}
-	h.batch.writes = append(h.batch.writes, batchWrite{d: d, item: it})
+	h.batch.writes = append(h.batch.writes, batchWrite{d: d, item: next})
 	if len(h.batch.writes) == batchSize {
 		h.flushBatch()
 	}

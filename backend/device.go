@@ -30,31 +30,31 @@ func (r closeReason) String() string { return closeReasonNames[r] }
 // line in the ledger. It is kept small because there are many, and it belongs
 // to the scheduler alone.
 type device struct {
-	id      string
-	seq     uint64 // last number given to a noop or message
-	first   uint64 // lowest and
-	last    uint64 // highest number put on a stream, of the present numbering
-	sent    uint64 // how many numbers were put on a stream
-	tick    int64  // last tick that counted for this id
-	opened  int64  // microseconds since 1970, of the latest stream
-	closed  int64  // the same; 0 while a stream is open
-	queue   *backlog
-	tls     *tlsWriter    // instead of fd's own writes
-	swapped *item         // a noop that a fault sends after the next one
-	kept    []keptMessage // messages that a resume could ask for, oldest first
-	blurred uint64        // nothing up to this number can be replayed
-	fd      int32         // descriptor of the stream, -1 without
-	gen     uint32        // tells this use of the descriptor from others
-	bucket  int32         // of the wheel, -1 when its noops are not counted
-	index   int32         // in that bucket
-	gone    uint64        // which eviction from the ledger this id was; 0 for none
-	lapse   *list.Element // its entry in hub.held or hub.ended
-	streams uint32        // streams this id has had
+	id       string
+	seq      uint64 // last number given to a noop or message
+	first    uint64 // lowest and
+	last     uint64 // highest number put on a stream, of the present numbering
+	sent     uint64 // how many numbers were put on a stream
+	tick     int64  // last tick that counted for this id
+	opened   int64  // microseconds since 1970, of the latest stream
+	closed   int64  // the same; 0 while a stream is open
+	queue    *backlog
+	tls      *tlsWriter    // instead of fd's own writes
+	swapped  *item         // a noop that a fault sends after the next one
+	messages []keptMessage // messages that a resume could ask for, oldest first
+	blurred  uint64        // nothing up to this number can be replayed
+	fd       int32         // descriptor of the stream, -1 without
+	gen      uint32        // tells this use of the descriptor from others
+	bucket   int32         // of the wheel, -1 when its noops are not counted
+	index    int32         // in that bucket
+	eviction uint64        // which eviction from the ledger this id was; 0 for none
+	lapse    *list.Element // its entry in hub.held or hub.ended
+	streams  uint32        // streams this id has had
 
 	reason    closeReason // of the last close
 	ending    closeReason // set while the last frames are flushed
 	open      bool        // a stream is attached
-	held      bool        // no stream, but the numbering continues (RESUME_WINDOW)
+	numbered  bool        // no stream, but the numbering continues (RESUME_WINDOW)
 	ended     bool        // no stream, the ledger remembers it
 	reserved  bool        // a connect is on its way
 	cancelled bool        // forcedisconnect overtook that connect
@@ -91,15 +91,15 @@ const maxBacklogBytes = 1 << 20
 
 // count counts numbers that went to the kernel. A number that was there before
 // (a replay) counts once.
-func (d *device) count(it item) bool {
-	if it.seq == 0 || it.seq <= d.last {
+func (d *device) count(sent item) bool {
+	if sent.seq == 0 || sent.seq <= d.last {
 		return false
 	}
 	if d.first == 0 {
-		d.first = it.seq - uint64(it.count) + 1
+		d.first = sent.seq - uint64(sent.count) + 1
 	}
-	d.last = it.seq
-	d.sent += uint64(it.count)
+	d.last = sent.seq
+	d.sent += uint64(sent.count)
 	return true
 }
 

@@ -37,8 +37,8 @@ func parseDeviceID(rawQuery string) (string, error) {
 
 // lastEventID is what a client says it saw last.
 type lastEventID struct {
-	given  bool
-	number uint64
+	explicit bool
+	number   uint64
 }
 
 // Highest number a client may claim; keeps every later number within int64.
@@ -58,5 +58,5 @@ func parseLastEventID(values []string) (lastEventID, error) {
 	if err != nil || n > maxEventNumber || values[0][0] == '+' {
 		return lastEventID{}, errors.New("Last-Event-ID is not a number this service gave; send the last id you received, or leave the header out")
 	}
-	return lastEventID{given: true, number: n}, nil
+	return lastEventID{explicit: true, number: n}, nil
 }

@@ -82,16 +82,16 @@ type frameCache struct {
 	body   []byte
 	latest uint64
 	frame  frame
-	others map[uint64]frame
+	cache  map[uint64]frame
 }
 
 // begin starts a pass: frames carry that body and that time from here on.
 func (c *frameCache) begin(body []byte, sentMicros int64) {
 	c.sent, c.body, c.latest = sentMicros, body, 0
-	if c.others == nil {
-		c.others = make(map[uint64]frame)
+	if c.cache == nil {
+		c.cache = make(map[uint64]frame)
 	}
-	clear(c.others)
+	clear(c.cache)
 }
 
 // get returns the frame of that number.
@@ -99,10 +99,10 @@ func (c *frameCache) get(seq uint64) frame {
 	if seq == c.latest {
 		return c.frame
 	}
-	f, ok := c.others[seq]
+	f, ok := c.cache[seq]
 	if !ok {
 		f = newFrame(append(appendHead(nil, seq, c.sent), c.body...))
-		c.others[seq] = f
+		c.cache[seq] = f
 	}
 	c.latest, c.frame = seq, f
 	return f

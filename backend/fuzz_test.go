@@ -45,8 +45,8 @@ func FuzzLastEventID(f *testing.F) {
 		last, err := parseLastEventID([]string{value})
 		digits := value != "" && strings.Trim(value, "0123456789") == ""
 		switch {
-		case err == nil && value == "" && !last.given:
-		case err == nil && digits && last.given && last.number <= maxEventNumber:
+		case err == nil && value == "" && !last.explicit:
+		case err == nil && digits && last.explicit && last.number <= maxEventNumber:
 		case err != nil && (!digits || len(strings.TrimLeft(value, "0")) >= 19):
 		default:
 			t.Fatalf("%q gave %+v, %v", value, last, err)

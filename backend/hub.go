@@ -31,29 +31,29 @@ type hub struct {
 	done    chan struct{} // closed when the scheduler has ended
 
 	// All below belongs to the scheduler.
-	work      []func() // taken from inbox
-	batch     *batch
-	devices   map[string]*device
-	order     []*device // ids in the order they came, for the ledger
-	forgotten int       // how many of order are evicted
-	evicted   uint64    // ids the ledger lost, in all
-	slots     []*device // by descriptor
-	gen       uint32
-	wheel     *wheel
-	tick      int64 // last tick served
-	frames    frameCache
-	lagging   []*device // ids with a backlog
-	retryAt   time.Duration
-	held      list.List // ids without a stream whose numbering continues, oldest first
-	ended     list.List // ids the ledger still remembers, oldest first
-	reserved  int       // connects on their way
-	replay    replayLog
-	faults    fault.Set
-	tally     tally
-	attached  int           // streams since memory was last given back
-	lastRamp  time.Duration // when the latest stream came
-	draining  bool
-	stopping  bool
+	work         []func() // taken from inbox
+	batch        *batch
+	devices      map[string]*device
+	order        []*device // ids in the order they came, for the ledger
+	orderEvicted int       // how many of order are evicted
+	evicted      uint64    // ids the ledger lost, in all
+	slots        []*device // by descriptor
+	gen          uint32
+	wheel        *wheel
+	tick         int64 // last tick served
+	frames       frameCache
+	lagging      []*device // ids with a backlog
+	retryAt      time.Duration
+	numbered     list.List // ids without a stream whose numbering continues, oldest first
+	ended        list.List // ids the ledger still remembers, oldest first
+	reserved     int       // connects on their way
+	replay       replayLog
+	faults       fault.Set
+	tally        tally
+	attached     int           // streams since memory was last given back
+	lastRamp     time.Duration // when the latest stream came
+	draining     bool
+	stopping     bool
 }
 
 func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (*hub, error) {
@@ -70,7 +70,7 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 	}
 	h.metrics = newMetrics(cfg, clk, h, plain)
 	h.faults.Add(cfg.Faults...)
-	go watch.run(func(gone []departure) { h.post(func() { h.depart(gone) }) })
+	go watch.run(func(departures []departure) { h.post(func() { h.depart(departures) }) })
 	go h.run()
 	return h, nil
 }
@@ -194,7 +194,7 @@ func (h *hub) untilNext() time.Duration {
 	if len(h.lagging) > 0 {
 		next = min(next, h.retryAt)
 	}
-	if d := oldest(&h.held); d != nil {
+	if d := oldest(&h.numbered); d != nil {
 		next = min(next, h.lapsesAt(d))
 	}
 	return max(0, next-now)

@@ -13,9 +13,9 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 	h.wheel.remove(d)
 	d.stalled = false
-	if held := d.swapped; held != nil {
+	if swapped := d.swapped; swapped != nil {
 		d.swapped = nil
-		h.push(d, *held)
+		h.push(d, *swapped)
 	}
 	if d.open && d.chunked {
 		h.push(d, item{wire: terminator})
@@ -44,10 +44,10 @@ func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
 		h.finish(d)
 		return
 	}
-	d.held = true
-	d.lapse = h.held.PushBack(d)
-	for h.held.Len() > h.cfg.MaxConnections {
-		h.finish(oldest(&h.held))
+	d.numbered = true
+	d.lapse = h.numbered.PushBack(d)
+	for h.numbered.Len() > h.cfg.MaxConnections {
+		h.finish(oldest(&h.numbered))
 	}
 }
 
@@ -78,9 +78,9 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 // finish ends the numbering of an id without a stream. The ledger remembers
 // it, within LEDGER_KEEP.
 func (h *hub) finish(d *device) {
-	if d.held {
-		d.held = false
-		h.held.Remove(d.lapse)
+	if d.numbered {
+		d.numbered = false
+		h.numbered.Remove(d.lapse)
 	}
 	h.wheel.remove(d)
 	h.replay.forget(d)
@@ -102,23 +102,23 @@ func (h *hub) evict(d *device) {
 	}
 	delete(h.devices, d.id)
 	h.evicted++
-	d.gone = h.evicted
+	d.eviction = h.evicted
 	h.dropOrder()
 }
 
 // dropOrder accounts for one forgotten entry of order, and compacts it when
 // half of it is.
 func (h *hub) dropOrder() {
-	if h.forgotten++; h.forgotten < 1024 || h.forgotten < len(h.order)/2 {
+	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
 	}
-	kept := make([]*device, 0, len(h.order)-h.forgotten+1024)
+	remaining := make([]*device, 0, len(h.order)-h.orderEvicted+1024)
 	for _, d := range h.order {
-		if d.gone == 0 {
-			kept = append(kept, d)
+		if d.eviction == 0 {
+			remaining = append(remaining, d)
 		}
 	}
-	h.order, h.forgotten = kept, 0
+	h.order, h.orderEvicted = remaining, 0
 }
 
 // oldest is the first id of hub.held or hub.ended, nil for none.
@@ -137,7 +137,7 @@ func (h *hub) lapsesAt(d *device) time.Duration {
 // expireHeld ends the numbering of ids whose RESUME_WINDOW is over.
 func (h *hub) expireHeld() {
 	now := h.clk.elapsed()
-	for d := oldest(&h.held); d != nil && h.lapsesAt(d) <= now; d = oldest(&h.held) {
+	for d := oldest(&h.numbered); d != nil && h.lapsesAt(d) <= now; d = oldest(&h.numbered) {
 		h.finish(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
@@ -151,8 +151,8 @@ type departure struct {
 }
 
 // depart ends the streams whose clients went away, as epoll reported.
-func (h *hub) depart(gone []departure) {
-	for _, g := range gone {
+func (h *hub) depart(departures []departure) {
+	for _, g := range departures {
 		if int(g.fd) >= len(h.slots) {
 			continue
 		}
@@ -185,7 +185,7 @@ func (h *hub) drain() {
 			d.cancelled = true
 		case d.open:
 			h.end(d, closedByDrain)
-		case d.held:
+		case d.numbered:
 			h.finish(d)
 		}
 	}

@@ -27,7 +27,7 @@ type claim struct {
 // more than MAX_CONNECTIONS.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
-	takeover := d != nil && d.open && d.ending == stillOpen && last.given && h.cfg.ResumeWindow > 0
+	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0
 	switch {
 	case h.draining:
 		return nil, refusal(http.StatusServiceUnavailable, "draining", "the service is stopping; connect again in a moment")
@@ -60,10 +60,10 @@ func (h *hub) release(r *reservation) {
 	d.reserved = false
 	h.reserved--
 	switch {
-	case d.open, d.held, d.ended:
+	case d.open, d.numbered, d.ended:
 	case d.streams == 0:
 		delete(h.devices, d.id)
-		d.gone = 1 // any number: without a stream it is not in the ledger anyway
+		d.eviction = 1 // any number: without a stream it is not in the ledger anyway
 		h.dropOrder()
 	default:
 		h.finish(d)
@@ -109,15 +109,15 @@ func (h *hub) attach(r *reservation, c claim) {
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	counted := d.bucket >= 0 // until now
 	switch {
-	case d.held:
-		d.held = false
-		h.held.Remove(d.lapse)
+	case d.numbered:
+		d.numbered = false
+		h.numbered.Remove(d.lapse)
 	case d.ended:
 		d.ended = false
 		h.ended.Remove(d.lapse)
 	}
 	switch {
-	case !last.given:
+	case !last.explicit:
 		h.replay.forget(d)
 		d.renumber(0)
 		d.tick = h.wheel.tickAt(h.clk.elapsed()) // slots already due are not this stream's
@@ -134,9 +134,9 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 // install makes the descriptor the stream of the id.
 func (h *hub) install(d *device, c claim) {
 	if c.fd >= len(h.slots) {
-		grown := make([]*device, max(c.fd+1, 2*len(h.slots), 256))
-		copy(grown, h.slots)
-		h.slots = grown
+		larger := make([]*device, max(c.fd+1, 2*len(h.slots), 256))
+		copy(larger, h.slots)
+		h.slots = larger
 	}
 	now := h.clk.elapsed()
 	h.gen++

@@ -49,7 +49,7 @@ func (h *hub) broadcast(body []byte) delivery {
 
 // takesMessages reports whether the id's numbering continues.
 func (d *device) takesMessages() bool {
-	return d.held || d.open && d.ending == stillOpen
+	return d.numbered || d.open && d.ending == stillOpen
 }
 
 // message gives a message the id's next number.
@@ -83,17 +83,17 @@ func (h *hub) replayTo(d *device, from uint64) {
 		from = end - maxReplay + 1
 	}
 	sent := h.timestamp()
-	kept := d.kept
+	messages := d.messages
 	for seq := from; seq <= end && d.open; seq++ {
-		for len(kept) > 0 && kept[0].seq < seq {
-			kept = kept[1:]
+		for len(messages) > 0 && messages[0].seq < seq {
+			messages = messages[1:]
 		}
-		it, body := item{seq: seq, count: 1}, []byte(noopData)
-		if len(kept) > 0 && kept[0].seq == seq {
-			it.message, body = true, kept[0].body.data
+		next, body := item{seq: seq, count: 1}, []byte(noopData)
+		if len(messages) > 0 && messages[0].seq == seq {
+			next.message, body = true, messages[0].body.data
 		}
-		it.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
-		h.push(d, it)
+		next.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
+		h.push(d, next)
 		if d.queue != nil {
 			d.queue.room++ // a long replay does not make a client slow
 		}

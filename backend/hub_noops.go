@@ -52,14 +52,14 @@ func (h *hub) pass(tick int64) {
 
 // noop puts the number d.seq on the stream.
 func (h *hub) noop(d *device) {
-	it := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
+	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {
 		if f := h.faults.AtNoop(d.id, d.seq, h.clk.unixMicros()); f != nil {
-			h.injectAtNoop(d, f, it)
+			h.injectAtNoop(d, f, next)
 			return
 		}
 	}
-	h.deliver(d, it)
+	h.deliver(d, next)
 }
 
 // timestamp is what `sent=` says of the frames made now; 0 leaves it out.

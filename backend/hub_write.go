@@ -12,44 +12,44 @@ const (
 
 // push puts an item on a stream, or behind what the client has not taken yet.
 // It never waits. The stream may be closed afterwards.
-func (h *hub) push(d *device, it item) {
-	if d.swapped != nil && it.seq != 0 {
+func (h *hub) push(d *device, next item) {
+	if d.swapped != nil && next.seq != 0 {
 		// The noop held back by a reorder fault follows the one after it.
-		held := *d.swapped
+		swapped := *d.swapped
 		d.swapped = nil
-		both := it
+		both := next
 		both.seq, both.count = 0, 0
 		h.push(d, both)
-		held.seq, held.count = it.seq, held.count+it.count
-		it = held
+		swapped.seq, swapped.count = next.seq, swapped.count+next.count
+		next = swapped
 	}
 	if d.stalled {
-		it.wire = nil
+		next.wire = nil
 	}
 	switch {
 	case !d.open:
 	case d.queue != nil:
-		h.enqueue(d, it)
+		h.enqueue(d, next)
 	default:
-		h.write(d, it)
+		h.write(d, next)
 	}
 }
 
 // write hands an item to the kernel; what does not fit is queued.
-func (h *hub) write(d *device, it item) {
-	n, err := d.take(it.wire)
-	h.wrote(d, it, n, err)
+func (h *hub) write(d *device, next item) {
+	n, err := d.take(next.wire)
+	h.wrote(d, next, n, err)
 }
 
 // wrote acts on the result of a write: n bytes of the item were taken.
-func (h *hub) wrote(d *device, it item, n int, err error) {
+func (h *hub) wrote(d *device, next item, n int, err error) {
 	switch err {
 	case nil:
-		h.count(d, it)
+		h.count(d, next)
 	case errNoRoom:
-		it.wire = it.wire[n:]
+		next.wire = next.wire[n:]
 		d.slow = true
-		h.enqueue(d, it)
+		h.enqueue(d, next)
 	default:
 		h.writeFailed(d, err)
 	}
@@ -68,13 +68,13 @@ func (d *device) take(wire []byte) (int, error) {
 }
 
 // count counts an item that the kernel has.
-func (h *hub) count(d *device, it item) {
+func (h *hub) count(d *device, next item) {
 	switch {
-	case !d.count(it):
-	case it.message:
+	case !d.count(next):
+	case next.message:
 		h.tally[messagesSent]++
 	default:
-		h.tally[noopsSent] += int(it.count)
+		h.tally[noopsSent] += int(next.count)
 	}
 }
 
@@ -94,11 +94,11 @@ func reasonOf(err error) closeReason {
 
 // enqueue keeps an item until the client takes it, and cuts the client off
 // when it has let too much pile up.
-func (h *hub) enqueue(d *device, it item) {
+func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
-	q.items = append(q.items, queuedItem{item: it, since: max(now, q.until)})
-	q.bytes += len(it.wire)
+	q.items = append(q.items, queuedItem{item: next, since: max(now, q.until)})
+	q.bytes += len(next.wire)
 	if q.until <= now && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
 		h.cutOff(d)
 	}
@@ -133,20 +133,20 @@ func (h *hub) retryLagging() {
 		return
 	}
 	list := h.lagging
-	kept := list[:0]
+	remaining := list[:0]
 	for _, d := range list {
 		if d.queue != nil {
 			h.flush(d, now)
 		}
 		if d.queue != nil {
-			kept = append(kept, d)
+			remaining = append(remaining, d)
 		} else {
 			d.queued = false
 		}
 	}
-	clear(list[len(kept):])
-	h.lagging = kept
-	h.retryAt = now + max(retryPace, time.Duration(len(kept))*retryPerClient)
+	clear(list[len(remaining):])
+	h.lagging = remaining
+	h.retryAt = now + max(retryPace, time.Duration(len(remaining))*retryPerClient)
 }
 
 // flush writes as much of a backlog as the client takes. The stream is cut off
@@ -158,12 +158,12 @@ func (h *hub) flush(d *device, now time.Duration) {
 		return
 	}
 	for len(q.items) > 0 {
-		it := &q.items[0]
-		n, err := d.take(it.wire)
+		next := &q.items[0]
+		n, err := d.take(next.wire)
 		q.bytes -= n
-		it.wire = it.wire[n:]
+		next.wire = next.wire[n:]
 		if err == errNoRoom {
-			if now-it.since > h.cfg.WriteTimeout {
+			if now-next.since > h.cfg.WriteTimeout {
 				h.cutOff(d)
 			}
 			d.slow = true
@@ -173,7 +173,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 			h.writeFailed(d, err)
 			return
 		}
-		h.count(d, it.item)
+		h.count(d, next.item)
 		q.items = q.items[1:]
 	}
 	d.queue = nil

@@ -58,7 +58,7 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 		rows = rows[:0]
 		if !h.call(func() {
 			for _, d := range page {
-				if d.streams > 0 && (d.gone == 0 || d.gone > ids.evicted) && strings.HasPrefix(d.id, prefix) {
+				if d.streams > 0 && (d.eviction == 0 || d.eviction > ids.evicted) && strings.HasPrefix(d.id, prefix) {
 					rows = append(rows, d.row())
 				}
 			}

@@ -67,16 +67,16 @@ func TestForgottenIDsLeaveOnlyTheLedger(t *testing.T) {
 		h.devices[d.id], h.order = d, append(h.order, d)
 		h.wheel.add(d)
 		d.streams++
-		d.held = true
-		d.lapse = h.held.PushBack(d)
-		for h.held.Len() > cfg.MaxConnections {
-			h.finish(oldest(&h.held))
+		d.numbered = true
+		d.lapse = h.numbered.PushBack(d)
+		for h.numbered.Len() > cfg.MaxConnections {
+			h.finish(oldest(&h.numbered))
 		}
 	}
 	require.Len(t, h.devices, 15)
 	require.Len(t, h.wheel.buckets[0], 5)
 	require.Less(t, len(h.order), 5000)
-	require.Equal(t, 15, h.held.Len()+h.ended.Len())
+	require.Equal(t, 15, h.numbered.Len()+h.ended.Len())
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 

@@ -14,10 +14,10 @@ import (
 // listen opens HOST:PORT or unix:/path. A socket file that a dead process left
 // is replaced; one that answers is not. The accept queue is as long as the
 // kernel allows (net.core.somaxconn).
-func listen(where string, mode os.FileMode) (net.Listener, error) {
-	path, isUnix := strings.CutPrefix(where, "unix:")
+func listen(address string, mode os.FileMode) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
-		l, err := net.Listen("tcp", where)
+		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return nil, fmt.Errorf("%w; choose a free address with LISTEN", err)
 		}

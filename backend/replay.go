@@ -41,7 +41,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	if body.refs++; body.refs == 1 {
 		l.bytes += len(body.data)
 	}
-	d.kept = append(d.kept, keptMessage{d.seq, body})
+	d.messages = append(d.messages, keptMessage{d.seq, body})
 	l.queue = append(l.queue, keptEntry{d, d.seq, now, body})
 	for l.bytes > maxKeptBytes || len(l.queue) > maxKeptEntries {
 		l.dropOldest()
@@ -64,9 +64,9 @@ func (l *replayLog) dropOldest() {
 	e := l.queue[0]
 	l.queue[0] = keptEntry{}
 	l.queue = l.queue[1:]
-	if len(e.d.kept) > 0 && e.d.kept[0].body == e.msg && e.d.kept[0].seq == e.seq {
-		e.d.kept[0] = keptMessage{}
-		e.d.kept = e.d.kept[1:]
+	if len(e.d.messages) > 0 && e.d.messages[0].body == e.msg && e.d.messages[0].seq == e.seq {
+		e.d.messages[0] = keptMessage{}
+		e.d.messages = e.d.messages[1:]
 		e.d.blurred = e.seq
 		l.unref(e.msg)
 	}
@@ -74,10 +74,10 @@ func (l *replayLog) dropOldest() {
 
 // forget drops all messages of an id; their entries in the queue go stale.
 func (l *replayLog) forget(d *device) {
-	for _, m := range d.kept {
+	for _, m := range d.messages {
 		l.unref(m.body)
 	}
-	d.kept = nil
+	d.messages = nil
 }
 
 func (l *replayLog) unref(body *keptBody) {

@@ -136,7 +136,7 @@ func TestWindowExpires(t *testing.T) {
 	var seq uint64
 	eventually(t, "the numbering ended", func() bool {
 		var held bool
-		s.hub.call(func() { held, seq = s.hub.devices["a"].held, s.hub.devices["a"].seq })
+		s.hub.call(func() { held, seq = s.hub.devices["a"].numbered, s.hub.devices["a"].seq })
 		return !held
 	})
 	require.GreaterOrEqual(t, seq, uint64(4))
@@ -168,7 +168,7 @@ func TestReplayBounds(t *testing.T) {
 	}
 	require.LessOrEqual(t, l.bytes, maxKeptBytes)
 	require.Equal(t, uint64(36), d.blurred)
-	require.Equal(t, uint64(37), d.kept[0].seq)
+	require.Equal(t, uint64(37), d.messages[0].seq)
 	l.expire(91)
 	require.Equal(t, uint64(90), d.blurred)
 	l.forget(d)

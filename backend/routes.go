@@ -124,6 +124,6 @@ func (s *service) authorized(r *http.Request) bool {
 		return true
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	received, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(received[:], want[:]) == 1
 }

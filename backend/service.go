@@ -66,10 +66,10 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 const adminConnections = 64
 
 // serve starts a server with a limit for connections other than streams.
-func (s *service) serve(where string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
-	l, err := listen(where, mode)
+func (s *service) serve(address string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
+	l, err := listen(address, mode)
 	if err != nil {
-		return nil, nil, fmt.Errorf("listen on %s: %w", where, err)
+		return nil, nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	server := s.newServer(h)
 	var gated net.Listener = newGate(l, connections, func(full bool) { server.SetKeepAlivesEnabled(!full) })

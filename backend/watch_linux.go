@@ -52,14 +52,14 @@ func (w *watcher) run(report func([]departure)) {
 		if err != nil {
 			return
 		}
-		gone := make([]departure, 0, n)
+		departures := make([]departure, 0, n)
 		for _, e := range events[:n] {
 			if int(e.Fd) == w.wake {
 				return
 			}
-			gone = append(gone, departure{fd: e.Fd, gen: uint32(e.Pad)}) //nolint:gosec // G115: the bits of gen
+			departures = append(departures, departure{fd: e.Fd, gen: uint32(e.Pad)}) //nolint:gosec // G115: the bits of gen
 		}
-		report(gone)
+		report(departures)
 	}
 }
 

@@ -24,9 +24,9 @@ const Folder = "load-tests"
 // Write writes all scripts into a folder, which need not be there. A file that is there already stays if it is the
 // same, and is replaced if not.
 func Write(folder string) error {
-	return each(func(name string, content []byte) error {
+	return eachFile(func(name string, content []byte) error {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) { //nolint:gosec // G304: a script in the folder that the user names
+		if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) { //nolint:gosec // G304: a script in the folder that the user names
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: scripts are for all users
@@ -47,7 +47,7 @@ func Cached() (string, error) {
 		return "", fmt.Errorf("find a folder for the k6 scripts: %w: set XDG_CACHE_HOME to one that can be written to", err)
 	}
 	hash := sha256.New()
-	err = each(func(name string, content []byte) error {
+	err = eachFile(func(name string, content []byte) error {
 		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
 		return nil
 	})
@@ -61,8 +61,8 @@ func Cached() (string, error) {
 	return folder, nil
 }
 
-// each goes through the scripts in the order of their names.
-func each(do func(name string, content []byte) error) error {
+// eachFile goes through the scripts in the order of their names.
+func eachFile(do func(name string, content []byte) error) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -120,13 +120,13 @@ func parseOne(text string) (Fault, error) {
 	if !hasKeys {
 		return f, nil
 	}
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for pair := range strings.SplitSeq(keys, ",") {
 		key, value, _ := strings.Cut(pair, "=")
-		if seen[key] {
+		if names[key] {
 			return Fault{}, fmt.Errorf("the key %s is given twice", key)
 		}
-		seen[key] = true
+		names[key] = true
 		if err := f.setKey(key, value); err != nil {
 			return Fault{}, err
 		}
@@ -135,19 +135,19 @@ func parseOne(text string) (Fault, error) {
 }
 
 // setValue checks the kind and reads what stands behind its "=".
-func (f *Fault) setValue(value string, given bool) error {
+func (f *Fault) setValue(value string, hasValue bool) error {
 	_, known := kinds[f.Kind]
 	switch {
 	case !known:
 		return errors.New("unknown kind; choose drop, duplicate, reorder, corrupt, delay=2s, truncate, stall, reset, refuse, wrong-type, slow-headers or die")
-	case f.Kind == SlowHeaders && !given:
+	case f.Kind == SlowHeaders && !hasValue:
 		f.Wait = DefaultSlowHeaders
 		return nil
-	case f.Kind == Delay && !given:
+	case f.Kind == Delay && !hasValue:
 		return errors.New("delay needs a time, for example delay=2s")
-	case f.Kind != SlowHeaders && f.Kind != Delay && given:
+	case f.Kind != SlowHeaders && f.Kind != Delay && hasValue:
 		return fmt.Errorf("%s takes no value", f.Kind)
-	case !given:
+	case !hasValue:
 		return nil
 	}
 	wait, err := time.ParseDuration(value)

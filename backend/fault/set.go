@@ -51,7 +51,7 @@ func (s *Set) Empty() bool { return s.live == 0 }
 // nil if none does. The earliest added wins.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	for _, a := range s.armed {
-		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.meant(id) {
+		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.matches(id) {
 			return s.strike(a, id, number, now)
 		}
 	}
@@ -61,16 +61,16 @@ func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 // AtConnect is AtNoop for a connect of that id.
 func (s *Set) AtConnect(id string, now int64) *Fault {
 	for _, a := range s.armed {
-		if a.Remaining > 0 && a.AtConnect() && a.meant(id) {
+		if a.Remaining > 0 && a.AtConnect() && a.matches(id) {
 			return s.strike(a, id, 0, now)
 		}
 	}
 	return nil
 }
 
-// meant reports whether the fault is for that id. Without an id, a fault that counts noops stays with the first id it
+// matches reports whether the fault is for that id. Without an id, a fault that counts noops stays with the first id it
 // hit; one that counts connections hits every client.
-func (a *Armed) meant(id string) bool {
+func (a *Armed) matches(id string) bool {
 	switch {
 	case a.ID != "":
 		return a.ID == id

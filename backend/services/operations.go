@@ -55,7 +55,7 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 		if err != nil {
 			return err
 		}
-		return did(w, service, name, result)
+		return reply(w, service, name, result)
 	}
 	operation, ok := operations[name]
 	if !ok {
@@ -72,10 +72,10 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	if err != nil {
 		return err
 	}
-	return did(w, service, name, result)
+	return reply(w, service, name, result)
 }
 
-func did(w http.ResponseWriter, service, operation string, result any) error {
+func reply(w http.ResponseWriter, service, operation string, result any) error {
 	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": operation, "result": result})
 }
 

@@ -30,26 +30,26 @@ type registration struct {
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()
-	var asked registration
-	if err := body.Decode(&asked); err != nil {
+	var request registration
+	if err := body.Decode(&request); err != nil {
 		var tooLong *http.MaxBytesError
 		if errors.As(err, &tooLong) {
 			return nil, answer.BadBody(err, fmt.Sprintf("a registration has at most %d bytes", maxRegistration))
 		}
 		return nil, errors.New(`the body must be an object with id, email and name, such as {"id":"a1","email":"a@example.com","name":"A"}`)
 	}
-	address, err := mail.ParseAddress(asked.Email)
-	asked.Name = strings.TrimSpace(asked.Name)
+	address, err := mail.ParseAddress(request.Email)
+	request.Name = strings.TrimSpace(request.Name)
 	switch {
 	case body.More():
 		return nil, errors.New("the body must be one object, with nothing behind it")
-	case !answer.ValidName(asked.ID):
+	case !answer.ValidName(request.ID):
 		return nil, errors.New("the id has " + answer.NameRule)
-	case err != nil || address.Address != asked.Email || len(asked.Email) > maxMail:
+	case err != nil || address.Address != request.Email || len(request.Email) > maxMail:
 		return nil, errors.New("the email must be an address such as a@example.com")
-	case asked.Name == "" || len(asked.Name) > maxPerson:
+	case request.Name == "" || len(request.Name) > maxPerson:
 		return nil, fmt.Errorf("the name must be there and have at most %d bytes", maxPerson)
 	}
-	asked.Email = strings.ToLower(asked.Email)
-	return asked, nil
+	request.Email = strings.ToLower(request.Email)
+	return request, nil
 }

@@ -19,8 +19,8 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil {
-			_, is := flag.Annotations[plan.FromFile]
-			fromFile = fromFile || is
+			_, isFromFile := flag.Annotations[plan.FromFile]
+			fromFile = fromFile || isFromFile
 		}
 	}
 	allowed, err := cmd.Flags().GetBool(plan.AllowActions)

@@ -79,7 +79,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	}
 	from.Secrets = archive.NewSecrets(os.Environ(), dotenv, from.Prometheus)
 	var contents archive.Contents
-	var file, where string
+	var file, location string
 	var err error
 	name := filepath.Base(from.Results) + archive.Suffix
 	if store.IsBucket(to) {
@@ -91,17 +91,17 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		if path, _, _ := strings.Cut(to, "?"); !strings.HasSuffix(path, archive.Suffix) {
 			to = store.Join(to, name)
 		}
-		where, _, _ = strings.Cut(to, "?")
+		location, _, _ = strings.Cut(to, "?")
 		file = filepath.Join(tmp, name)
 		contents, err = uploadArchive(ctx, from, file, to)
 	} else {
 		file = archiveFile(from.Results, to, name)
-		where = file
+		location = file
 		contents, err = archive.Make(ctx, from, file)
 	}
 	if errors.Is(err, archive.ErrHasData) {
 		fmt.Fprintf(out, "archive  %s was kept: %v\ndata     none of Prometheus now: %s\nName another file to make a second archive.\n",
-			where, err, contents.Prometheus.Missing)
+			location, err, contents.Prometheus.Missing)
 		return nil
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	for _, name := range from.Secrets.Common {
 		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was replaced only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
 	}
-	return printContents(out, contents, where, file)
+	return printContents(out, contents, location, file)
 }
 
 // archiveFile returns the path of a new archive: to, or in the folder to, or next to the folder of the run.
@@ -140,12 +140,12 @@ func uploadArchive(ctx context.Context, from archive.Source, file, to string) (a
 }
 
 // printContents prints the files of an archive, and the omitted ones with the reason.
-func printContents(out io.Writer, c archive.Contents, where, file string) error {
+func printContents(out io.Writer, c archive.Contents, location, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "archive  %s, %s\n", where, format.Bytes(info.Size()))
+	fmt.Fprintf(out, "archive  %s, %s\n", location, format.Bytes(info.Size()))
 	fmt.Fprintf(out, "run      %s: %s, %s to %s\n", c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
 	if p := c.Prometheus; p.Missing == "" {
 		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"),

@@ -99,10 +99,10 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 }
 
 // ownPrograms are those of this repository.
-func ownPrograms(own bool) []preflight.Program {
+func ownPrograms(explicit bool) []preflight.Program {
 	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Mend: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: own, Mend: "make build, or name a service by BACKEND_URL"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: explicit, Mend: "make build, or name a service by BACKEND_URL"},
 	}
 }
 

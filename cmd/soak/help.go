@@ -34,7 +34,7 @@ var allFlags = []helpGroup{
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
 	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect",
 		"connections-per-vu", "prefix", "end-timeout", "script"}},
-	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "max-outage", "back-within", "control", "control-url"}},
+	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "min-coverage", "max-outage", "back-within", "control", "control-url"}},
 	{"During the run", []string{"at", "at-env", "allow-actions", "live", "progress"}},
 	{"Results", []string{"out", "testid", "config", "verbose", "github", "junit"}},
 	{"Several machines", []string{"runner", "shards", "start-at", "control-listen"}},
@@ -59,19 +59,19 @@ func addRunHelp(cmd *cobra.Command, example string) {
 func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrapped(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
-	if own := ownFlags(cmd); own.HasFlags() {
-		fmt.Fprintf(&b, "\nThe suite\n%s", own.FlagUsagesWrapped(helpWidth))
+	if flags := ownFlags(cmd); flags.HasFlags() {
+		fmt.Fprintf(&b, "\nThe suite\n%s", flags.FlagUsagesWrapped(helpWidth))
 	}
 	for _, g := range groups {
-		shown := pflag.NewFlagSet("", pflag.ContinueOnError)
-		shown.SortFlags = false
+		mainFlags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		mainFlags.SortFlags = false
 		for _, name := range g.flags {
 			if flag := cmd.Flags().Lookup(name); flag != nil {
-				shown.AddFlag(flag)
+				mainFlags.AddFlag(flag)
 			}
 		}
-		if shown.HasFlags() {
-			fmt.Fprintf(&b, "\n%s\n%s", g.heading, shown.FlagUsagesWrapped(helpWidth))
+		if mainFlags.HasFlags() {
+			fmt.Fprintf(&b, "\n%s\n%s", g.heading, mainFlags.FlagUsagesWrapped(helpWidth))
 		}
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -87,14 +87,14 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 
 // ownFlags returns the flags of a suite that are in none of the groups.
 func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		grouped := slices.ContainsFunc(allFlags, func(g helpGroup) bool { return slices.Contains(g.flags, flag.Name) })
 		if !grouped && flag.Name != "help" && flag.Name != "help-all" {
-			own.AddFlag(flag)
+			flags.AddFlag(flag)
 		}
 	})
-	return own
+	return flags
 }
 
 // wrapped breaks the paragraphs of a text into lines of at most width; indented lines stay as they are.
@@ -107,13 +107,13 @@ func wrapped(text string, width int) string {
 		}
 		line = ""
 	}
-	for given := range strings.SplitSeq(text, "\n") {
-		if given == "" || strings.HasPrefix(given, " ") {
+	for unwrapped := range strings.SplitSeq(text, "\n") {
+		if unwrapped == "" || strings.HasPrefix(unwrapped, " ") {
 			end()
-			out = append(out, given)
+			out = append(out, unwrapped)
 			continue
 		}
-		for word := range strings.FieldsSeq(given) {
+		for word := range strings.FieldsSeq(unwrapped) {
 			if line != "" && len(line)+1+len(word) > width {
 				end()
 			}

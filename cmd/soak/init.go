@@ -256,10 +256,10 @@ func stamped(text, comment string) string {
 
 // edited reports whether a file exists that init did not write, or that was changed since.
 func edited(path, comment string) bool {
-	written, err := os.ReadFile(path) //nolint:gosec // G304: in this folder
+	existing, err := os.ReadFile(path) //nolint:gosec // G304: in this folder
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	text, _, _ := strings.Cut(string(written), comment+stamp)
-	return string(written) != stamped(text, comment)
+	text, _, _ := strings.Cut(string(existing), comment+stamp)
+	return string(existing) != stamped(text, comment)
 }

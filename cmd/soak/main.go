@@ -88,17 +88,17 @@ func inWords(cmd *cobra.Command, err error) error {
 
 // didYouMean adds the name that a user most likely meant to an error, if there is one.
 func didYouMean(err error, name string, names []string) error {
-	if near := service.Nearest(name, names); near != "" {
-		return fmt.Errorf("%w; did you mean %s?", err, near)
+	if suggestion := service.Nearest(name, names); suggestion != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, suggestion)
 	}
 	return err
 }
 
 // oneArg and noArgs are cobra's checks as usage errors.
-func oneArg(what string) cobra.PositionalArgs {
+func oneArg(noun string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usageError{Err: fmt.Errorf("name one %s", what)}
+			return usageError{Err: fmt.Errorf("name one %s", noun)}
 		}
 		return nil
 	}

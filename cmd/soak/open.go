@@ -50,13 +50,13 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	where := file
+	location := file
 	if store.IsBucket(file) {
 		file = filepath.Join(tmp, "archive")
-		if err := store.Download(ctx, where, file); err != nil {
+		if err := store.Download(ctx, location, file); err != nil {
 			return err
 		}
-		where, _, _ = strings.Cut(where, "?")
+		location, _, _ = strings.Cut(location, "?")
 	}
 	if dir == "" || check {
 		dir = filepath.Join(tmp, "run")
@@ -65,7 +65,7 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	if err != nil {
 		return err
 	}
-	if err := printContents(out, contents, where, file); err != nil || check {
+	if err := printContents(out, contents, location, file); err != nil || check {
 		return err
 	}
 	report := filepath.Join(dir, results.PageFile)

@@ -112,10 +112,10 @@ func readyProbe(parent context.Context, c *probe.Config) (context.Context, conte
 }
 
 // probeRequest adds the flags of one request.
-func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, of string) {
-	f.StringVar(&r.Method, prefix+"method", "", "method of "+of)
-	f.StringVar(&r.Body, prefix+"body", "", "body of "+of)
-	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+of+", as 'Name: value'; may be given again")
+func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
+	f.StringVar(&r.Method, prefix+"method", "", "method of "+subject)
+	f.StringVar(&r.Body, prefix+"body", "", "body of "+subject)
+	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; may be given again")
 }
 
 // checkProbe checks what has bounds, and names the service.

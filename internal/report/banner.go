@@ -94,8 +94,8 @@ func findings(v *verdict.Verdict) []string {
 func (s *subject) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
-	if v.Held != nil {
-		open = ", connected for " + v.Held.Percent() + " of the time"
+	if v.OpenSeconds != nil {
+		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
 	}
 	connections := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)

@@ -59,7 +59,7 @@ func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
 	f.add("connections", "%s opened, %s held to the end, %s refused, %s dropped",
 		format.Thousands(c.Opened), format.Thousands(c.Completed), format.Thousands(c.Refused), format.Thousands(c.Dropped))
-	if h := v.Held; h != nil && h.Planned > 0 {
+	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
 		f.add("connected", "%s of the planned time", h.Percent())
 	}
 }

@@ -35,10 +35,10 @@ func machines(v *verdict.Verdict) Section {
 	for i := range all {
 		m := &all[i]
 		row := Cells(machineName(m), droppedByAWS(m), "–", counted(m, machine.Overflows), counted(m, machine.Drops), "–", "–", counted(m, machine.Killed))
-		if m.Stolen != nil {
-			row[2].Text = format.Percent(100 * *m.Stolen)
+		if m.StealShare != nil {
+			row[2].Text = format.Percent(100 * *m.StealShare)
 		}
-		if c := m.Counter(machine.Sent); c != nil && c.Grown > 0 {
+		if c := m.Counter(machine.Sent); c != nil && c.Increase > 0 {
 			row[5].Text = format.Percent(100 * m.Retransmitted())
 		}
 		if c := m.Counter(machine.Tracked); c != nil {
@@ -69,7 +69,7 @@ func counted(m *verdict.Machine, name string) string {
 	if c == nil {
 		return "–"
 	}
-	return format.Thousands(int(c.Grown))
+	return format.Thousands(int(c.Increase))
 }
 
 // droppedByAWS returns the numbers of packets that AWS dropped, by counter.
@@ -82,8 +82,8 @@ func droppedByAWS(m *verdict.Machine) string {
 			continue
 		}
 		cell = "0"
-		if c.Grown > 0 {
-			moved = append(moved, format.Thousands(int(c.Grown))+" "+strings.TrimSuffix(c.Name, "_allowance_exceeded"))
+		if c.Increase > 0 {
+			moved = append(moved, format.Thousands(int(c.Increase))+" "+strings.TrimSuffix(c.Name, "_allowance_exceeded"))
 		}
 	}
 	if len(moved) > 0 {

@@ -334,7 +334,7 @@ func (r *Run) ownCount(stages []StageResult) []verdict.Check {
 	c := inconclusive(check(verdict.CheckOwnCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
 		sentence("%v requests came to the backends, the runners account for %v, %v of them failed: some were cut off, or someone else asked",
 			served, all.Total(), all.Failed.Count())))
-	if !c.Pass && len(r.Failures)+len(r.Gone) > 0 { // they fail the run, and outrank a count that they disturbed
+	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // they fail the run, and outrank a count that they disturbed
 		c = advisory(c)
 		c.Reasons = []string{sentence("%v requests came to the backends that still ran at the end, the runners account for %v: "+
 			"the count of a process is lost when it dies", served, all.Total())}

@@ -184,7 +184,7 @@ func (r *Run) queueTable() verdict.Table {
 		cells := []string{one.String(), subject}
 		for _, name := range counters {
 			if c := one.Counter(name); c != nil {
-				cells = append(cells, count(c.Grown))
+				cells = append(cells, count(c.Increase))
 			} else {
 				cells = append(cells, "–")
 			}

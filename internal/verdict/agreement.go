@@ -50,14 +50,14 @@ func unchecked(m *shard.Merged) (most uint64) {
 	return most
 }
 
-// missingChecks finds checks that were not made for every connection: a check that was never made
+// missingChecks finds checks that were not total for every connection: a check that was never total
 // cannot fail. Runners that ended early may not have come to it.
 func (s *Streams) missingChecks() (out []string) {
 	all := int64(s.m.Plan.Connections)
 	for _, c := range s.m.Checks {
-		if made := c.Passes + c.Fails; made > all || made < all-int64(s.Connections.Unwatched) {
+		if total := c.Passes + c.Fails; total > all || total < all-int64(s.Connections.Unwatched) {
 			out = append(out, fmt.Sprintf("the check %q ran %s for %s", c.Name,
-				format.Plural(int(made), "time", "times"), format.Count(int(all), "client")))
+				format.Plural(int(total), "time", "times"), format.Count(int(all), "client")))
 		}
 	}
 	if len(s.m.Checks) == 0 {
@@ -103,11 +103,11 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 		return 0, 0, difference{differsLast, fmt.Sprintf("%s received number %d, but the last number in the server's ledger is %d", r.ID, r.Last, e.Last)}
 	}
 	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
-		what := s.m.Service.Noun() + "s"
+		noun := s.m.Service.Noun() + "s"
 		if r.Messages > 0 {
-			what += " and messages"
+			noun += " and messages"
 		}
-		d = differsBy(e, what, arrived)
+		d = differsBy(e, noun, arrived)
 	}
 	return sent, sent - min(sent, r.Tail), d
 }
@@ -141,8 +141,8 @@ const (
 	differenceKinds
 )
 
-func differsBy(e *ServerEntry, what string, arrived uint64) difference {
-	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, what, e.ID, arrived)}
+func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
+	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }
 
 // differences counts the differences of each kind, and keeps the text of the first.
@@ -182,5 +182,5 @@ func (d *differences) sentences() (out []string) {
 
 // wasTaken reports whether another client had a stream of this id before ours.
 func wasTaken(r *shard.Connection) bool {
-	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
+	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == idTaken && f.First < r.OpenedAt })
 }

@@ -34,12 +34,12 @@ const (
 type fault int
 
 const (
-	none     fault = iota
+	noFault  fault = iota
 	unopened       // a connect that timed out
 	unheld         // that, or a stream that went silent
 	unserved       // messages that such a stream was expected to receive
 	delayed        // a message that arrived late
-	away           // a time without a stream, or without an event, over its limit
+	outage         // a time without a stream, or without an event, over its limit
 	overdue        // a stream that was open for longer than its lifetime
 	faultKinds
 )
@@ -57,8 +57,8 @@ var rules = []struct {
 	signal   Signal
 	explains []fault
 }{
-	{SignalControl, []fault{delayed, unheld, unserved, away, overdue}}, // unheld and unserved only if counted by interval
-	{SignalStall, []fault{delayed, away, overdue}},
+	{SignalControl, []fault{delayed, unheld, unserved, outage, overdue}}, // unheld and unserved only if counted by interval
+	{SignalStall, []fault{delayed, outage, overdue}},
 	{SignalPackets, []fault{unopened, unheld, unserved, delayed}},
 	{SignalSteal, []fault{delayed}},
 	{SignalWait, nil},
@@ -82,7 +82,7 @@ func (e explanations) add(signal Signal, kind fault, n uint64) {
 
 // attribute returns the check as inconclusive if all of its faults are explained.
 func (e explanations) attribute(c Check) Check {
-	if c.Pass || c.Severity == SeverityWarning || c.Unjudged || c.faults.kind == none || c.faults.n == 0 {
+	if c.Pass || c.Severity == SeverityWarning || c.Unjudged || c.faults.kind == noFault || c.faults.n == 0 {
 		return c
 	}
 	var explained, most uint64
@@ -123,7 +123,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 				}
 			}
 		}
-	case none, unopened, away, faultKinds:
+	case noFault, unopened, outage, faultKinds:
 	}
 	return e.attribute(c)
 }
@@ -137,11 +137,11 @@ func (s *Streams) lateByGenerator() uint64 {
 		}
 		return 0
 	}
-	alone := c.LateAlone + c.unstalled
+	unexplainedLate := c.LateAlone + c.unstalled
 	if rest := late - min(late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
-		alone += rest // of runners without a control group that decides
+		unexplainedLate += rest // of runners without a control group that decides
 	}
-	return late - min(late, alone)
+	return late - min(late, unexplainedLate)
 }
 
 // undecidedStalled reports whether a runner stalled whose control group does not decide.

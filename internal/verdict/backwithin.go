@@ -17,12 +17,12 @@ const mostBack = .999
 // backWithin limits for how long streams that were lost are away: all but one in a thousand, each by its own ledger and from
 // the moment at which it was lost. MAX_OUTAGE limits every single one, and its first connect.
 func (s *Streams) backWithin() Check {
-	var away []time.Duration
+	var outages []time.Duration
 	for c := range s.Records() {
-		from, to := s.away(c)
-		away = append(away, to-from)
+		from, to := s.outage(c)
+		outages = append(outages, to-from)
 	}
-	slices.Sort(away)
+	slices.Sort(outages)
 	c := Check{
 		ID: CheckBack, Name: fmt.Sprintf("%g %% of clients reconnected", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
 		Why: "clients stay disconnected after a deploy",
@@ -30,16 +30,16 @@ func (s *Streams) backWithin() Check {
 	if s.Connections.Opened == 0 {
 		return c.NotJudged(noneOpened)
 	}
-	if n := len(away); n > 0 && away[n-1] > 0 {
-		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(away[int(math.Ceil(mostBack*float64(n)))-1]), format.Duration(away[n-1]))
+	if n := len(outages); n > 0 && outages[n-1] > 0 {
+		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(outages[int(math.Ceil(mostBack*float64(n)))-1]), format.Duration(outages[n-1]))
 	}
 	limit, ok := s.m.Plan.BackWithin()
 	if !ok {
 		return c
 	}
 	c.Limit = "within " + format.Duration(limit)
-	slow := s.overruns(s.away, func(c *shard.Connection) (over time.Duration, sentence string) {
-		from, to := s.away(c)
+	slow := s.overruns(s.outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
+		from, to := s.outage(c)
 		took := to - from
 		if took <= limit {
 			return 0, ""
@@ -51,8 +51,8 @@ func (s *Streams) backWithin() Check {
 	return c
 }
 
-// away is the longest time for which a connection had no stream after it had lost one; zero: it lost none.
-func (s *Streams) away(c *shard.Connection) (from, to ledger.Instant) {
+// outage is the longest time for which a connection had no stream after it had lost one; zero: it lost none.
+func (s *Streams) outage(c *shard.Connection) (from, to ledger.Instant) {
 	longest := ledger.Outage{}
 	note := func(o ledger.Outage) {
 		if o.To-o.From > longest.To-longest.From {
@@ -65,8 +65,8 @@ func (s *Streams) away(c *shard.Connection) (from, to ledger.Instant) {
 	if c.Streams > 0 && c.Longest.From >= c.OpenedAt { // else it is the first connect
 		note(c.Longest)
 	}
-	if gone := s.unreturned(c); gone != nil {
-		note(*gone)
+	if finding := s.unreturned(c); finding != nil {
+		note(*finding)
 	}
 	if c.MaxOutage > longest.To-longest.From { // it is not listed, and the first connect took longer
 		return 0, c.MaxOutage

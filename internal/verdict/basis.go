@@ -47,9 +47,9 @@ func (e Basis) Rests() string {
 	return "the clock: messages are expected by interval"
 }
 
-// hidden is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
+// undetectable is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
 // the last noop sent. If it has only how many were sent, and as many arrived, a copy may still stand in for a lost noop.
-func (s *Streams) hidden(r *shard.Connection) uint64 {
+func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Hidden+r.Filled == 0 { // of a million connections mostly all
 		return 0
 	}
@@ -79,7 +79,7 @@ func (s *Streams) basis() {
 	}
 	var byClock, hiding int
 	for c := range s.Records() {
-		n := s.hidden(c)
+		n := s.undetectable(c)
 		s.atEnd.count(c, n)
 		if c.Received > 0 && !c.Numbered && (s.server == nil || n > 0) {
 			byClock++
@@ -94,7 +94,7 @@ func (s *Streams) basis() {
 	if byClock > 0 {
 		e.By = ByClock
 	}
-	defer func() { e.Why = append(e.Why, s.atEnd.why()...) }()
+	defer func() { e.Why = append(e.Why, s.atEnd.reasons()...) }()
 	if hiding == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Streams) basisOfNumbers() {
 		}
 		switch {
 		case s.atEnd.undetectable > 0:
-			e.Why = slices.Insert(e.Why, 0, s.atEnd.why()...)
+			e.Why = slices.Insert(e.Why, 0, s.atEnd.reasons()...)
 		case s.pending > 0:
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
@@ -160,7 +160,7 @@ func (s *Streams) Unnoticed() Check {
 	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
 	if most < 0 {
-		limit, pass = "0", s.atEnd.few(s.m.Plan.Connections)
+		limit, pass = "0", s.atEnd.isFew(s.m.Plan.Connections)
 		if pass && s.atEnd.undetectable > 0 {
 			limit = "0, excluding clients that were reconnecting at the end"
 			counted -= s.atEnd.undetectable

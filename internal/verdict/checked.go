@@ -90,8 +90,8 @@ func (s *Streams) unreadable() bool {
 func (s *Streams) uncheckable() string {
 	m := &s.Messages
 	n := &m.Totals
-	noun, others := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
-	if s.m.Service.ByInterval() && n.Received+n.Corrupted+others == 0 {
+	noun, uncheckedCount := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
+	if s.m.Service.ByInterval() && n.Received+n.Corrupted+uncheckedCount == 0 {
 		return s.noneArrived() + ", so nothing was tested"
 	}
 	field, why := "message.seq", s.noneArrived()
@@ -112,8 +112,8 @@ func (s *Streams) uncheckable() string {
 		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
 	case n.Received > 0:
 		why = "no client received two messages, so none could be found missing"
-	case others > 0:
-		why += fmt.Sprintf(", although %s arrived, which the description does not define as %ss", format.Count(others, "other event"), noun)
+	case uncheckedCount > 0:
+		why += fmt.Sprintf(", although %s arrived, which the description does not define as %ss", format.Count(uncheckedCount, "other event"), noun)
 	}
 	return fmt.Sprintf("%s: no message could be checked, because %s; correct the description, hold streams for longer, or write message: 'unchecked'", field, why)
 }

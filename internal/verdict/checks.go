@@ -21,16 +21,16 @@ func (s *Streams) Faults() (out []Check) {
 		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(begun), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == begun,
 		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(begun-c.Opened, 0))},
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
-	held := Check{
+	openCheck := Check{
 		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == watched,
 		Why: "clients are disconnected, or streams do not end when asked", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(watched-c.Completed, 0))},
 	}
 	if c.Unfinished == 0 {
-		held = s.attribute(held, ledger.KindDropped)
+		openCheck = s.attribute(openCheck, ledger.KindDropped)
 	}
-	held = held.notJudgedIf(watched == 0 && c.Planned > 0, "all runners ended early")
-	add(held, s.compressedFirst(append(held.Reasons, s.unheld()...)))
+	openCheck = openCheck.notJudgedIf(watched == 0 && c.Planned > 0, "all runners ended early")
+	add(openCheck, s.compressedFirst(append(openCheck.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
 		return append(out, s.Silent()...)
 	}
@@ -40,20 +40,20 @@ func (s *Streams) Faults() (out []Check) {
 	noun := s.m.Service.Noun()
 	noops := noun + "s "
 	for _, f := range []struct {
-		id        CheckID
-		name, why string
-		count     uint64
-		proof     bool
-		loaded    bool
-		kinds     []ledger.Kind
-		explained fault
+		id           CheckID
+		name, impact string
+		count        uint64
+		proof        bool
+		loaded       bool
+		kinds        []ledger.Kind
+		explained    fault
 	}{
 		{CheckMissed, noops + "missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
-		{CheckDuplicated, noops + "duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
-		{CheckReordered, noops + "reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
-		{CheckCorrupted, noops + "corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
+		{CheckDuplicated, noops + "duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, noFault},
+		{CheckReordered, noops + "reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, noFault},
+		{CheckCorrupted, noops + "corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, noFault},
 	} {
-		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
+		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.impact, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
 		if c.ID == CheckMissed {
 			c = s.attribute(c, f.kinds...)
 			c = c.notJudgedIf(n.Expected == 0, "no "+noun+" was expected")
@@ -72,7 +72,7 @@ func (s *Streams) Faults() (out []Check) {
 	if s.m.Service.ByInterval() {
 		out = append(out, s.floor(), s.keptInterval())
 	}
-	out = append(out, slices.Concat(s.Published(), s.Delivery(), s.Kept(), s.Silent())...)
+	out = append(out, slices.Concat(s.Published(), s.Delivery(), s.Endings(), s.Silent())...)
 	return append(append(out, s.late()), s.unpacked()...)
 }
 

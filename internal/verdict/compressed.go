@@ -12,13 +12,13 @@ import (
 // load generator makes one burst of many messages, so most of them have to be in bursts.
 func (s *Streams) unpacked() (out []Check) {
 	for _, c := range s.Codings {
-		held := s.heldUp(&c)
+		delay := s.heldUp(&c)
 		check := Check{
 			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
-			Pass: held == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
+			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
-		if held != "" {
-			check.Actual, check.Reasons = inBursts(&c), []string{held}
+		if delay != "" {
+			check.Actual, check.Reasons = inBursts(&c), []string{delay}
 		}
 		out = append(out, check)
 	}
@@ -49,8 +49,8 @@ func (s *Streams) heldUp(c *shard.Coding) string {
 // compressedFirst puts before the reasons of a check that messages came late, or not, because of compression.
 func (s *Streams) compressedFirst(reasons []string) []string {
 	for _, c := range s.Codings {
-		if held := s.heldUp(&c); held != "" {
-			return append([]string{held}, reasons...)
+		if delay := s.heldUp(&c); delay != "" {
+			return append([]string{delay}, reasons...)
 		}
 	}
 	return reasons
@@ -58,8 +58,8 @@ func (s *Streams) compressedFirst(reasons []string) []string {
 
 // headersHeldUp reports streams that asked for compression and were refused because they got no answer at all.
 func (s *Streams) headersHeldUp() []string {
-	asked := s.m.Plan.AcceptEncoding
-	if asked == "" || s.Connections.Refused == 0 {
+	accepted := s.m.Plan.AcceptEncoding
+	if accepted == "" || s.Connections.Refused == 0 {
 		return nil
 	}
 	for reason := range s.RefusedAttempts {
@@ -67,5 +67,5 @@ func (s *Streams) headersHeldUp() []string {
 			return nil
 		}
 	}
-	return []string{fmt.Sprintf("streams that asked for compression (ACCEPT_ENCODING=%s) got no answer: a proxy that buffers compressed data may hold back the headers, too; see whether they get one with ACCEPT_ENCODING=none", asked)}
+	return []string{fmt.Sprintf("streams that asked for compression (ACCEPT_ENCODING=%s) got no answer: a proxy that buffers compressed data may hold back the headers, too; see whether they get one with ACCEPT_ENCODING=none", accepted)}
 }

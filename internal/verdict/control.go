@@ -14,7 +14,7 @@ import (
 // Control is what the control group of the run saw, and what it says of what was late on the streams.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "" where runners had different ones
-	Away    bool   `json:"away"`          // a network lies between the runners and the reference target
+	Remote  bool   `json:"away"`          // a network lies between the runners and the reference target
 	Streams int    `json:"streams"`
 	Refused int    `json:"refused"` // attempts to open one
 	Cut     int    `json:"cut"`
@@ -79,7 +79,7 @@ func controlOf(m *shard.Merged) *Control {
 		return nil
 	}
 	out := &Control{
-		URL: c.URL, Away: c.Away, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
+		URL: c.URL, Remote: c.Away, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
 		Received: c.Received, Late: c.Late, Lost: c.Lost, LongestMS: float64(c.LongestUS) / 1000,
 	}
 	for i := range m.Runners {
@@ -126,9 +126,9 @@ func (out *Control) ask(group *shard.Controlled) {
 			}
 		case explained:
 			out.worst = max(out.worst, delay)
-			alone := laterThan(m, delay+group.Limit())
-			out.LateAlone += clamp.Uint64(alone)
-			out.LateBeside += clamp.Uint64(m.Late - alone)
+			lateAlone := laterThan(m, delay+group.Limit())
+			out.LateAlone += clamp.Uint64(lateAlone)
+			out.LateBeside += clamp.Uint64(m.Late - lateAlone)
 		default:
 			out.LateAlone += clamp.Uint64(m.Late)
 		}
@@ -160,7 +160,7 @@ func (c *Control) signal() Signal {
 
 // suspect names what delays a control group.
 func (c *Control) suspect() string {
-	if c.Away {
+	if c.Remote {
 		return "the load generator or the network"
 	}
 	return "the load generator"
@@ -207,7 +207,7 @@ func (c *Control) delays() (out []string) {
 
 // suspectState states that the load generator, or the network to the reference, was slow.
 func (c *Control) suspectState() string {
-	if c.decides() && c.Away && c.saturated > 0 {
+	if c.decides() && c.Remote && c.saturated > 0 {
 		return "the load generator was saturated, or the network was slow"
 	}
 	return "the load generator was saturated"
@@ -215,14 +215,14 @@ func (c *Control) suspectState() string {
 
 // Line sums the group up for people.
 func (c *Control) Line() string {
-	where := "on the runners' own machine"
-	if c.Away {
-		where = "across a network"
+	location := "on the runners' own machine"
+	if c.Remote {
+		location = "across a network"
 	}
 	if c.Received == 0 {
-		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), where)
+		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), location)
 	}
-	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest %s", format.Count(c.Streams, "stream"), where,
+	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest %s", format.Count(c.Streams, "stream"), location,
 		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
 		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream cut", "streams cut"))

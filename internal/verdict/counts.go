@@ -52,16 +52,16 @@ func (c *Counts) Compressed() string {
 func (c *Counts) Redirected() string {
 	const listed = 3
 	var origins []string
-	others := 0
+	shared := 0
 	for _, r := range c.Redirects {
 		if r.Origin == "" || len(origins) == listed {
-			others += r.Streams
+			shared += r.Streams
 			continue
 		}
 		origins = append(origins, fmt.Sprintf("%s to %s", format.Count(r.Streams, "stream"), r.Origin))
 	}
-	if others > 0 {
-		origins = append(origins, format.Count(others, "stream")+" to other origins")
+	if shared > 0 {
+		origins = append(origins, format.Count(shared, "stream")+" to other origins")
 	}
 	if len(origins) == 0 {
 		return ""
@@ -74,9 +74,9 @@ func (c *Counts) HTTP2() string {
 	if c.Shared == nil {
 		return ""
 	}
-	said := fmt.Sprintf("%s over %s", format.Count(c.Shared.Streams, "stream"), format.Count(c.Shared.Connections, "connection"))
+	text := fmt.Sprintf("%s over %s", format.Count(c.Shared.Streams, "stream"), format.Count(c.Shared.Connections, "connection"))
 	if c.Shared.Most < c.Shared.Connections {
-		said += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.Shared.Most))
+		text += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.Shared.Most))
 	}
-	return said
+	return text
 }

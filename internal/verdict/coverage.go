@@ -81,7 +81,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 		return
 	}
 	if c.clients++; c.clients == 1 {
-		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.of())
+		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.subject())
 	}
 	c.streams += len(a.r.Spans)
 	for _, open := range a.r.Spans {

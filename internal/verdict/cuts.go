@@ -16,7 +16,7 @@ import (
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
-	Made    int    `json:"made"`
+	Count   int    `json:"made"`
 	// Ended is how many of them ended the stream: all but the pauses that the service sat through.
 	Ended int `json:"ended"`
 	// Resumed is the number of these streams that opened again, requested to resume, and got a message.
@@ -30,13 +30,13 @@ type Cuts struct {
 	// AwayMS is from the cut to the first message after it.
 	AwayMS Quantiles `json:"away_ms"`
 
-	away *shard.Histogram
+	outages *shard.Histogram
 }
 
 // A cutAccount sums up the disconnects of the run.
 type cutAccount struct {
 	lost    map[int][]uint64 // of each connection: how many messages were lost at each of its cuts
-	excused uint64           // of these, by ALLOW_ANNOUNCED_GAPS
+	allowed uint64           // of these, by ALLOW_ANNOUNCED_GAPS
 
 	announced uint64   // at cuts
 	ended     int      // of all kinds
@@ -60,7 +60,7 @@ func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledge
 				at[k]++
 			}
 			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps {
-				s.cuts.excused++
+				s.cuts.allowed++
 				continue
 			}
 			missed = appendNumber(missed, n)
@@ -95,7 +95,7 @@ func (s *Streams) addCuts() {
 	}
 	kinds := map[string]*Cuts{}
 	for _, kind := range plan.CutKinds() {
-		kinds[kind] = &Cuts{Kind: kind, away: shard.NewHistogram()}
+		kinds[kind] = &Cuts{Kind: kind, outages: shard.NewHistogram()}
 	}
 	for _, c := range s.m.Plan.PlannedCuts() {
 		kinds[c.Kind].Planned++
@@ -114,8 +114,8 @@ func (s *Streams) addCuts() {
 		}
 	}
 	for _, kind := range plan.CutKinds() {
-		if sum := kinds[kind]; sum.Planned+sum.Made > 0 {
-			sum.AwayMS = quantiles(sum.away)
+		if sum := kinds[kind]; sum.Planned+sum.Count > 0 {
+			sum.AwayMS = quantiles(sum.outages)
 			s.Cuts = append(s.Cuts, *sum)
 		}
 	}
@@ -163,14 +163,14 @@ func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
 // addCut adds one cut to those of its kind.
 func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	c := &r.Cuts.List[k]
-	sum.Made++
+	sum.Count++
 	sum.Lost += lost
 	sum.Doubled += c.Doubled
 	sum.Repeated += c.Repeated
 	sum.Announced += c.Announced
 	s.cuts.announced += c.Announced
-	if away, ok := c.Away(); ok {
-		sum.away.Record(away)
+	if outage, ok := c.Away(); ok {
+		sum.outages.Record(outage)
 	}
 	if c.Lost {
 		sum.Ended++
@@ -230,12 +230,12 @@ func (s *Streams) Cut() []Check {
 	if !s.m.Plan.Cuts() {
 		return nil
 	}
-	made, planned := 0, 0
+	count, planned := 0, 0
 	var short []string
 	for _, c := range s.Cuts {
-		made, planned = made+c.Made, planned+c.Planned
-		if c.Made < c.Planned {
-			short = append(short, fmt.Sprintf("%d of %d cuts were made by %s: there were not enough streams that were open and had a message since their last cut", c.Made, c.Planned, c.Kind))
+		count, planned = count+c.Count, planned+c.Planned
+		if c.Count < c.Planned {
+			short = append(short, fmt.Sprintf("%d of %d cuts were made by %s: there were not enough streams that were open and had a message since their last cut", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if planned == 0 {
@@ -250,23 +250,23 @@ func (s *Streams) Cut() []Check {
 		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
 	if !whole.Pass {
-		whole.Reasons = append([]string{s.brokenCuts(made)}, s.cuts.broken...)
+		whole.Reasons = append([]string{s.brokenCuts(count)}, s.cuts.broken...)
 	}
 	cut := Check{
-		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
+		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
 		Why: "resume was not tested", Reasons: short,
 	}
-	const none = "no stream was cut"
-	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(made == 0, none), whole.notJudgedIf(made == 0, none)}
+	const empty = "no stream was cut"
+	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(count == 0, empty), whole.notJudgedIf(count == 0, empty)}
 }
 
 // brokenCuts says of all cuts together what was wrong.
-func (s *Streams) brokenCuts(made int) string {
+func (s *Streams) brokenCuts(count int) string {
 	var lost, doubled uint64
 	for _, c := range s.Cuts {
 		lost, doubled = lost+c.Lost, doubled+c.Doubled
 	}
-	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), made, lost, s.m.Service.Noun(), doubled)
+	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), doubled)
 	if n := s.cuts.announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
@@ -283,7 +283,7 @@ func (s *Streams) CutTable() Table {
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {
-		t.Add(c.Kind, format.Thousands(c.Made), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.Whole),
+		t.Add(c.Kind, format.Thousands(c.Count), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.Whole),
 			format.Thousands(c.Lost), format.Thousands(c.Doubled), format.Thousands(c.Announced), seconds(c.AwayMS.P50), seconds(c.AwayMS.P99), seconds(c.AwayMS.Max))
 	}
 	return t
@@ -291,19 +291,19 @@ func (s *Streams) CutTable() Table {
 
 // afterCuts is what a pass has shown of the cuts, in a sentence; "" where there were none.
 func (s *Streams) afterCuts() string {
-	made, repeated := 0, uint64(0)
+	count, repeated := 0, uint64(0)
 	for _, c := range s.Cuts {
-		made, repeated = made+c.Made, repeated+c.Repeated
+		count, repeated = count+c.Count, repeated+c.Repeated
 	}
-	if made == 0 {
+	if count == 0 {
 		return ""
 	}
-	text := format.Plural(made, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
+	text := format.Plural(count, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
-		return format.Plural(made, "stream was", "streams were") + " disconnected and opened again; by its description the service does not resume, so messages published meanwhile were not expected"
-	case s.cuts.excused > 0:
-		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Service.Noun())
+		return format.Plural(count, "stream was", "streams were") + " disconnected and opened again; by its description the service does not resume, so messages published meanwhile were not expected"
+	case s.cuts.allowed > 0:
+		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.allowed, s.m.Service.Noun())
 	}
 	text += ", and nothing was lost or doubled"
 	if repeated > 0 {

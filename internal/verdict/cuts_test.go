@@ -60,7 +60,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
-	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Made, c.Ended, c.Resumed, c.Whole})
+	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
 	require.Zero(t, c.Lost+c.Doubled+c.Announced)
 	require.Zero(t, v.Messages.NotOwed)
 	require.Equal(t, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost or doubled", v.Reasons[0])

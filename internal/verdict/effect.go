@@ -15,9 +15,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// settled is the time without a lost stream after an action has ended and all streams are back: later losses are not
+// settleTime is the time without a lost stream after an action has ended and all streams are back: later losses are not
 // attributed to it.
-const settled = time.Minute
+const settleTime = time.Minute
 
 // An Effect is what became of the streams from the start of an action until the next one began, or until the command had
 // ended, all streams were back and none was lost for a minute. A stream belongs to the action after which it was lost, also
@@ -69,13 +69,13 @@ type loss struct {
 func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
-		var own *shard.Connection
+		var connection *shard.Connection
 		add := func(o *ledger.Outage, from, to ledger.Instant, back bool) {
-			if own == nil {
+			if connection == nil {
 				copied := *c
-				own = &copied
+				connection = &copied
 			}
-			all = append(all, loss{o, own, unix(r.At(from)), unix(r.At(to)), back})
+			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), back})
 		}
 		cuts := 0
 		planned := func(at ledger.Instant, byClient bool) { // this would have been without the action, too
@@ -101,8 +101,8 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 			}
 		}
 		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
-		if gone := s.unreturned(c); gone != nil {
-			add(gone, gone.From, gone.To, false)
+		if finding := s.unreturned(c); finding != nil {
+			add(finding, finding.From, finding.To, false)
 		} else if o := c.LastOutage; disconnected(c) && o.Planned { // the run ended before the client had reconnected
 			planned(o.From, o.Cut)
 		} else if disconnected(c) {
@@ -158,13 +158,13 @@ func (s *Streams) effects(actions []Action) {
 		}
 		from := sort.Search(len(all), func(n int) bool { return all[n].from >= a.StartedUnix })
 		active, end := max(a.StartedUnix, a.EndedUnix), from
-		for end < len(all) && all[end].from < next && all[end].from <= active+settled.Seconds() {
+		for end < len(all) && all[end].from < next && all[end].from <= active+settleTime.Seconds() {
 			active = max(active, all[end].to)
 			end++
 		}
-		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settled.Seconds(), s.over()))
+		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settleTime.Seconds(), s.lastEnd()))
 		counted = a.Effect.Until
-		if n := within(served, a.StartedUnix, counted); n > 0 {
+		if n := countBetween(served, a.StartedUnix, counted); n > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
@@ -184,8 +184,8 @@ func inOrder(actions []Action) (began []*Action) {
 	return began
 }
 
-// within is how many of these times are from one on until before another.
-func within(times []float64, from, until float64) (n int) {
+// countBetween is how many of these times are from one on until before another.
+func countBetween(times []float64, from, until float64) (n int) {
 	for _, at := range times {
 		if at >= from && at < until {
 			n++
@@ -194,8 +194,8 @@ func within(times []float64, from, until float64) (n int) {
 	return n
 }
 
-// over is when the last runner ended.
-func (s *Streams) over() (last float64) {
+// lastEnd is when the last runner ended.
+func (s *Streams) lastEnd() (last float64) {
 	for _, r := range s.m.Runners {
 		last = max(last, float64(r.EndedUS)/1e6)
 	}
@@ -242,8 +242,8 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 // back says when how many of the streams were back for good.
 func (e *Effect) back(began float64, at map[*shard.Connection]float64) {
 	sorted := make([]float64, 0, len(at))
-	for _, when := range at {
-		sorted = append(sorted, when-began)
+	for _, t := range at {
+		sorted = append(sorted, t-began)
 	}
 	slices.Sort(sorted)
 	for share, to := range map[float64]**float64{.5: &e.Back50, .99: &e.Back99, 1: &e.Back100} {

@@ -16,7 +16,7 @@ import (
 const (
 	idle     = "idle"            // no byte arrived for a number of planned intervals, so the client closed the stream
 	timedOut = "connect_timeout" // the server did not answer an attempt to connect
-	taken    = "status 409"      // the id already has a stream
+	idTaken  = "status 409"      // the id already has a stream
 )
 
 // endings describes how streams ended, by reason; %s is "was" or "were".
@@ -27,16 +27,16 @@ var endings = map[string]string{
 }
 
 // ending describes how one or more streams ended.
-func ending(reason, were string) string {
+func ending(reason, verb string) string {
 	text, ok := endings[reason]
 	if !ok {
-		return fmt.Sprintf("%s disconnected (%s)", were, reason)
+		return fmt.Sprintf("%s disconnected (%s)", verb, reason)
 	}
-	return strings.Replace(text, "%s", were, 1)
+	return strings.Replace(text, "%s", verb, 1)
 }
 
 // dropped returns the sentence for a stream that ended early.
-func (w Words) dropped(r *shard.Connection, f ledger.Finding, when string) string {
+func (w Words) dropped(r *shard.Connection, f ledger.Finding, clock string) string {
 	reason, detail := r.Reason, ""
 	if rest, ok := strings.CutPrefix(f.Note, reason); ok && endings[reason] != "" {
 		detail = rest
@@ -52,7 +52,7 @@ func (w Words) dropped(r *shard.Connection, f ledger.Finding, when string) strin
 	if reason == idle {
 		text += fmt.Sprintf("; closed by soak after %s without data", format.Duration((f.At - max(r.LastAt, r.OpenedAt)).Round(time.Millisecond)))
 	}
-	return text + ", at " + when + disconnectedFor(r.Record, f)
+	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
 // An end is how a stream ended that the server did not end properly when asked.
@@ -66,13 +66,13 @@ const (
 )
 
 func endOf(r *shard.Connection) end {
-	asked := r.Held > r.Open
+	requested := r.Held > r.Open
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
 		return endStopped
 	case r.State != ledger.Unfinished:
 		return otherEnd
-	case r.Reason == ledger.ReasonClient && asked:
+	case r.Reason == ledger.ReasonClient && requested:
 		return endTimedOut
 	case r.Reason == ledger.ReasonClient, r.Reason == ledger.ReasonInterrupted, r.Reason == "":
 		return endStopped

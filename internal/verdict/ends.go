@@ -57,11 +57,11 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	}
 	if names := e.Servers(); len(names) > 1 {
 		for _, name := range names {
-			of := func(is func(*shard.EndOutcome) bool) *shard.EndOutcome {
-				return e.Of(func(o *shard.EndOutcome) bool { return o.Server == name && is(o) })
+			outcome := func(selects func(*shard.EndOutcome) bool) *shard.EndOutcome {
+				return e.Of(func(o *shard.EndOutcome) bool { return o.Server == name && selects(o) })
 			}
-			server := EndServer{Name: name, EndTimes: endTimes(of(isGood))}
-			if failed := of(isBad); failed != nil {
+			server := EndServer{Name: name, EndTimes: endTimes(outcome(isGood))}
+			if failed := outcome(isBad); failed != nil {
 				server.Failed = failed.Took.Count()
 			}
 			out.Servers = append(out.Servers, server)

@@ -26,10 +26,10 @@ type Evidence struct {
 
 	Problems []string // why the run is incomplete, beyond what the shards say
 	// RunnerEnds are of the runners that did not run to their end.
-	RunnerEnds []shard.RunnerEnd
-	Failures   []Failure // of the target's processes, in a complete run; their own counts are lost
-	Gone       []string  // of the target, what did not answer any more when the runners had ended
-	Warnings   []string
+	RunnerEnds  []shard.RunnerEnd
+	Failures    []Failure // of the target's processes, in a complete run; their own counts are lost
+	Unreachable []string  // of the target, what did not answer any more when the runners had ended
+	Warnings    []string
 
 	Actions []Acted // of --at, in their order
 
@@ -75,7 +75,7 @@ type Metric struct {
 	// Bound reports whether the load generator was the limit; the service may be able to do more.
 	Bound bool `json:"bound,omitempty"`
 	// Own is the value without the waits of the load generator; nil: not known.
-	Own *float64 `json:"own,omitempty"`
+	OwnOutage *float64 `json:"own,omitempty"`
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
 	Fault    bool  `json:"-"` // it counts what must not be: the first one is a regression

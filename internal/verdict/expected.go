@@ -242,7 +242,7 @@ func (a *account) expects(number uint64, enclosed bool) bool {
 
 // concludePublished returns the record of the ith connection with the results of its account.
 func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *shard.Connection {
-	r := s.own(i, a.r)
+	r := s.ownConnection(i, a.r)
 	for _, run := range lost {
 		count := run[1] - run[0] + 1
 		r.Lost += count
@@ -276,12 +276,12 @@ func (s *Streams) Delivery() []Check {
 	if s.Messages.Published == nil {
 		return nil
 	}
-	early := Check{
+	earlyCheck := Check{
 		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
 		Why: "messages of an earlier run can hide losses", Reasons: s.early,
 	}
 	return []Check{
-		early.InDoubt().notJudgedIf(!s.arrived(), s.noneArrived()),
+		earlyCheck.InDoubt().notJudgedIf(!s.arrived(), s.noneArrived()),
 		s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
 	}
 }

@@ -160,7 +160,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	}
 	t.aligned.Joining = s.joining(r)
 	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
-		r = s.own(i, r)
+		r = s.ownConnection(i, r)
 		r.Record = *corrected
 	}
 	r = s.compareWith(i, r, t.seenBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
@@ -218,16 +218,16 @@ func (s *Streams) comparable() Check {
 	}
 	fewest := ""
 	for _, t := range s.Messages.Topics {
-		of := t.of()
-		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), of)
+		topic := t.subject()
+		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
 		switch {
 		case s.shared[t.Name].unshared:
-			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", of))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
 		case t.Streams < 2:
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), of))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
 		case t.Messages < clamp.Uint64(t.Streams):
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s received %s: hold the streams for longer (SECONDS), or publish messages to the service during the run",
-				format.Count(t.Streams, "client"), of, format.Count(t.Messages, "message")))
+				format.Count(t.Streams, "client"), topic, format.Count(t.Messages, "message")))
 		default:
 			continue
 		}
@@ -274,7 +274,7 @@ func (v *Verdict) sameForAll() string {
 	return text + "; a message that reached no client could not have been noticed"
 }
 
-func (t *Topic) of() string {
+func (t *Topic) subject() string {
 	if t.Name == "" {
 		return ""
 	}

@@ -193,7 +193,7 @@ func (s *Streams) addTo(b *bundle, c cause, about subject, n int, r *shard.Conne
 		b.cause, b.subject, b.first, b.last, b.runner = c, about, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
-	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && instead(r.Record, f) != ""
+	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && substitute(r.Record, f) != ""
 	b.mixed = b.mixed || b.subject != about
 	b.from, b.to = min(b.from, about.from), max(b.to, about.to)
 	if at.Before(b.first) {
@@ -223,12 +223,12 @@ func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at t
 	}
 	i := &s.Incidents[k]
 	i.FirstUnix, i.LastUnix = min(i.FirstUnix, unix(at)), max(i.LastUnix, unix(at))
-	of := slices.IndexFunc(i.Kinds, func(k KindCount) bool { return k.Kind == string(f.Kind) })
-	if of < 0 {
-		of = len(i.Kinds)
+	index := slices.IndexFunc(i.Kinds, func(k KindCount) bool { return k.Kind == string(f.Kind) })
+	if index < 0 {
+		index = len(i.Kinds)
 		i.Kinds = append(i.Kinds, KindCount{Kind: string(f.Kind)})
 	}
-	i.Kinds[of].Count += weightOf(f)
+	i.Kinds[index].Count += weightOf(f)
 	if i.last != n+1 {
 		i.last = n + 1
 		i.Connections++

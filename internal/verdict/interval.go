@@ -13,7 +13,7 @@ import (
 // Interval is the time between two messages of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
-	Kept    float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
+	Actual  float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
 	Off     int     `json:"off"`  // streams that are over 1 % off the plan
 }
 
@@ -27,22 +27,22 @@ func (s *Streams) interval() {
 	}
 	planned := s.m.Plan.Interval()
 	s.Interval.Planned = planned.Seconds()
-	var kept []time.Duration
+	var intervals []time.Duration
 	for c := range s.Records() {
 		if c.Interval <= 0 {
 			continue
 		}
-		kept = append(kept, c.Interval)
+		intervals = append(intervals, c.Interval)
 		if off(planned, c) {
 			s.Interval.Off++
 		}
 	}
-	if len(kept) == 0 {
+	if len(intervals) == 0 {
 		return
 	}
-	slices.Sort(kept)
-	s.Interval.Kept = kept[len(kept)/2].Seconds()
-	s.measured = len(kept)
+	slices.Sort(intervals)
+	s.Interval.Actual = intervals[len(intervals)/2].Seconds()
+	s.measured = len(intervals)
 }
 
 // off reports whether a stream had another interval than planned, beyond what jitter and lateness explain.
@@ -61,14 +61,14 @@ func (s *Streams) keptInterval() Check {
 	if s.measured == 0 {
 		return c.NotJudged(c.Actual)
 	}
-	c.Actual = fmt.Sprintf("%.4g s", i.Kept)
+	c.Actual = fmt.Sprintf("%.4g s", i.Actual)
 	if i.Off == 0 {
 		return c
 	}
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
 		c.Severity, c.weight = SeverityInconclusive, noInterval
-		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Kept, i.Planned)}
+		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
 		return c
 	}
 	if s.isUneven() { // evenGaps makes the run invalid

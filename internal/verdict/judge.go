@@ -79,11 +79,11 @@ func (e *Evidence) causes() (out []Check) {
 			Why: "a restart disconnects every client", Reasons: texts(e.Failures),
 		})
 	}
-	if len(e.Gone) > 0 {
+	if len(e.Unreachable) > 0 {
 		out = append(out, Check{
-			ID: CheckAnswers, Name: "target answers at the end", Limit: "an answer", Actual: e.Gone[0],
+			ID: CheckAnswers, Name: "target answers at the end", Limit: "an answer", Actual: e.Unreachable[0],
 			Why:     "the service is down after the run",
-			Reasons: e.Gone,
+			Reasons: e.Unreachable,
 		})
 	}
 	return out
@@ -117,10 +117,10 @@ func quantiles(h *shard.Histogram) Quantiles {
 
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-func first(list []string, otherwise string) string {
+func first(list []string, fallback string) string {
 	switch len(list) {
 	case 0:
-		return otherwise
+		return fallback
 	case 1:
 		return list[0]
 	}

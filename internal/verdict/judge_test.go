@@ -268,7 +268,7 @@ func TestEachCheckAlone(t *testing.T) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
-			m.Plan.Reconnect, f.Gone = true, []string{"http://h does not answer any more"}
+			m.Plan.Reconnect, f.Unreachable = true, []string{"http://h does not answer any more"}
 		}, Fail, []string{"target answers at the end"}, []string{"http://h does not answer any more"}},
 	}
 	for _, c := range cases {

@@ -45,13 +45,13 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// few reports whether a correct service can have that many such clients at any time.
-func (l *lastOutages) few(planned int) bool {
+// isFew reports whether a correct service can have that many such clients at any time.
+func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(mostLastOutages*float64(planned)), 1)
 }
 
-// why returns sentences that state why losses of these clients are undetectable.
-func (l *lastOutages) why() (out []string) {
+// reasons returns sentences that state why losses of these clients are undetectable.
+func (l *lastOutages) reasons() (out []string) {
 	if l.unanswered > 0 {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(joinWindow)))
 	}
@@ -64,7 +64,7 @@ func (l *lastOutages) why() (out []string) {
 
 // doubts returns the reason why these clients make the run invalid.
 func (l *lastOutages) doubts(planned int, expected uint64) []string {
-	out := l.why()
+	out := l.reasons()
 	if l.undetectable > expected {
 		out[0] += fmt.Sprintf("; %d messages could not be checked, and %d could", l.undetectable, expected)
 	} else if l.unanswered == 0 {

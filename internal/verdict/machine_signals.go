@@ -22,7 +22,7 @@ type machineSignals struct {
 // affected counts the faults on a machine's streams while one of its counters moved.
 type affected struct {
 	refused, dropped, late uint64 // while packets were dropped
-	stolen                 uint64 // messages that arrived late while the hypervisor took the CPU
+	lateBySteal            uint64 // messages that arrived late while the hypervisor took the CPU
 }
 
 func (a *affected) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
@@ -30,15 +30,15 @@ func (a *affected) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
 func (a *affected) String() string {
 	var out []string
 	for _, one := range []struct {
-		n           uint64
-		one, others string
+		n                uint64
+		singular, plural string
 	}{
 		{a.refused, "connect timed out", "connects timed out"},
 		{a.dropped, "stream went silent", "streams went silent"},
 		{a.late, "message arrived late", "messages arrived late"},
 	} {
 		if one.n > 0 {
-			out = append(out, format.Plural(one.n, one.one, one.others))
+			out = append(out, format.Plural(one.n, one.singular, one.plural))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -73,21 +73,21 @@ func windows(all []Machine, runners int) [][]window {
 // DroppedByAWS returns how many packets AWS dropped of the runners' machines between two instants. Slowness and timeouts in that time
 // cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
-	packets, _ = e.grown(from, to, func(m *Machine) bool { return len(m.at) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
+	packets, _ = e.increase(from, to, func(m *Machine) bool { return len(m.at) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
 	return packets
 }
 
 // OnTarget returns by how much some counters of the target's machines grew between two instants.
-func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (grown float64, known bool) {
-	return e.grown(from, to, func(m *Machine) bool { return m.Target }, which)
+func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (increase float64, known bool) {
+	return e.increase(from, to, func(m *Machine) bool { return m.Target }, which)
 }
 
-// grown returns by how much some counters of some machines grew between two instants. It is not known if none of these
+// increase returns by how much some counters of some machines grew between two instants. It is not known if none of these
 // machines has such a counter.
-func (e *Evidence) grown(from, to time.Time, of func(*Machine) bool, which func(machine.Counter) bool) (sum float64, known bool) {
+func (e *Evidence) increase(from, to time.Time, selects func(*Machine) bool, which func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if counter, ok := machine.CounterOf(c.Name); !ok || !of(&m) || !which(counter) {
+			if counter, ok := machine.CounterOf(c.Name); !ok || !selects(&m) || !which(counter) {
 				continue
 			}
 			known = true
@@ -145,17 +145,17 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
 				m.add(SignalPackets, delayed, 1)
 				m.affected[w.machine].late++
-			} else if w := stolen(runner, f, all); w != nil {
+			} else if w := stealWindow(runner, f, all); w != nil {
 				m.add(SignalSteal, delayed, 1)
-				m.affected[w.machine].stolen++
+				m.affected[w.machine].lateBySteal++
 			}
 		}
 	}
 }
 
-// stolen returns a window in which the hypervisor took the CPU while a message was late; nil if the control group, which the same
+// stealWindow returns a window in which the hypervisor took the CPU while a message was late; nil if the control group, which the same
 // process reads, was on time meanwhile. A dropped packet delays one stream only, so the control group shows nothing of it.
-func stolen(runner *shard.Runner, f ledger.Finding, all []window) *window {
+func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.Controlled; decides(group) {
 		if delay, _ := during(group, from, to); !explains(group, delay) {

@@ -30,7 +30,7 @@ func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affected) []string{m.stolen, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
+		for _, warn := range []func(int, *affected) []string{m.stealWarnings, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
 			v.Warnings = append(v.Warnings, warn(e.ended(), &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
@@ -61,10 +61,10 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 	}
 	for _, counter := range m.Counters {
 		known, _ := machine.CounterOf(counter.Name)
-		if !known.ByAWS() || counter.Grown == 0 {
+		if !known.ByAWS() || counter.Increase == 0 {
 			continue
 		}
-		packets += counter.Grown
+		packets += counter.Increase
 		for _, moved := range counter.moved {
 			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Means, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
@@ -77,26 +77,26 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 	return c, packets > 0
 }
 
-// stolen warns of CPU time that the hypervisor took.
-func (m *Machine) stolen(_ int, s *affected) (out []string) {
+// stealWarnings warns of CPU time that the hypervisor took.
+func (m *Machine) stealWarnings(_ int, s *affected) (out []string) {
 	c := m.Counter(machine.Steal)
-	if c == nil || m.Stolen == nil {
+	if c == nil || m.StealShare == nil {
 		return nil
 	}
-	if *m.Stolen > mostStolen {
+	if *m.StealShare > mostStolen {
 		out = append(out, fmt.Sprintf("the hypervisor took %.1f s of CPU time from %s, %.0f %% of it (steal): use an instance type with cores of its own, and none that is burstable",
-			c.Grown, m, 100**m.Stolen))
+			c.Increase, m, 100**m.StealShare))
 	}
-	if s.stolen > 0 {
+	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness may not be the service's",
-			format.Plural(s.stolen, "message came", "messages came"), m, between(c.moved[0])))
+			format.Plural(s.lateBySteal, "message came", "messages came"), m, between(c.moved[0])))
 	}
 	return out
 }
 
 // overflowed warns of connects that found an accept queue full on the machine of the target.
 func (m *Machine) overflowed(int, *affected) []string {
-	overflows, drops := m.grown(machine.Overflows), m.grown(machine.Drops)
+	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
 		return nil
 	}
@@ -112,18 +112,18 @@ func (m *Machine) overflowed(int, *affected) []string {
 
 // retransmitted warns of a network that loses packets.
 func (m *Machine) retransmitted(int, *affected) []string {
-	share, again := m.Retransmitted(), m.grown(machine.Retrans)
-	if share <= mostRetransmitted || again < leastRetransmitted {
+	share, retransmits := m.Retransmitted(), m.increase(machine.Retrans)
+	if share <= mostRetransmitted || retransmits < leastRetransmitted {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s had to send %s of its TCP segments a second time, %.1f %% (RetransSegs): packets are lost on the way, and over %.0f %% is more than most of the Internet loses",
-		m, format.Thousands(int(again)), 100*share, 100*mostRetransmitted)}
+		m, format.Thousands(int(retransmits)), 100*share, 100*mostRetransmitted)}
 }
 
 // Retransmitted is the share of TCP segments that were sent again.
 func (m *Machine) Retransmitted() float64 {
-	if sent := m.grown(machine.Sent); sent > 0 {
-		return m.grown(machine.Retrans) / sent
+	if sent := m.increase(machine.Sent); sent > 0 {
+		return m.increase(machine.Retrans) / sent
 	}
 	return 0
 }
@@ -141,11 +141,11 @@ func (m *Machine) full(int, *affected) []string {
 // killed warns of processes that the kernel killed.
 func (m *Machine) killed(int, *affected) []string {
 	c := m.Counter(machine.Killed)
-	if c == nil || c.Grown == 0 {
+	if c == nil || c.Increase == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
-		m, format.Count(int(c.Grown), "process"), between(c.moved[0]))}
+		m, format.Count(int(c.Increase), "process"), between(c.moved[0]))}
 }
 
 // announced warns of notices of AWS that take effect during the run. Terminations without a date always count.

@@ -13,32 +13,32 @@ import (
 
 // A Machine is what was seen of one machine in the time of the run.
 type Machine struct {
-	Name     string           `json:"name"`
-	Runners  []int            `json:"runners,omitempty"` // that ran on it
-	Target   bool             `json:"target,omitempty"`  // the service runs on it
-	Unknown  string           `json:"unknown,omitempty"` // why nothing is known of it
-	Stolen   *float64         `json:"stolen_share,omitempty"`
-	Counters []MachineCounter `json:"counters,omitempty"`
-	Notices  []machine.Notice `json:"notices,omitempty"`
+	Name       string           `json:"name"`
+	Runners    []int            `json:"runners,omitempty"` // that ran on it
+	Target     bool             `json:"target,omitempty"`  // the service runs on it
+	Unknown    string           `json:"unknown,omitempty"` // why nothing is known of it
+	StealShare *float64         `json:"stolen_share,omitempty"`
+	Counters   []MachineCounter `json:"counters,omitempty"`
+	Notices    []machine.Notice `json:"notices,omitempty"`
 
-	key     string // of records of one machine
-	at      []int  // the runners whose streams it carried, as indexes into Merged.Runners
-	own     []seen // by its runners
-	watched []*machine.Record
+	key         string     // of records of one machine
+	at          []int      // the runners whose streams it carried, as indexes into Merged.Runners
+	fromRunners []sighting // by its runners
+	watched     []*machine.Record
 }
 
 // A MachineCounter is one counter of a machine, over all of the run.
 type MachineCounter struct {
-	Name  string  `json:"name"`
-	Grown float64 `json:"grown"`
-	Most  float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
+	Name     string  `json:"name"`
+	Increase float64 `json:"grown"`
+	Most     float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
 
 	moved  []machine.Stretch
 	mostUS int64
 }
 
-// seen is what a runner saw of its machine in a round of the run.
-type seen struct {
+// sighting is what a runner saw of its machine in a round of the run.
+type sighting struct {
 	*machine.Record
 	round int
 }
@@ -53,10 +53,10 @@ func (m *Machine) Counter(name string) *MachineCounter {
 	return nil
 }
 
-// grown is by how much a counter grew, 0 where there is none.
-func (m *Machine) grown(name string) float64 {
+// increase is by how much a counter grew, 0 where there is none.
+func (m *Machine) increase(name string) float64 {
 	if c := m.Counter(name); c != nil {
-		return c.Grown
+		return c.Increase
 	}
 	return 0
 }
@@ -77,7 +77,7 @@ func MachinesOf(e *Evidence) []Machine {
 				all = append(all, &Machine{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
 			}
 			one := all[at]
-			one.own = append(one.own, seen{r.Machine, round})
+			one.fromRunners = append(one.fromRunners, sighting{r.Machine, round})
 			one.Target = one.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
 			if round == 0 {
 				one.Runners, one.at = append(one.Runners, r.Index), append(one.at, i)
@@ -85,7 +85,7 @@ func MachinesOf(e *Evidence) []Machine {
 		}
 	}
 	for _, r := range e.Machines {
-		at := slices.IndexFunc(all, func(have *Machine) bool { return have.is(r) })
+		at := slices.IndexFunc(all, func(have *Machine) bool { return have.isSame(r) })
 		if at < 0 {
 			all = append(all, &Machine{Name: r.Name, Target: !ofRunners(r)})
 			at = len(all) - 1
@@ -106,10 +106,10 @@ func MachinesOf(e *Evidence) []Machine {
 // ofRunners reports whether Prometheus's name of a machine is that of one for runners.
 func ofRunners(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// is reports whether a machine of Prometheus is this one: by its boot id, or by its name and the time of its start,
+// isSame reports whether a machine of Prometheus is this one: by its boot id, or by its name and the time of its start,
 // which the kernel may report off by a second.
-func (m *Machine) is(r *machine.Record) bool {
-	return slices.ContainsFunc(m.own, func(s seen) bool {
+func (m *Machine) isSame(r *machine.Record) bool {
+	return slices.ContainsFunc(m.fromRunners, func(s sighting) bool {
 		if r.Boot != "" && s.Boot != "" {
 			return r.Boot == s.Boot
 		}
@@ -122,12 +122,12 @@ func (m *Machine) is(r *machine.Record) bool {
 // machine shows nothing of AWS's network, as in a pod. One that sees its network cards, or whose boot id is another, is on
 // another machine, which a Prometheus of something else may watch.
 func (m *Machine) carries(first *shard.Merged, all []*Machine) {
-	if len(m.own) > 0 || m.Target {
+	if len(m.fromRunners) > 0 || m.Target {
 		return
 	}
 	for i := range first.Runners {
-		knows := slices.ContainsFunc(all, func(other *Machine) bool {
-			return slices.Contains(other.Runners, first.Runners[i].Index) && (m.differs(other) || slices.ContainsFunc(other.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
+		knows := slices.ContainsFunc(all, func(second *Machine) bool {
+			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
 		})
 		if !knows {
 			m.at = append(m.at, i)
@@ -136,8 +136,8 @@ func (m *Machine) carries(first *shard.Merged, all []*Machine) {
 }
 
 // differs reports whether the records of a runner cannot be of this machine, which Prometheus watched.
-func (m *Machine) differs(other *Machine) bool {
-	return slices.ContainsFunc(other.own, func(s seen) bool {
+func (m *Machine) differs(second *Machine) bool {
+	return slices.ContainsFunc(second.fromRunners, func(s sighting) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.watched, func(r *machine.Record) bool { return r.Boot != "" })
 	})
 }
@@ -158,7 +158,7 @@ func (m *Machine) sum() {
 				continue
 			}
 			known = true
-			sum.Grown += s.Grown
+			sum.Increase += s.Grown
 			sum.moved = append(sum.moved, s.Moved...)
 			if s.Most > sum.Most {
 				sum.Most, sum.mostUS = s.Most, s.MostUS
@@ -171,8 +171,8 @@ func (m *Machine) sum() {
 		slices.SortFunc(sum.moved, func(a, b machine.Stretch) int { return cmp.Compare(a.FromUS, b.FromUS) })
 		m.Counters = append(m.Counters, sum)
 		if c.Name == machine.Steal && seconds > 0 {
-			share := sum.Grown / seconds
-			m.Stolen = &share
+			share := sum.Increase / seconds
+			m.StealShare = &share
 		}
 	}
 	for _, r := range m.watched {
@@ -189,7 +189,7 @@ func (m *Machine) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
 	itself := false // a runner shows the counter of the machine itself, not of a container's network
-	for _, s := range m.own {
+	for _, s := range m.fromRunners {
 		if s.Series(c.Name) == nil {
 			continue
 		}
@@ -221,13 +221,13 @@ func (m *Machine) String() string {
 	case len(m.Runners) == 0:
 		return m.Name
 	case m.Name == "":
-		return m.Who()
+		return m.Title()
 	}
-	return fmt.Sprintf("%s (%s)", m.Who(), m.Name)
+	return fmt.Sprintf("%s (%s)", m.Title(), m.Name)
 }
 
-// Who are the runners on the machine, in words: "runner 2", "runners 1 to 4".
-func (m *Machine) Who() string {
+// Title are the runners on the machine, in words: "runner 2", "runners 1 to 4".
+func (m *Machine) Title() string {
 	n := len(m.Runners)
 	first, last := slices.Min(m.Runners), slices.Max(m.Runners)
 	switch {

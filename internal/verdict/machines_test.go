@@ -185,9 +185,9 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 		one := v.Machines[0]
 		require.Equal(t, []int{1, 2}, one.Runners)
 		require.Equal(t, "runners 1 and 2 (h)", one.String())
-		require.InDelta(t, want, one.Counter(conntrack).Grown, 0)
-		require.InDelta(t, 1, one.Counter(machine.Killed).Grown, 0)
-		require.InDelta(t, 36./7200, *one.Stolen, 1e-9)
+		require.InDelta(t, want, one.Counter(conntrack).Increase, 0)
+		require.InDelta(t, 1, one.Counter(machine.Killed).Increase, 0)
+		require.InDelta(t, 36./7200, *one.StealShare, 1e-9)
 	}
 }
 
@@ -320,8 +320,8 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 		}
 		require.Len(t, v.Machines, 2)
 		one := v.Machines[0]
-		require.InDelta(t, 2, one.Counter(machine.Overflows).Grown, 0, "of the pod's namespace and the host's")
-		require.Zero(t, one.Counter(machine.Steal).Grown, "of the machine, which the runner saw itself")
+		require.InDelta(t, 2, one.Counter(machine.Overflows).Increase, 0, "of the pod's namespace and the host's")
+		require.Zero(t, one.Counter(machine.Steal).Increase, "of the machine, which the runner saw itself")
 	}
 }
 
@@ -362,8 +362,8 @@ func TestPrometheusCountsNothingTwice(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Len(t, v.Machines, 1)
 	require.True(t, v.Machines[0].Target)
-	require.InDelta(t, 3, v.Machines[0].Counter(machine.Overflows).Grown, 0)
-	require.InDelta(t, 14, v.Machines[0].Counter(conntrack).Grown, 0)
+	require.InDelta(t, 3, v.Machines[0].Counter(machine.Overflows).Increase, 0)
+	require.InDelta(t, 14, v.Machines[0].Counter(conntrack).Increase, 0)
 	stack.BootedUnix += 100
 	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
 }

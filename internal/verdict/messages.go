@@ -171,7 +171,7 @@ func (s *Streams) Published() (out []Check) {
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
 		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
 	}
-	behind := Check{
+	gaps := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
 		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "the load differs from the plan",
@@ -179,7 +179,7 @@ func (s *Streams) Published() (out []Check) {
 	}
 	// The service may close an idle connection at any time, and only itself knows whether it had the message.
 	confirmed = confirmed.inDoubtIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
-	return []Check{confirmed, behind.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
+	return []Check{confirmed, gaps.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
 // A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
@@ -211,15 +211,15 @@ func (p *Publication) behind() string {
 
 // failed puts into words one kind of messages that the service did not confirm.
 func failed(p *shard.Published, f shard.Failure) string {
-	what := "not answered"
+	outcome := "not answered"
 	switch {
 	case f.State == shard.Refused && f.Status == 0:
-		what = "not sent, since no connection could be made"
+		outcome = "not sent, since no connection could be made"
 	case f.State == shard.Refused:
-		what = "refused"
+		outcome = "refused"
 	}
 	text := fmt.Sprintf("%s %s, the first was number %d of topic %s",
-		format.Plural(f.Count, "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
+		format.Plural(f.Count, "message was", "messages were"), outcome, f.Number, p.Topics[f.Topic])
 	if f.Text != "" {
 		text += ": " + f.Text
 	}
@@ -231,18 +231,18 @@ func (s *Streams) Silent() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
 	}
-	every := s.m.Service.Heartbeat()
-	limit := every + max(s.m.Plan.Late(), every/10)
+	interval := s.m.Service.Heartbeat()
+	limit := interval + max(s.m.Plan.Late(), interval/10)
 	var longest time.Duration
 	silence := func(c *shard.Connection) (from, to ledger.Instant) { return c.SilentFrom, c.SilentFrom + c.MaxSilence }
-	silent := s.overruns(silence, func(c *shard.Connection) (over time.Duration, sentence string) {
+	silent := s.overruns(silence, func(c *shard.Connection) (excess time.Duration, sentence string) {
 		longest = max(longest, c.MaxSilence)
 		if c.MaxSilence <= limit {
 			return 0, ""
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
 		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC on, and a heartbeat is due every %s (heartbeat.every)",
-			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(every))
+			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(interval))
 	})
 	return []Check{silent.judged(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
@@ -254,13 +254,13 @@ func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, why 
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
 }
 
-// Kept are the checks for what the description says of streams: none ends before its time, and no gap is announced.
-func (s *Streams) Kept() (out []Check) {
+// Endings are the checks for what the description says of streams: none ends before its time, and no gap is announced.
+func (s *Streams) Endings() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		unopened := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
-			early := s.none(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.cut, "clients have to reconnect early")
-			out = append(out, early.notJudgedIf(unopened, noneOpened))
+			endedEarly := s.none(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.cut, "clients have to reconnect early")
+			out = append(out, endedEarly.notJudgedIf(unopened, noneOpened))
 		}
 		late := s.none(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overdue,
 			"changes at the end of a stream, such as a new token, do not take effect")

@@ -19,7 +19,7 @@ const leastOpen = .5
 
 // OpenTime is for how long streams were open that were to be so for the whole run, and why they were not.
 type OpenTime struct {
-	Held *Held `json:"held_seconds,omitempty"`
+	OpenSeconds *OpenSeconds `json:"held_seconds,omitempty"`
 	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
 	LongestOutage *Outage `json:"longest_outage,omitempty"`
 	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
@@ -27,16 +27,16 @@ type OpenTime struct {
 	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
-// Held is how long streams were open, in seconds: from their headers to the request for their end, each
+// OpenSeconds is how long streams were open, in seconds: from their headers to the request for their end, each
 // at most as long as planned.
-type Held struct {
+type OpenSeconds struct {
 	Planned float64 `json:"planned"`
-	Held    float64 `json:"held"`
+	Open    float64 `json:"held"`
 	Share   float64 `json:"share"`
 }
 
 // Percent is the share for people. It is cut, not rounded: what is not whole does not show as 100.
-func (h Held) Percent() string { return fmt.Sprintf("%g %%", math.Floor(h.Share*10000)/100) }
+func (h OpenSeconds) Percent() string { return fmt.Sprintf("%g %%", math.Floor(h.Share*10000)/100) }
 
 // An Outage is the longest time that a connection was without a stream, from its first dial on.
 type Outage struct {
@@ -86,9 +86,9 @@ func (s *Streams) openTime() {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
 		s.Reconnect.Max = max(s.Reconnect.Max, format.InMilliseconds(longestBack))
 	}
-	s.Held = &Held{Planned: s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections), Held: open.Seconds()}
-	if s.Held.Planned > 0 {
-		s.Held.Share = s.Held.Held / s.Held.Planned
+	s.OpenSeconds = &OpenSeconds{Planned: s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections), Open: open.Seconds()}
+	if s.OpenSeconds.Planned > 0 {
+		s.OpenSeconds.Share = s.OpenSeconds.Open / s.OpenSeconds.Planned
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Streams) HeldThroughout() []Check {
 	planned := s.m.Plan.Hold()
 	least := time.Duration(leastOpen * float64(planned))
 	judged := 0
-	short := s.overruns(whole, func(c *shard.Connection) (over time.Duration, sentence string) {
+	short := s.overruns(whole, func(c *shard.Connection) (excess time.Duration, sentence string) {
 		if c.State != ledger.Completed || s.nothingCame() { // which proves nothing at all
 			return 0, ""
 		}
@@ -110,7 +110,7 @@ func (s *Streams) HeldThroughout() []Check {
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.judged(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
@@ -118,7 +118,7 @@ func (s *Streams) HeldThroughout() []Check {
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
-	case open.Pass && s.Held.Share < leastOpen:
+	case open.Pass && s.OpenSeconds.Share < leastOpen:
 		open.Actual = fmt.Sprintf("%s of %s, each at least %g %%; the others did not stay open to the end",
 			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*leastOpen)
 	}
@@ -133,7 +133,7 @@ func (s *Streams) HeldThroughout() []Check {
 	if limit, ok := s.m.Plan.MaxOutage(); ok {
 		c.Limit = format.Duration(limit)
 		outage := func(c *shard.Connection) (from, to ledger.Instant) { return c.Longest.From, c.Longest.To }
-		long = s.overruns(outage, func(c *shard.Connection) (over time.Duration, sentence string) {
+		long = s.overruns(outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
 			took := c.Longest.To - c.Longest.From
 			if c.Streams == 0 || took <= limit {
 				return 0, ""
@@ -151,8 +151,8 @@ func (s *Streams) Passed() (out []string) {
 		out = append(out, "a message that reached no client could not have been noticed")
 	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
-	} else if hidden := s.Evidence.CouldHide; hidden > 0 {
-		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, hidden, n.Expected))
+	} else if couldHide := s.Evidence.CouldHide; couldHide > 0 {
+		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, couldHide, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if unowed := s.Messages.NotOwed; unowed > 0 {
@@ -185,7 +185,7 @@ func (s *Streams) interruptions() (text string) {
 	if text == "" {
 		return ""
 	}
-	return text + "open for " + s.Held.Percent() + " of the planned time, "
+	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
 // overrun are the connections that exceeded a limit, the worst first.
@@ -196,8 +196,8 @@ type overrun struct {
 
 // judged is the check that no connection exceeds the limit.
 func (o overrun) judged(c Check) Check {
-	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, proven
-	c.faults = faults{away, uint64(len(o.sentences))}
+	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, provenFault
+	c.faults = faults{outage, uint64(len(o.sentences))}
 	return o.attribute(c)
 }
 
@@ -206,25 +206,25 @@ func whole(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt
 
 // overruns are the connections of which of has a sentence, and by how much they exceed the limit; when is the time in
 // which they did.
-func (s *Streams) overruns(when func(*shard.Connection) (from, to ledger.Instant), of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
+func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
 	type one struct {
-		over     time.Duration
+		excess   time.Duration
 		sentence string
 	}
 	var all []one
 	out.explanations = explanations{}
 	for c := range s.Records() {
-		over, sentence := of(c)
+		excess, sentence := excessOf(c)
 		if sentence == "" {
 			continue
 		}
-		all = append(all, one{over, sentence})
-		from, to := when(c)
-		if delay, signal := s.delayOf(c.Runner, from, to); delay >= over {
-			out.add(signal, away, 1)
+		all = append(all, one{excess, sentence})
+		from, to := interval(c)
+		if delay, signal := s.delayOf(c.Runner, from, to); delay >= excess {
+			out.add(signal, outage, 1)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.over, a.over) })
+	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.excess, a.excess) })
 	for _, o := range all {
 		out.sentences = append(out.sentences, o.sentence)
 	}

@@ -10,12 +10,12 @@ import (
 type weight int
 
 const (
-	nothing    weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
-	doubt                    // invalid: turns a pass into invalid, never a fail
-	byClock                  // fail: rests on the planned interval alone
-	noInterval               // invalid: the planned interval is not the service's, so what rests on it means nothing
-	proven                   // fail: a fault by itself
-	incomplete               // invalid: not all was observed
+	nothing     weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
+	doubt                     // invalid: turns a pass into invalid, never a fail
+	byClock                   // fail: rests on the planned interval alone
+	noInterval                // invalid: the planned interval is not the service's, so what rests on it means nothing
+	provenFault               // fail: a fault by itself
+	incomplete                // invalid: not all was observed
 )
 
 // A State is the result of a check.
@@ -68,7 +68,7 @@ func (c *Check) weighs() weight {
 	case c.Severity == SeverityInconclusive:
 		return incomplete
 	}
-	return proven
+	return provenFault
 }
 
 // InconclusiveIf returns the severity of a check that proves nothing under a condition, and otherwise fails the run.
@@ -96,7 +96,7 @@ func (c Check) inDoubtIf(explained bool) Check {
 // restsOn returns proven if there is proof that does not depend on the interval, otherwise byClock.
 func restsOn(proof bool) weight {
 	if proof {
-		return proven
+		return provenFault
 	}
 	return byClock
 }
@@ -111,7 +111,7 @@ func (v *Verdict) decide(all []Check) {
 	switch heaviest {
 	case nothing:
 		v.Verdict = Pass
-	case byClock, proven:
+	case byClock, provenFault:
 		v.Verdict = Fail
 	case doubt, noInterval, incomplete:
 		v.Verdict = Invalid

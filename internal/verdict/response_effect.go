@@ -61,21 +61,21 @@ func effectOnResponses(a *Action, next float64, all []shard.Answered) *ResponseE
 	began := a.StartedUnix
 	from := sort.Search(len(all), func(i int) bool { return all[i].To >= began })
 	before, after := all[:from], all[from:]
-	active, over := max(began, a.EndedUnix), max(began, a.EndedUnix)
+	active, until := max(began, a.EndedUnix), max(began, a.EndedUnix)
 	for _, one := range after {
-		if isFaulty(one.State) && one.To < next && one.From <= active+settled.Seconds() {
+		if isFaulty(one.State) && one.To < next && one.From <= active+settleTime.Seconds() {
 			active = max(active, one.To)
 		}
-		over = max(over, one.To)
+		until = max(until, one.To)
 		if one.From < began {
 			e.InFlight++
 			e.Drained = longer(e.Drained, one.To-began)
 		}
 	}
-	e.Until = min(next, active+settled.Seconds(), over)
+	e.Until = min(next, active+settleTime.Seconds(), until)
 	longest := 0.
 	for _, one := range before {
-		if one.State == ledger.ResponseComplete && one.To >= began-settled.Seconds() {
+		if one.State == ledger.ResponseComplete && one.To >= began-settleTime.Seconds() {
 			longest = max(longest, one.To-one.From)
 		}
 	}
@@ -100,11 +100,11 @@ func effectOnResponses(a *Action, next float64, all []shard.Answered) *ResponseE
 }
 
 // longer returns the longer time; nil is none.
-func longer(than *float64, seconds float64) *float64 {
-	if than == nil || seconds > *than {
+func longer(current *float64, seconds float64) *float64 {
+	if current == nil || seconds > *current {
 		return &seconds
 	}
-	return than
+	return current
 }
 
 // isFaulty reports whether a response in that state was to complete, and did not.

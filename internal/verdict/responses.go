@@ -122,11 +122,11 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 		text += after
 	}
 	for _, c := range []struct {
-		n    uint64
-		what string
+		n     uint64
+		event string
 	}{{f.Counts.Missed, "missed"}, {f.Counts.Duplicated, "duplicated"}, {f.Counts.Reordered, "reordered"}, {f.Counts.Corrupted, "corrupted"}} {
 		if c.n > 0 {
-			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.what)
+			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.event)
 		}
 	}
 	if f.Lost != nil {

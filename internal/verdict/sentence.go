@@ -19,57 +19,57 @@ func WordsOf(m *shard.Merged) Words { return Words{m} }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	when := at.UTC().Format("15:04:05.000") + " UTC"
+	clock := at.UTC().Format("15:04:05.000") + " UTC"
 	noun := w.m.Service.Noun()
 	which := w.which(r)
 	switch f.Kind {
 	case ledger.KindLost:
 		switch f.Source {
 		case ledger.SourcePublisher:
-			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, which(f.From, f.To), when)
+			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, which(f.From, f.To), clock)
 		case ledger.SourceSubscribers:
-			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, which(f.From, f.To), f.Note, when)
+			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, which(f.From, f.To), f.Note, clock)
 		case ledger.SourceServer:
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
-		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, which(f.From, f.To), evidenceOf(f.Source), when)
+		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, which(f.From, f.To), evidenceOf(f.Source), clock)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), when, instead(r.Record, f))
+		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, substitute(r.Record, f))
 	case ledger.KindTail:
-		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + when + listedAsSent(f) + instead(r.Record, f)
+		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + listedAsSent(f) + substitute(r.Record, f)
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when)
+		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock)
 	case ledger.KindReordered:
-		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when)
+		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, which(f.From, f.From)), when, w.instead(f.Note))
+		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock, w.substitute(f.Note))
 	case ledger.KindLate:
-		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), when)
+		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), clock)
 	case ledger.KindDropped:
-		return w.dropped(r, f, when)
+		return w.dropped(r, f, clock)
 	case ledger.KindRefused:
-		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r.Record, f))
+		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, clock, f.Note, refusedBefore(r.Record, f))
 	case ledger.KindRestarted:
-		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, when)
+		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, clock)
 	case ledger.KindCut:
-		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
+		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
-		return fmt.Sprintf("%s was still open at %s after %s, longer than its lifetime (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
+		return fmt.Sprintf("%s was still open at %s after %s, longer than its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
 	case ledger.KindStrayed:
-		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
+		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, clock, f.Note)
 	case ledger.KindAnnounced:
-		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, when, cmp.Or(w.m.Service.Gap, "resume.gap"))
+		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, clock, cmp.Or(w.m.Service.Gap, "resume.gap"))
 	case ledger.KindIDReset:
-		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, when, f.Note)
+		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, clock, f.Note)
 		if f.From > 0 {
 			text += ", after " + which(f.From, f.From)
 		}
 		return text
 	case ledger.KindNoID:
-		return fmt.Sprintf("%s had no id to resume from at %s: the service had sent none", r.ID, when)
+		return fmt.Sprintf("%s had no id to resume from at %s: the service had sent none", r.ID, clock)
 	}
-	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
+	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, clock)
 }
 
 // evidenceOf states what shows that messages were lost.
@@ -86,26 +86,26 @@ func evidenceOf(source ledger.Source) string {
 }
 
 // predicate states what happened to one client, or alike to several.
-func predicate(kind ledger.Kind, what string) string {
+func predicate(kind ledger.Kind, messages string) string {
 	switch kind { //nolint:exhaustive // the others have different words for one client and for several
 	case ledger.KindUnsent:
-		return "missed " + what + ": nothing arrived when due"
+		return "missed " + messages + ": nothing arrived when due"
 	case ledger.KindDuplicated:
-		return "received " + what + " twice"
+		return "received " + messages + " twice"
 	case ledger.KindReordered:
-		return "received " + what + " out of order"
+		return "received " + messages + " out of order"
 	}
-	return "received " + what + " corrupted"
+	return "received " + messages + " corrupted"
 }
 
 // group returns the sentence for a group of several findings.
 func (w Words) group(b *bundle, runner int) string {
-	when := ", " + period(b.first, b.last)
+	clock := ", " + period(b.first, b.last)
 	if b.connections == 1 {
 		if b.mixed || !b.numbered {
-			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), when, b.text)
+			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), clock, b.text)
 		}
-		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, when)
+		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
 	}
 	subject := format.Thousands(b.connections) + " clients"
 	if b.connections == w.m.Plan.Connections {
@@ -114,7 +114,7 @@ func (w Words) group(b *bundle, runner int) string {
 	if runner > 0 {
 		subject += fmt.Sprintf(" of runner %d", runner)
 	}
-	text := subject + " " + w.phrase(b) + when
+	text := subject + " " + w.phrase(b) + clock
 	if b.detailed || b.kind != ledger.KindDropped && (b.mixed || !b.numbered) {
 		return text + "; first: " + b.text
 	}
@@ -124,31 +124,31 @@ func (w Words) group(b *bundle, runner int) string {
 // phrase returns the predicate of that sentence: what happened to the connections.
 func (w Words) phrase(b *bundle) string {
 	noun := w.m.Service.Noun()
-	were := format.Form(b.connections, "was", "were")
-	what := w.messages(b)
+	verb := format.Form(b.connections, "was", "were")
+	messages := w.messages(b)
 	switch b.kind {
 	case ledger.KindLost:
-		return "missed " + what + evidenceOf(b.source)
+		return "missed " + messages + evidenceOf(b.source)
 	case ledger.KindTail:
-		return "missed " + what + ": nothing more arrived before the end of the stream"
+		return "missed " + messages + ": nothing more arrived before the end of the stream"
 	case ledger.KindUnsent, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
-		return predicate(b.kind, what)
+		return predicate(b.kind, messages)
 	case ledger.KindLate:
-		return "received " + what + " late, by up to " + format.Duration(b.longest)
+		return "received " + messages + " late, by up to " + format.Duration(b.longest)
 	case ledger.KindDropped:
-		text := fmt.Sprintf("%s, %s", ending(b.reason, were), w.after(b))
+		text := fmt.Sprintf("%s, %s", ending(b.reason, verb), w.after(b))
 		if b.longest > 0 {
 			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
 		}
 		return text
 	case ledger.KindRefused:
-		return fmt.Sprintf("%s refused (%s)", were, b.reason)
+		return fmt.Sprintf("%s refused (%s)", verb, b.reason)
 	case ledger.KindRestarted:
 		return "restarted their numbers at 1"
 	case ledger.KindCut:
-		return were + " closed by the service before the end of their lifetime (end.lifetime)"
+		return verb + " closed by the service before the end of their lifetime (end.lifetime)"
 	case ledger.KindOverdue:
-		return were + " open for longer than their lifetime (end.lifetime)"
+		return verb + " open for longer than their lifetime (end.lifetime)"
 	case ledger.KindStrayed:
 		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
 	case ledger.KindAnnounced:
@@ -166,7 +166,7 @@ func (w Words) messages(b *bundle) string {
 	noun := w.m.Service.Noun()
 	switch {
 	case !b.mixed && b.numbered:
-		return w.named(b.topic)(b.from, b.to)
+		return w.nameOf(b.topic)(b.from, b.to)
 	case !b.mixed && b.connections > 1 && b.subject.count > 0:
 		return format.Plural(b.subject.count, noun, noun+"s") + " each"
 	}
@@ -204,11 +204,11 @@ func (w Words) which(r *shard.Connection) func(from, to uint64) string {
 	if !ok {
 		topic, _ = w.m.FeedTopic(r)
 	}
-	return w.named(topic)
+	return w.nameOf(topic)
 }
 
-// named returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
-func (w Words) named(topic string) func(from, to uint64) string {
+// nameOf returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
+func (w Words) nameOf(topic string) func(from, to uint64) string {
 	noun := w.m.Service.Noun()
 	if topic != "" {
 		topic = " of topic " + topic
@@ -251,16 +251,16 @@ func listedAsSent(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// instead describes the content of a corrupted message.
-func (w Words) instead(note string) string {
+// substitute describes the content of a corrupted message.
+func (w Words) substitute(note string) string {
 	if data := w.m.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
 	}
 	return note
 }
 
-// instead names the other events that arrived, if there were at least as many as missing messages.
-func instead(r ledger.Record, f ledger.Finding) string {
+// substitute names the other events that arrived, if there were at least as many as missing messages.
+func substitute(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string
 	for _, o := range r.Others {
@@ -294,7 +294,7 @@ func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 			text = refusals(" after "+format.Duration(f.At-first)+" of attempts, which were refused ", r.Refusals)
 		}
 	}
-	if strings.HasPrefix(f.Note, taken) {
+	if strings.HasPrefix(f.Note, idTaken) {
 		text += ": the id already has a stream, so another client uses this PREFIX, or the service did not end an earlier stream"
 	}
 	return text

@@ -25,8 +25,8 @@ type ServerEntry struct {
 // ServerLedger has the server's own counts by id; nil if the server keeps none.
 type ServerLedger map[string]ServerEntry
 
-// of is the entry of an id, nil where there is none.
-func (l ServerLedger) of(id string) *ServerEntry {
+// entry is the entry of an id, nil where there is none.
+func (l ServerLedger) entry(id string) *ServerEntry {
 	if e, ok := l[id]; ok {
 		return &e
 	}

@@ -122,8 +122,8 @@ func (s *Streams) Records() iter.Seq[*shard.Connection] {
 func (s *Streams) all() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
-			if own := s.concluded[i]; own != nil {
-				c = own
+			if connection := s.concluded[i]; connection != nil {
+				c = connection
 			}
 			if !yield(i, c) {
 				return
@@ -142,13 +142,13 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 
 // conclude returns a copy of the ith connection, with one more finding, that the caller may change.
 func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
-	c := s.own(i, r)
+	c := s.ownConnection(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
 }
 
-// own is a copy of the ith connection, the same each time.
-func (s *Streams) own(i int, r *shard.Connection) *shard.Connection {
+// ownConnection is a copy of the ith connection, the same each time.
+func (s *Streams) ownConnection(i int, r *shard.Connection) *shard.Connection {
 	c := s.concluded[i]
 	if c == nil {
 		copied := *r
@@ -178,7 +178,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		r.State = ledger.Dropped
 	}
 	s.countState(r, early)
-	entry := s.server.of(r.ID)
+	entry := s.server.entry(r.ID)
 	if s.m.Runners[r.Runner].EndedEarly() {
 		entry = nil // no client watched what was sent afterwards
 	}
@@ -262,11 +262,11 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	s.floors++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
-	held := min(r.Open, s.m.Plan.Hold()) // nothing is expected while the stream ends
-	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
-	if r.Expected() < clamp.Uint64(int64(owed)) {
+	open := min(r.Open, s.m.Plan.Hold()) // nothing is expected while the stream ends
+	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
+	if r.Expected() < clamp.Uint64(int64(expected)) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d %ss instead of at least %d",
-			r.ID, format.Duration(r.Open), r.Expected(), s.m.Service.Noun(), owed))
+			r.ID, format.Duration(r.Open), r.Expected(), s.m.Service.Noun(), expected))
 	}
 }
 

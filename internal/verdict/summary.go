@@ -30,7 +30,7 @@ func (v *Verdict) Summary() string {
 
 // summarize returns the text of Summary.
 func (v *Verdict) summarize() string {
-	text := v.shown()
+	text := v.phrase()
 	switch v.Verdict {
 	case Fail:
 		text = v.unmet()
@@ -43,8 +43,8 @@ func (v *Verdict) summarize() string {
 	return v.Heading() + ": " + v.ofWatched(text)
 }
 
-// shown returns what a run that passed has shown.
-func (v *Verdict) shown() string {
+// phrase returns what a run that passed has shown.
+func (v *Verdict) phrase() string {
 	if v.Layout.Declared {
 		return strings.Join(v.Reasons, "; ")
 	}
@@ -137,11 +137,11 @@ func (v *Verdict) firstFault() float64 {
 // it happened.
 func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	s, m := v.Connections, v.Messages
-	streams := func(n int, what string) (string, bool) {
-		return format.Count(n, "stream") + " " + what, true
+	streams := func(n int, noun string) (string, bool) {
+		return format.Count(n, "stream") + " " + noun, true
 	}
-	messages := func(n uint64, what string) (string, bool) {
-		return format.Count(n, "message") + " " + what, true
+	messages := func(n uint64, noun string) (string, bool) {
+		return format.Count(n, "message") + " " + noun, true
 	}
 	switch c.ID {
 	case CheckScript:

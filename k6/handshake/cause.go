@@ -73,7 +73,7 @@ var certificateAlerts = []tls.AlertError{
 
 // tlsCause names why the TLS handshake failed. The server's refusal of a client's certificate
 // comes as an alert, in TLS 1.3 only after the client is done with its handshake.
-func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) Cause {
+func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Cause {
 	var verification *tls.CertificateVerificationError
 	var host x509.HostnameError
 	switch {
@@ -90,7 +90,7 @@ func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) C
 	case http1.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return reset
 	}
-	return otherwise
+	return fallback
 }
 
 // isCertificateAlert compares words: of an alert that the peer sent crypto/tls keeps the number

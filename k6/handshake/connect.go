@@ -33,15 +33,15 @@ type Connection struct {
 	Cipher   string  `js:"cipher"`
 	Group    string  `js:"group"` // of the key exchange
 
-	m       *module
-	ctx     context.Context // of the iteration
-	request *request
-	conn    net.Conn
-	wire    *wire   // below conn
-	shook   traffic // of the TLS handshake
-	told    traffic // what metrics have
-	open    int64   // connections open in the process when this one had opened
-	closing sync.Once
+	m        *module
+	ctx      context.Context // of the iteration
+	request  *request
+	conn     net.Conn
+	wire     *wire   // below conn
+	shook    traffic // of the TLS handshake
+	reported traffic // what metrics have
+	open     int64   // connections open in the process when this one had opened
+	closing  sync.Once
 }
 
 // connect is the function of that name: it blocks the VU until the server has answered.
@@ -57,8 +57,8 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 		c.fail(CauseInterrupted, ctx.Err())
 		return c
 	}
-	within, cancel := context.WithTimeout(ctx, r.timeout)
-	c.establish(within, state)
+	limited, cancel := context.WithTimeout(ctx, r.timeout)
+	c.establish(limited, state)
 	cancel()
 	if c.OK && r.hold {
 		context.AfterFunc(ctx, c.Close) // an iteration leaves nothing open
@@ -119,13 +119,13 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	began := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(began) }) // ends a blocked read
 	defer stop()
-	asked := &http.Request{
+	req := &http.Request{
 		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}}, // none is sent
 	}
-	err := http1.WriteRequest(c.conn, asked, nil)
+	err := http1.WriteRequest(c.conn, req, nil)
 	var status int
 	if err == nil {
-		status, err = readAnswer(c.conn, asked)
+		status, err = readAnswer(c.conn, req)
 	}
 	if err != nil {
 		c.fail(tlsCause(ctx, err, CauseTimeout, CauseReset, CauseAnswer), err)
@@ -140,10 +140,10 @@ func (c *Connection) exchange(ctx context.Context) bool {
 }
 
 // readAnswer reads one whole response.
-func readAnswer(conn net.Conn, asked *http.Request) (status int, err error) {
+func readAnswer(conn net.Conn, req *http.Request) (status int, err error) {
 	reader := http1.Borrow(conn)
 	defer reader.Return()
-	resp, err := reader.Head(asked)
+	resp, err := reader.Head(req)
 	if err != nil {
 		return 0, err
 	}

@@ -70,10 +70,10 @@ func (m *module) tags(c *Connection) *metrics.TagSet {
 
 func (m *module) push(c *Connection, set *metrics.TagSet, samples []metrics.Sample) {
 	now := c.wire.bytes()
-	if more := now.since(c.told); more != (traffic{}) {
+	if more := now.since(c.reported); more != (traffic{}) {
 		samples = append(samples, sampleOf(m.metrics.sent, set, float64(more.sent)), sampleOf(m.metrics.received, set, float64(more.received)))
 	}
-	c.told = now
+	c.reported = now
 	if !c.OK {
 		samples = append(samples, sampleOf(m.metrics.failed, set.With("cause", c.Cause), 1))
 	}

@@ -18,7 +18,7 @@ const mostAtOnce = 64 << 10
 func (s *stage) burst() {
 	n := int(s.tuple.ScaleInt64(s.requests))
 	lanes, exchanges, errs := make([]*lane, n), make([]exchange, n), make([]error, n)
-	each := func(atATime int, do func(i int)) {
+	forEach := func(atATime int, do func(i int)) {
 		var working sync.WaitGroup
 		turns := make(chan struct{}, max(atATime, 1))
 		for i := range n {
@@ -30,7 +30,7 @@ func (s *stage) burst() {
 		}
 		working.Wait()
 	}
-	each(dialing, func(i int) {
+	forEach(dialing, func(i int) {
 		lanes[i] = s.newLane()
 		now := time.Now()
 		exchanges[i] = exchange{op: s.operations[i%len(s.operations)], from: now, deadline: now.Add(s.timeout)}
@@ -38,7 +38,7 @@ func (s *stage) burst() {
 			lanes[i].finish(&exchanges[i], errs[i])
 		}
 	})
-	each(dialing, func(i int) { // what opened first may have been closed since
+	forEach(dialing, func(i int) { // what opened first may have been closed since
 		if errs[i] != nil {
 			return
 		}
@@ -72,7 +72,7 @@ func (s *stage) burst() {
 			}
 			l.finish(x, l.receive(x, err))
 			more := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(released)))}
-			if inHand, told := s.inHand(x); told {
+			if inHand, known := s.inHand(x); known {
 				more = append(more, inHand)
 			}
 			s.note(x, more...)

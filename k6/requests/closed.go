@@ -23,7 +23,7 @@ func (s *stage) closed() {
 		end, stop = context.WithDeadline(s.ctx, s.began.Add(s.length))
 		defer stop()
 	}
-	var begun, turns atomic.Int64
+	var started, turns atomic.Int64
 	var working sync.WaitGroup
 	for range n {
 		working.Go(func() {
@@ -33,7 +33,7 @@ func (s *stage) closed() {
 				if s.requests > 0 && i > requests || !s.allowed(end) {
 					return
 				}
-				begun.Add(1)
+				started.Add(1)
 				now := time.Now()
 				x := l.do(s.operations[(i-1)%int64(len(s.operations))], now, now.Add(s.timeout))
 				s.note(&x)
@@ -41,7 +41,7 @@ func (s *stage) closed() {
 		})
 	}
 	working.Wait()
-	s.drop(max(requests-begun.Load(), 0))
+	s.drop(max(requests-started.Load(), 0))
 }
 
 // allowed waits for k6's --rps; false: it allows no request before ctx ends.

@@ -92,7 +92,7 @@ func (l *lane) idle(t *testing.T) {
 		begin, err := l.conn.Unrequested()
 		return len(begin) > 0 || err != nil
 	}, 10*time.Second, time.Millisecond)
-	l.used = time.Time{}
+	l.lastUse = time.Time{}
 }
 
 // A sum is what samples of one metric and outcome came to.

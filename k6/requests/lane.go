@@ -32,14 +32,14 @@ const (
 
 // A lane makes one request at a time, on one connection while that lasts. One goroutine uses it.
 type lane struct {
-	s      *stage
-	conn   *http1.Conn // nil if there is none
-	target *target     // of conn
-	last   *operation  // on conn
-	used   time.Time   // when the last exchange ended
-	body   bytes.Buffer
-	filled []byte // a request with a text of its own
-	text   []byte // that text, in filled
+	s       *stage
+	conn    *http1.Conn // nil if there is none
+	target  *target     // of conn
+	last    *operation  // on conn
+	lastUse time.Time   // when the last exchange ended
+	body    bytes.Buffer
+	filled  []byte // a request with a text of its own
+	text    []byte // that text, in filled
 }
 
 // lanes are those of a stage that may have a connection.
@@ -153,7 +153,7 @@ func (l *lane) do(op *operation, from, deadline time.Time) exchange {
 // finish records the end of an exchange.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
-	l.used, l.last = x.end, x.op
+	l.lastUse, l.last = x.end, x.op
 	if err == nil {
 		return
 	}
@@ -176,7 +176,7 @@ func (l *lane) finish(x *exchange, err error) {
 func (l *lane) connect(x *exchange) error {
 	// Within a millisecond after an answer the lane does not check: it would cost a system call, and bytes on their way would not be
 	// found yet.
-	if l.conn != nil && (l.target != x.op.target || time.Since(l.used) >= time.Millisecond && l.ended()) {
+	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && l.ended()) {
 		l.hangUp()
 	}
 	if l.conn != nil {
@@ -221,7 +221,7 @@ func (l *lane) send(x *exchange) error {
 	}
 	sent := x.op.sent
 	if len(x.op.unique) > 0 {
-		l.filled, l.text = x.op.own(l.filled, l.s.prefix, l.s.uniques.Add(1))
+		l.filled, l.text = x.op.personalize(l.filled, l.s.prefix, l.s.uniques.Add(1))
 		sent = l.filled
 	}
 	_, err := l.conn.Write(sent)
@@ -230,7 +230,7 @@ func (l *lane) send(x *exchange) error {
 
 // receive reads the answer. A server may answer before it has read all of a request, and hang up: unsent is the error of that.
 func (l *lane) receive(x *exchange, unsent error) error {
-	resp, err := l.conn.Head(x.op.asked) //nolint:bodyclose // answer reads it to its end, or the connection is closed
+	resp, err := l.conn.Head(x.op.request) //nolint:bodyclose // answer reads it to its end, or the connection is closed
 	x.first = l.conn.FirstByte()
 	if err == nil {
 		err = l.answer(x, resp)
@@ -244,8 +244,8 @@ func (l *lane) receive(x *exchange, unsent error) error {
 	return err
 }
 
-// said is the body of the answer, with the placeholder for the request's own text.
-func (l *lane) said(op *operation) []byte {
+// payload is the body of the answer, with the placeholder for the request's own text.
+func (l *lane) payload(op *operation) []byte {
 	if len(op.unique) == 0 {
 		return l.body.Bytes()
 	}
@@ -271,16 +271,16 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	case err != nil:
 		return err
 	}
-	beyond := len(l.conn.Buffered()) > 0 // the server's answer is longer than its length, or was not requested
+	excess := len(l.conn.Buffered()) > 0 // the server's answer is longer than its length, or was not requested
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case beyond && !switched, looks && rest > 0, !w.met(l.said(x.op)):
+	case excess && !switched, looks && rest > 0, !w.matches(l.payload(x.op)):
 		x.code = shard.CodeWrong
 	default:
 		x.code = shard.CodeOK
 	}
-	if resp.Close || beyond || switched || l.s.state.Options.NoConnectionReuse.Bool {
+	if resp.Close || excess || switched || l.s.state.Options.NoConnectionReuse.Bool {
 		l.hangUp()
 	}
 	if l.body.Cap() > keepBuffer {

@@ -84,7 +84,7 @@ func (m *module) call(name string, model func(*stage)) func(sobek.Value) *sobek.
 		promise, resolve, _ := promises.New(m.vu)
 		go func() {
 			s.run(m.vu.Context(), model)
-			resolve(map[string]any{"made": s.made, "failed": s.failed, "dropped": s.dropped})
+			resolve(map[string]any{"made": s.sent, "failed": s.failed, "dropped": s.dropped})
 		}()
 		return promise
 	}
@@ -113,10 +113,10 @@ type stage struct {
 func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.ctx, s.began = ctx, time.Now()
 	flushed := make(chan struct{})
-	over, end := context.WithCancel(context.Background())
+	stopped, end := context.WithCancel(context.Background())
 	go func() {
 		defer close(flushed)
-		s.flushEvery(over)
+		s.flushEvery(stopped)
 	}()
 	model(s)
 	s.closeLanes()

@@ -55,7 +55,7 @@ func TestOverTLS(t *testing.T) {
 				if idle < time.Second {
 					l.idle(t)
 				}
-				l.used = time.Time{}
+				l.lastUse = time.Time{}
 			}
 			require.EqualValues(t, map[bool]int{true: 1, false: 4}[idle > time.Second], opened.Load())
 		})

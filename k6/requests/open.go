@@ -28,13 +28,13 @@ type arrivals struct {
 	lanes int // at most
 	freed chan struct{}
 
-	mu      sync.Mutex
-	index   *lib.SegmentedIndex
-	next    ticket
-	over    bool // next is beyond the stage
-	started int  // lanes
-	idle    []chan ticket
-	working sync.WaitGroup
+	mu       sync.Mutex
+	index    *lib.SegmentedIndex
+	next     ticket
+	finished bool // next is beyond the stage
+	started  int  // lanes
+	idle     []chan ticket
+	working  sync.WaitGroup
 }
 
 // A ticket is a request that is to be made.
@@ -49,13 +49,13 @@ func (a *arrivals) advance() {
 	_, n := a.index.Next()
 	after := time.Duration(float64(n-1) / a.stage.rate * float64(time.Second))
 	a.next = ticket{due: a.stage.began.Add(after), n: n - 1}
-	a.over = after >= a.stage.length
+	a.finished = after >= a.stage.length
 }
 
 // expire passes by what could not be begun within its time.
 func (a *arrivals) expire(now time.Time) {
 	var dropped int64
-	for !a.over && now.Sub(a.next.due) >= a.stage.timeout {
+	for !a.finished && now.Sub(a.next.due) >= a.stage.timeout {
 		dropped++
 		a.advance()
 	}
@@ -93,7 +93,7 @@ func (a *arrivals) deal() (wait time.Duration, full bool) {
 		now := time.Now()
 		a.expire(now)
 		switch last := len(a.idle) - 1; {
-		case a.over:
+		case a.finished:
 			return -1, false
 		case a.next.due.After(now):
 			return a.next.due.Sub(now), false
@@ -118,7 +118,7 @@ func (a *arrivals) take(wake chan ticket) (ticket, bool) {
 	a.expire(now)
 	t := a.next
 	switch {
-	case a.over:
+	case a.finished:
 		a.mu.Unlock()
 		a.tell()
 		return t, false
@@ -149,7 +149,7 @@ func (a *arrivals) tell() {
 func (a *arrivals) dismiss() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.over = true
+	a.finished = true
 	for _, wake := range a.idle {
 		close(wake)
 	}

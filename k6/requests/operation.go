@@ -24,12 +24,12 @@ import (
 
 // An operation is one kind of request, compiled once for the stage: the bytes that are sent, and the expected answer.
 type operation struct {
-	name   string
-	target *target
-	sent   []byte
-	unique []int         // where in sent each request has a text of its own
-	asked  *http.Request // tells ReadResponse the method
-	want   want
+	name    string
+	target  *target
+	sent    []byte
+	unique  []int         // where in sent each request has a text of its own
+	request *http.Request // tells ReadResponse the method
+	want    want
 }
 
 // A target is where connections go.
@@ -49,8 +49,8 @@ type want struct {
 	right atomic.Pointer[[]byte] // the last body that was right, which the next one is mostly equal to
 }
 
-// stated is an operation as scripts write it.
-type stated struct {
+// spec is an operation as scripts write it.
+type spec struct {
 	Name    string            `js:"name"`
 	Method  string            `js:"method"`
 	URL     string            `js:"url"`
@@ -66,7 +66,7 @@ type stated struct {
 
 // compile compiles the operations of a call.
 func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) {
-	var all []stated
+	var all []spec
 	if err := m.vu.Runtime().ExportTo(v, &all); err != nil || len(all) == 0 {
 		return nil, errors.New("must be a list of at least one operation, such as [{name: 'status', url: 'http://HOST/status'}]")
 	}
@@ -74,8 +74,8 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 	out := make([]*operation, len(all))
 	for i, one := range m.listed(v) {
 		err := misspelt(one, "name", "method", "url", "headers", "body", "want")
-		if stated, ok := one.(*sobek.Object); ok && err == nil {
-			if err = misspelt(stated.Get("want"), "status", "body", "json", "at"); err != nil {
+		if object, ok := one.(*sobek.Object); ok && err == nil {
+			if err = misspelt(object.Get("want"), "status", "body", "json", "at"); err != nil {
 				err = fmt.Errorf("want: %w", err)
 			}
 		}
@@ -117,7 +117,7 @@ func misspelt(v sobek.Value, names ...string) error {
 	return nil
 }
 
-func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*target) (*operation, error) {
+func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*target) (*operation, error) {
 	body, err := bytesOf(o.Body)
 	if err != nil {
 		return nil, fmt.Errorf("its body %w", err)
@@ -145,11 +145,11 @@ func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*tar
 	if err != nil {
 		return nil, err
 	}
-	op := &operation{name: o.Name, target: t, asked: &http.Request{Method: req.Method}, want: want{status: http.StatusOK}}
+	op := &operation{name: o.Name, target: t, request: &http.Request{Method: req.Method}, want: want{status: http.StatusOK}}
 	if op.name == "" {
 		op.name = req.URL.Path
 	}
-	if op.sent, err = written(req, t.through); err != nil {
+	if op.sent, err = wireFormat(req, t.through); err != nil {
 		return nil, err
 	}
 	for at, rest := 0, op.sent; ; {
@@ -179,18 +179,18 @@ func placed(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// own is the request with a text of its own, which follows from the stage's prefix and a number.
-func (op *operation) own(into []byte, prefix string, n int64) (sent, text []byte) {
-	into = append(into[:0], op.sent...)
+// personalize is the request with a text of its own, which follows from the stage's prefix and a number.
+func (op *operation) personalize(buf []byte, prefix string, n int64) (sent, text []byte) {
+	buf = append(buf[:0], op.sent...)
 	number := strconv.FormatInt(n, 36)
 	for _, at := range op.unique {
-		text = into[at : at+len(placeholder)]
+		text = buf[at : at+len(placeholder)]
 		for i := copy(text, prefix); i < len(text); i++ {
 			text[i] = '0'
 		}
 		copy(text[len(text)-len(number):], number)
 	}
-	return into, text
+	return buf, text
 }
 
 func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
@@ -207,8 +207,8 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	return t, nil
 }
 
-// written is the request as it goes over the wire.
-func written(req *http.Request, through *proxy.Proxy) ([]byte, error) {
+// wireFormat is the request as it goes over the wire.
+func wireFormat(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	var out bytes.Buffer
 	if err := http1.WriteRequest(&out, req, through); err != nil {
 		return nil, fmt.Errorf("write the request for %s: %w", req.URL.Redacted(), err)
@@ -216,7 +216,7 @@ func written(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (w *want) set(o *stated) (err error) {
+func (w *want) set(o *spec) (err error) {
 	if o.Want == nil {
 		return nil
 	}
@@ -261,8 +261,8 @@ func (w *want) most() int64 { return max(maxKept, int64(len(w.body))) }
 // looks reports whether the body of an answer matters.
 func (w *want) looks() bool { return w.body != nil || w.isJSON }
 
-// met reports whether a body is right.
-func (w *want) met(body []byte) bool {
+// matches reports whether a body is right.
+func (w *want) matches(body []byte) bool {
 	if !w.isJSON {
 		return w.body == nil || bytes.Equal(body, w.body)
 	}
@@ -285,8 +285,8 @@ func (w *want) met(body []byte) bool {
 	if !reflect.DeepEqual(value, w.json) {
 		return false
 	}
-	kept := bytes.Clone(body)
-	w.right.Store(&kept)
+	copied := bytes.Clone(body)
+	w.right.Store(&copied)
 	return true
 }
 

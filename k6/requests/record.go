@@ -25,9 +25,9 @@ type record struct {
 	batch  metrics.Samples
 	series map[series]*metrics.TagSet
 	coded  map[string]*metrics.TagSet // by outcome alone
-	told   map[string]bool            // codes of failures that were logged
+	logged map[string]bool            // codes of failures that were logged
 
-	made, failed, dropped int64
+	sent, failed, dropped int64
 }
 
 // A series has the tags of the samples of requests.
@@ -38,7 +38,7 @@ type series struct {
 }
 
 func (r *record) init(s *stage) {
-	r.stage, r.series, r.told = s, map[series]*metrics.TagSet{}, map[string]bool{}
+	r.stage, r.series, r.logged = s, map[series]*metrics.TagSet{}, map[string]bool{}
 	r.coded = map[string]*metrics.TagSet{}
 }
 
@@ -49,7 +49,7 @@ func (r *record) note(x *exchange, more ...metrics.Sample) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made++
+	r.sent++
 	if x.code != shard.CodeOK {
 		r.failed++
 	}
@@ -112,10 +112,10 @@ func (r *record) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, valu
 // tell logs the first failure of each kind: its number alone does not say what to do.
 func (r *record) tell(x *exchange, err error) {
 	r.mu.Lock()
-	told := r.told[x.code]
-	r.told[x.code] = true
+	isLogged := r.logged[x.code]
+	r.logged[x.code] = true
 	r.mu.Unlock()
-	if !told {
+	if !isLogged {
 		r.stage.state.Logger.Warnf("%s: a request got no answer (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
 	}
 }
@@ -125,8 +125,8 @@ func (r *record) unrequested(op *operation, begin []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(r.stage.m.metrics.unrequested, r.stage.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
-	if !r.told[shard.Unrequested] {
-		r.told[shard.Unrequested] = true
+	if !r.logged[shard.Unrequested] {
+		r.logged[shard.Unrequested] = true
 		r.stage.state.Logger.Warnf("%s: the server sent unrequested bytes after its answer, starting with %q (further cases of this stage are not logged)", op.name, begin)
 	}
 }

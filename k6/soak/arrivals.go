@@ -15,7 +15,7 @@ type arrivals struct {
 	index   *lib.SegmentedIndex
 	rate    float64    // per second, over all runners
 	random  *rand.Rand // of a Poisson process; nil: at a constant rate
-	drawn   int64      // arrivals drawn so far
+	count   int64      // arrivals drawn so far
 	drawnAt float64    // seconds from the start to the last one of these
 }
 
@@ -40,7 +40,7 @@ func (a *arrivals) next() (n int64, after time.Duration) {
 		}
 		return n, after
 	}
-	for ; a.drawn <= n; a.drawn++ {
+	for ; a.count <= n; a.count++ {
 		a.drawnAt += a.random.ExpFloat64() / a.rate
 	}
 	return n, time.Duration(a.drawnAt * float64(time.Second))

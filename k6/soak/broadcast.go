@@ -56,21 +56,21 @@ type broadcaster struct {
 
 // A subscriber counts the broadcasts that arrived on one stream.
 type subscriber struct {
-	index    int
-	last     int // number
-	received int // in order, each once
-	again    int // the others
+	index      int
+	last       int // number
+	received   int // in order, each once
+	duplicates int // the others
 }
 
 // A broadcast is one message to all streams that are open when it is sent.
 type broadcast struct {
-	tags     metrics.TagsAndMeta
-	asked    time.Time
-	has      []bool // by the index of the subscriber
-	left     int
-	latest   time.Duration
-	over     bool // its time is up
-	complete chan struct{}
+	tags        metrics.TagsAndMeta
+	publishedAt time.Time
+	has         []bool // by the index of the subscriber
+	left        int
+	latest      time.Duration
+	expired     bool // its time is up
+	complete    chan struct{}
 }
 
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
@@ -103,17 +103,17 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 		b.sample(fanoutStrange, b.h.state.Tags.GetCurrentValues(), at, 1)
 		return
 	}
-	twice := sent.has[s.index]
-	if twice || n < s.last {
-		s.again++
+	duplicate := sent.has[s.index]
+	if duplicate || n < s.last {
+		s.duplicates++
 	} else {
 		s.last = n
 		s.received++
 	}
 	switch sent.has[s.index] = true; {
-	case twice:
+	case duplicate:
 		b.sample(fanoutTwice, sent.tags, at, 1)
-	case sent.over:
+	case sent.expired:
 		b.sample(fanoutOverdue, sent.tags, at, 1)
 	default:
 		b.deliver(sent, at, block.Comment)
@@ -122,7 +122,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 
 // deliver counts a delivery in time, whose event has a comment with the time of sending.
 func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
-	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.asked), 0)))
+	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.publishedAt), 0)))
 	if us, ok := sentAt(comment); ok && at.UnixMicro() >= us {
 		took := time.Duration(at.UnixMicro()-us) * time.Microsecond
 		sent.latest = max(sent.latest, took)
@@ -173,7 +173,7 @@ func sentAt(comment []byte) (us int64, ok bool) {
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	wanted := len(b.subscribers)
-	sent := &broadcast{tags: tags, asked: time.Now(), has: make([]bool, wanted), left: wanted, complete: make(chan struct{})}
+	sent := &broadcast{tags: tags, publishedAt: time.Now(), has: make([]bool, wanted), left: wanted, complete: make(chan struct{})}
 	b.sent = append(b.sent, sent)
 	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
 	b.mu.Unlock()
@@ -190,7 +190,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 
 // measure sends a broadcast, and waits until it is on every stream, or its time is up.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
-	h, up := b.h, time.After(milli(b.Within))
+	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
 	sent, answer := b.send(tags, httpext.ResponseTypeText)
 	if answer != nil {
@@ -201,11 +201,11 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 	select {
 	case <-sent.complete:
-	case <-up:
+	case <-timeout:
 	case <-h.ctx.Done():
 	}
 	b.mu.Lock()
-	sent.over = true
+	sent.expired = true
 	left, latest := sent.left, sent.latest
 	b.mu.Unlock()
 	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.has)-left))

@@ -10,18 +10,18 @@ import (
 // coded finds out of a compressed stream which of its messages came together, though one is due per interval: what compresses
 // them held them up until it had enough. It is nil for a stream that is not compressed.
 type coded struct {
-	coding string
-	last   time.Time // when the last message came
-	burst  int       // number of messages that arrived together with it
-	again  bool      // the stream continues another one
-	owed   bool      // the messages of the present burst were not stored for a client that was disconnected
+	coding      string
+	last        time.Time // when the last message came
+	burst       int       // number of messages that arrived together with it
+	reconnected bool      // the stream continues another one
+	expected    bool      // the messages of the present burst were not stored for a client that was disconnected
 }
 
 // beginCoded begins a compressed stream.
 func (o *observer) beginCoded(coding string) {
-	if !o.aside { // what the script does to a stream may make messages come together
-		rare := o.rarely()
-		rare.coded = &coded{coding: coding, again: rare.coded != nil}
+	if !o.excluded { // what the script does to a stream may make messages come together
+		rare := o.rareState()
+		rare.coded = &coded{coding: coding, reconnected: rare.coded != nil}
 	}
 	o.recorder.coded(coding, func(sum *shard.Coding) { sum.Streams++ })
 }
@@ -33,10 +33,10 @@ func (c *coded) message(r *recorder, at time.Time, first time.Duration) {
 		sum.Messages++
 		switch {
 		case first >= 0:
-			c.burst, c.owed = 1, !c.again && first > interval*3/2
+			c.burst, c.expected = 1, !c.reconnected && first > interval*3/2
 		case at.Sub(c.last) >= interval/50: // as ledger.inBurst
-			c.burst, c.owed = 1, true
-		case c.owed:
+			c.burst, c.expected = 1, true
+		case c.expected:
 			if c.burst++; c.burst == 2 {
 				sum.Bursts++
 				sum.Together++

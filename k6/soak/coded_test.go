@@ -51,7 +51,7 @@ func TestBurstsOfCompressedMessages(t *testing.T) {
 	b.closed(r.start.Add(40*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: 0})
 	arrives(b, r.start.Add(100*time.Second), 40, 40, 40) // what the service kept meanwhile
 	aside := newObserver(t, r, "d-1")
-	aside.aside = true
+	aside.excluded = true
 	arrives(aside, r.start, 60, 60, 60)
 	require.Equal(t, []shard.Coding{{Name: "gzip", Streams: 3, Messages: 5}}, filled(r).Codings)
 	require.Empty(t, filled(planned(t)).Codings)

@@ -27,12 +27,12 @@ const (
 // A controlGroup holds a few streams to a reference target, for as long as the run lasts. What is late on them is not the
 // service's fault. They are no connections of the run: nothing but this counts them.
 type controlGroup struct {
-	url    string
-	limit  time.Duration // of lateness
-	begun  time.Time
-	client *sseclient.Group
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
+	url     string
+	limit   time.Duration // of lateness
+	started time.Time
+	client  *sseclient.Group
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
 
 	mu      sync.Mutex
 	all     shard.Control       // its counts are those of the buckets that are over
@@ -46,7 +46,7 @@ type controlStream struct {
 	group   *controlGroup
 	place   time.Duration   // when in a second it opens: the events of all are spread over the second
 	account control.Account // of the present stream
-	again   chan struct{}   // it has ended
+	redial  chan struct{}   // it has ended
 }
 
 // newControlGroup opens the control group that the environment asks for; nil where it asks for none. Not every script
@@ -72,11 +72,11 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	late = cmp.Or(late, p.Late())
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
-		url: p.ControlURL, limit: late, begun: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
+		url: p.ControlURL, limit: late, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
 		all: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isAway(p.ControlURL)},
 	}
 	for i := range p.Control {
-		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), again: make(chan struct{}, 1)}
+		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}
 		g.streams = append(g.streams, s)
 		g.ended.Go(func() { s.hold(ctx) })
 	}
@@ -93,11 +93,11 @@ func isAway(rawURL string) bool {
 	if ip == nil || ip.IsLoopback() {
 		return ip == nil && u.Hostname() != "localhost"
 	}
-	own, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return true
 	}
-	for _, address := range own {
+	for _, address := range addrs {
 		if n, ok := address.(*net.IPNet); ok && n.IP.Equal(ip) {
 			return false
 		}
@@ -111,18 +111,18 @@ var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeo
 func (s *controlStream) hold(ctx context.Context) {
 	on := sseclient.Callbacks{
 		Request: func() sseclient.Request { return sseclient.Request{URL: s.group.url} }, Connecting: s.connecting,
-		Opened: s.opened, Event: s.event, Closed: s.closed, Ended: func() { s.again <- struct{}{} },
+		Opened: s.opened, Event: s.event, Closed: s.closed, Ended: func() { s.redial <- struct{}{} },
 	}
 	for s.await(ctx) {
 		s.group.client.Add(&controlOptions, on).Start()
-		<-s.again
+		<-s.redial
 	}
 	s.end()
 }
 
 // await waits for this stream's place in the next second; it returns false when ctx ends.
 func (s *controlStream) await(ctx context.Context) bool {
-	passed := time.Since(s.group.begun) - s.place
+	passed := time.Since(s.group.started) - s.place
 	timer := time.NewTimer(control.Interval - (passed+control.Interval)%control.Interval)
 	defer timer.Stop()
 	select {
@@ -219,8 +219,8 @@ func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
 	return &bucket
 }
 
-// seen is what the group saw up to the last bucket, nil where there is none.
-func (g *controlGroup) seen() *shard.Control {
+// result is what the group saw up to the last bucket, nil where there is none.
+func (g *controlGroup) result() *shard.Control {
 	if g == nil {
 		return nil
 	}

@@ -40,7 +40,7 @@ func seen(t *testing.T, g *controlGroup, what func(shard.Control) bool) shard.Co
 	var last shard.Control
 	require.Eventually(t, func() bool {
 		g.take(time.Now())
-		last = *g.seen()
+		last = *g.result()
 		return what(last)
 	}, 20*time.Second, 20*time.Millisecond)
 	return last
@@ -67,7 +67,7 @@ func TestAControlGroupHoldsItsStreams(t *testing.T) {
 	c = seen(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= before+4 })
 	assert.Zero(t, c.Late)
 	g.close()
-	assert.Zero(t, (*controlGroup)(nil).seen())
+	assert.Zero(t, (*controlGroup)(nil).result())
 }
 
 func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
@@ -156,7 +156,7 @@ func BenchmarkControlGroup(b *testing.B) {
 		time.Sleep(within)
 		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/within.Seconds(), "%core")
 		b.ReportMetric(float64(inUse())-float64(before), "B")
-		require.Zero(b, g.seen().Refused+g.seen().Cut)
+		require.Zero(b, g.result().Refused+g.result().Cut)
 		g.close()
 	}
 }

@@ -27,7 +27,7 @@ type cutter struct {
 type cuttable struct {
 	observer *observer
 	stream   interface {
-		Cut(how sseclient.Cut, pause time.Duration) bool
+		Cut(cutKind sseclient.Cut, pause time.Duration) bool
 	}
 }
 
@@ -39,7 +39,7 @@ func (c *cutter) add(s cuttable) {
 }
 
 // cut cuts one stream, drawn among those that can be cut; false where there is none.
-func (c *cutter) cut(random *rand.Rand, how sseclient.Cut, pause time.Duration) bool {
+func (c *cutter) cut(random *rand.Rand, cutKind sseclient.Cut, pause time.Duration) bool {
 	c.mu.Lock()
 	all := c.streams
 	c.mu.Unlock()
@@ -48,26 +48,26 @@ func (c *cutter) cut(random *rand.Rand, how sseclient.Cut, pause time.Duration) 
 	}
 	from := random.IntN(len(all))
 	for i := range all {
-		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.stream.Cut(how, pause) {
+		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.stream.Cut(cutKind, pause) {
 			return true
 		}
 	}
 	return false
 }
 
-// again is how long the cutter waits where no stream can be cut.
-const again = 20 * time.Millisecond
+// retryInterval is how long the cutter waits where no stream can be cut.
+const retryInterval = 20 * time.Millisecond
 
 // run makes the cuts of one runner: each of them once, in their order.
-func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, begun time.Time) {
+func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) //nolint:gosec // G404: the plan's seed repeats the cuts; no secret
 	_, to := p.CutWindow()
 	for i, cut := range p.PlannedCuts() {
 		if i%max(p.Runners, 1) != runner-1 {
 			continue
 		}
-		for wait := time.Until(begun.Add(cut.At)); ; wait = again {
-			if !sleep(ctx, wait) || time.Since(begun) > to+time.Second {
+		for wait := time.Until(start.Add(cut.At)); ; wait = retryInterval {
+			if !sleep(ctx, wait) || time.Since(start) > to+time.Second {
 				return
 			}
 			if c.cut(random, ways[cut.Kind], p.Pause()) {
@@ -123,10 +123,10 @@ func (o *observer) cuttable(s *sseclient.Stream) bool {
 }
 
 // cut notes that the stream was cut.
-func (o *observer) cut(at time.Time, how sseclient.Cut) {
+func (o *observer) cut(at time.Time, cutKind sseclient.Cut) {
 	for kind, way := range ways {
-		if way == how {
-			o.ledger.Cut(o.recorder.instant(at), kind, how == sseclient.CutPause)
+		if way == cutKind {
+			o.ledger.Cut(o.recorder.instant(at), kind, cutKind == sseclient.CutPause)
 		}
 	}
 }

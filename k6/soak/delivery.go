@@ -32,14 +32,14 @@ const (
 // that a slow bucket delays nothing that is measured, and the final shard, which no checkpoint can
 // overwrite.
 type delivery struct {
-	store  store.Store
-	name   string
-	named  bool // the user chose the name, so that another process may have it too: see mine
-	log    logrus.FieldLogger
-	within time.Duration // for the final shard; after that it is kept on this machine
-	keepAs string        // its file name there
-	keepIn []string      // folders to try, in this order
-	tell   func(string)  // receives the error that is being retried, "" when it is over; may be nil
+	store    store.Store
+	name     string
+	explicit bool // the user chose the name, so that another process may have it too: see mine
+	log      logrus.FieldLogger
+	timeout  time.Duration // for the final shard; after that it is kept on this machine
+	keepAs   string        // its file name there
+	keepIn   []string      // folders to try, in this order
+	tell     func(string)  // receives the error that is being retried, "" when it is over; may be nil
 
 	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
@@ -53,7 +53,7 @@ func (d *delivery) first(s *shard.Shard) error {
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), firstWithin)
 	defer cancel()
-	if d.named {
+	if d.explicit {
 		names, err := d.store.Names(ctx)
 		if err != nil {
 			return fmt.Errorf("look whether %s is free: %w", d.store.At(d.name), err)
@@ -92,17 +92,17 @@ func (d *delivery) last(s *shard.Shard) error {
 	defer d.mu.Unlock()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, d.within)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err := d.put(ctx, s)
 	if err == nil {
 		return nil
 	}
-	kept, keepErr := d.keep(s)
+	path, keepErr := d.keep(s)
 	if keepErr != nil {
 		return fmt.Errorf("the shard could not be delivered, and what was seen is lost: %w", errors.Join(err, keepErr))
 	}
-	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", kept, d.store.At(d.name), err)
+	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", path, d.store.At(d.name), err)
 }
 
 func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
@@ -129,15 +129,15 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
 
 // mine returns an error if a file of that name belongs to another process, which began at the same time.
 func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
-	if !d.named {
+	if !d.explicit {
 		return nil
 	}
 	data, err := d.store.Get(ctx, d.name)
 	if err != nil {
 		return nil //nolint:nilerr // there is none yet; Put reports any other error
 	}
-	there, err := shard.Read(bytes.NewReader(data))
-	if err == nil && there.Runner.Process == s.Runner.Process {
+	existing, err := shard.Read(bytes.NewReader(data))
+	if err == nil && existing.Runner.Process == s.Runner.Process {
 		return nil
 	}
 	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.store.At(d.name))

@@ -76,7 +76,7 @@ func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	folder := stuckStore{store.Folder(t.TempDir()), new(sync.Once), make(chan struct{})}
-	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, within: time.Minute}
+	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, timeout: time.Minute}
 	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
 	d.checkpoint(s())
 	<-folder.entered

@@ -17,12 +17,12 @@ import (
 const serverHeader = "X-Server"
 
 // answered records the outcome of a request that ends a stream, except if the run was interrupted meanwhile.
-func (e *ender) answered(asked *sseclient.Request, answer *httpext.Response, took time.Duration) {
+func (e *ender) answered(request *sseclient.Request, answer *httpext.Response, took time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
 	server := ""
-	if u, err := url.Parse(asked.URL); err == nil {
+	if u, err := url.Parse(request.URL); err == nil {
 		server = u.Host
 	}
 	if answer != nil {

@@ -45,8 +45,8 @@ func newEnder(h *holding) ender {
 
 // run asks for the end of each stream, some at a time, and returns when all were asked. A stream is left alone while a noop is
 // due on it, so that what is lost at the end can be told from what is on its way.
-func (e *ender) run(streams []*held) {
-	queue := make(chan *held, len(streams)) // as many as it ever holds
+func (e *ender) run(streams []*heldStream) {
+	queue := make(chan *heldStream, len(streams)) // as many as it ever holds
 	for _, s := range streams {
 		queue <- s
 	}
@@ -76,7 +76,7 @@ func (e *ender) run(streams []*held) {
 // end requests the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. So is
 // a client that is disconnected, and reconnects or had a phase: the service has no stream to end. If the service accepts no such
 // request, the client ends the stream.
-func (e *ender) end(s *held) {
+func (e *ender) end(s *heldStream) {
 	if e.h.ctx.Err() != nil {
 		return // the streams are being interrupted
 	}
@@ -93,13 +93,13 @@ func (e *ender) end(s *held) {
 	}
 	h := e.h
 	h.mu.Lock()
-	s.asked = true
-	over := s.over
-	if !over {
+	s.endRequested = true
+	finished := s.finished
+	if !finished {
 		s.timer = time.AfterFunc(time.Duration(h.EndTimeout*float64(time.Second)), s.close)
 	}
 	h.mu.Unlock()
-	if over {
+	if finished {
 		s.finish()
 	}
 }
@@ -109,13 +109,13 @@ func (e *ender) byRequest() bool {
 }
 
 // send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
-func (e *ender) send(s *held) (status int) {
+func (e *ender) send(s *heldStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
 		var answer *httpext.Response
-		begun := time.Now()
+		start := time.Now()
 		answer, err = e.h.send(&r, e.tags, endAnswer, httpext.ResponseTypeNone)
-		e.answered(&r, answer, time.Since(begun))
+		e.answered(&r, answer, time.Since(start))
 		if err == nil {
 			return answer.Status
 		}
@@ -132,20 +132,20 @@ func (h *holding) warn(err error) {
 }
 
 // request makes it: on the event loop, where the description has functions.
-func (e *ender) request(s *held) (r sseclient.Request, err error) {
+func (e *ender) request(s *heldStream) (r sseclient.Request, err error) {
 	if !e.h.service.hasFunctions() {
 		return s.endRequest()
 	}
-	made := make(chan sseclient.Request, 1)
+	requests := make(chan sseclient.Request, 1)
 	e.h.group.OnLoop(func() error {
 		r, err := s.endRequest()
 		if err == nil {
-			made <- r
+			requests <- r
 		}
 		return err // and the iteration is interrupted
 	})
 	select {
-	case r = <-made:
+	case r = <-requests:
 		return r, nil
 	case <-e.h.ctx.Done():
 		return r, e.h.ctx.Err()
@@ -154,7 +154,7 @@ func (e *ender) request(s *held) (r sseclient.Request, err error) {
 
 // send sends a request as k6/http does, with its metrics, except that no redirect is followed: it is the answer, as it is for
 // the publisher.
-func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, within time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
+func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the URL
@@ -164,7 +164,7 @@ func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, within ti
 		req.Header.Set("User-Agent", h.state.Options.UserAgent.String)
 	}
 	parsed := &httpext.ParsedHTTPRequest{
-		URL: &u, Req: req, Timeout: within, ResponseType: body, Redirects: null.IntFrom(0), ActiveJar: h.state.CookieJar,
+		URL: &u, Req: req, Timeout: timeout, ResponseType: body, Redirects: null.IntFrom(0), ActiveJar: h.state.CookieJar,
 		Cookies: map[string]*httpext.HTTPRequestCookie{}, ResponseCallback: func(status int) bool { return status >= 200 && status <= 399 },
 		TagsAndMeta: tags.Clone(),
 	}
@@ -178,8 +178,8 @@ func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, within ti
 }
 
 // finish makes the checks of a stream that has ended, and whose end was asked for.
-func (s *held) finish() {
-	h, e := s.of, &s.of.ender
+func (s *heldStream) finish() {
+	h, e := s.holding, &s.holding.ender
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -194,7 +194,7 @@ func (s *held) finish() {
 
 // check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every service resumes. A
 // stream with a lifetime may be shorter than an interval.
-func (e *ender) check(s *held) {
+func (e *ender) check(s *heldStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
 	check := func(name string, ok bool) {
@@ -223,7 +223,7 @@ func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accept
 
 // ended reports whether the request for the end of a stream was accepted, or there was no stream to end: where clients
 // reconnect, it may have ended a moment before.
-func (e *ender) ended(s *held, state ledger.State) bool {
-	gone := s.status == http.StatusNotFound || s.status == http.StatusGone
-	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && gone && state == ledger.Completed
+func (e *ender) ended(s *heldStream, state ledger.State) bool {
+	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
+	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
 }

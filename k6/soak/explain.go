@@ -55,16 +55,16 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	const longest = 64
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if shown, ok := r.names[string(name)]; ok {
-		return shown
+	if text, ok := r.names[string(name)]; ok {
+		return text
 	}
-	shown := printable(known.hide(string(name)), longest)
+	text := printable(known.hide(string(name)), longest)
 	if len(r.names) >= maxEventNames {
-		return shown
+		return text
 	}
 	if r.names == nil {
 		r.names = map[string]string{}
 	}
-	r.names[string(name)] = shown
-	return shown
+	r.names[string(name)] = text
+	return text
 }

@@ -49,7 +49,7 @@ func TestTheTextOfARefusalIsKept(t *testing.T) {
 func TestNoopRunsHideTokens(t *testing.T) {
 	t.Parallel()
 	b := testObserver()
-	b.recorder.known.Store(&credentials{secrets: []string{"", "s3cret-token"}})
+	b.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
 	b.connecting(time.Now())
 	opens(b, time.Now())
 	b.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})

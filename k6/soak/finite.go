@@ -84,7 +84,7 @@ type finiteLoad struct {
 	idle     []*finiteClient
 	inFlight int64
 	pausing  int64         // clients of the closed model that were refused just now
-	over     bool          // no response may continue
+	finished bool          // no response may continue
 	changed  chan struct{} // a response has ended
 }
 
@@ -104,7 +104,7 @@ func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 	promise, resolve, _ := rt.NewPromise()
 	go func() {
 		f.run()
-		f.streams.Over(func() error { return resolve(sobek.Undefined()) })
+		f.streams.OnEnd(func() error { return resolve(sobek.Undefined()) })
 	}()
 	return promise
 }
@@ -182,15 +182,15 @@ func (r *recorder) finiteResponses() *responses {
 
 // run makes the requests, and waits for the responses.
 func (f *finiteLoad) run() {
-	begun := time.Now()
+	start := time.Now()
 	if f.Rate > 0 {
-		f.runOpen(begun)
+		f.runOpen(start)
 	} else {
-		f.runClosed(begun)
+		f.runClosed(start)
 	}
 	f.await(time.Now().Add(seconds(f.Drain)))
 	f.mu.Lock()
-	f.over = true
+	f.finished = true
 	rest := make([]*response, 0, len(f.open))
 	for r := range f.open {
 		rest = append(rest, r)
@@ -203,25 +203,25 @@ func (f *finiteLoad) run() {
 }
 
 // runOpen makes requests at their intended times, whether the service keeps up or not.
-func (f *finiteLoad) runOpen(begun time.Time) {
+func (f *finiteLoad) runOpen(start time.Time) {
 	most := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
 	for {
 		n, after := f.arrivals.next()
-		if after >= seconds(f.Seconds) || !sleep(f.ctx, time.Until(begun.Add(after))) {
+		if after >= seconds(f.Seconds) || !sleep(f.ctx, time.Until(start.Add(after))) {
 			return
 		}
 		if f.pending() >= most {
 			f.results.skipped()
 			continue
 		}
-		f.start(n, begun.Add(after))
+		f.start(n, start.Add(after))
 	}
 }
 
 // runClosed keeps as many responses open as the concurrency.
-func (f *finiteLoad) runClosed(begun time.Time) {
+func (f *finiteLoad) runClosed(start time.Time) {
 	atATime := f.tuple.ScaleInt64(f.Concurrency)
-	end := begun.Add(seconds(f.Seconds))
+	end := start.Add(seconds(f.Seconds))
 	for time.Now().Before(end) && f.ctx.Err() == nil && atATime > 0 {
 		if f.busy() < atATime {
 			n, _ := f.arrivals.next()
@@ -268,9 +268,9 @@ func (f *finiteLoad) awaitChange(until time.Time) {
 
 // start makes a request. Where the description has functions, they are called on the event loop first.
 func (f *finiteLoad) start(n int64, due time.Time) {
-	r := &response{of: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10)}
+	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10)}
 	r.account.Due = f.m.recorder.instant(due)
-	if f.Abandon > 0 && drawn(f.Seed, n) < f.Abandon {
+	if f.Abandon > 0 && uniform(f.Seed, n) < f.Abandon {
 		r.abandonAfter = f.AbandonAfter
 	}
 	f.mu.Lock()
@@ -331,8 +331,8 @@ func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request
 	return requestBy(&f.service.Connect, v)
 }
 
-// drawn returns a number from 0 to 1 for each request, the same for each runner.
-func drawn(seed uint64, n int64) float64 {
+// uniform returns a number from 0 to 1 for each request, the same for each runner.
+func uniform(seed uint64, n int64) float64 {
 	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() //nolint:gosec // G404: a sample; G115: a number of a request
 }
 
@@ -376,5 +376,5 @@ func (f *finiteLoad) signal() {
 func (f *finiteLoad) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.over || f.ctx.Err() != nil
+	return f.finished || f.ctx.Err() != nil
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// held is one stream of a holding. There are thousands: what it sends is made anew at each attempt, unless JS has a part in it.
-type held struct {
-	of        *holding
-	stream    *sseclient.Stream
-	observer  *observer
-	own       *ownRequest // nil: its number tells all
-	timer     *time.Timer // closes it where it does not end in time
-	treatment *treatment  // nil: no phase acts on it, and it has no lifetime
-	n         int32
-	status    int16 // of the request that ends it, 0 before it was answered, or notSent
-	asked     bool  // its end was asked for; guarded by the holding's mu, as over
-	over      bool
+// heldStream is one stream of a holding. There are thousands: what it sends is made anew at each attempt, unless JS has a part in it.
+type heldStream struct {
+	holding      *holding
+	stream       *sseclient.Stream
+	observer     *observer
+	jsRequest    *ownRequest // nil: its number tells all
+	timer        *time.Timer // closes it where it does not end in time
+	treatment    *treatment  // nil: no phase acts on it, and it has no lifetime
+	n            int32
+	status       int16 // of the request that ends it, 0 before it was answered, or notSent
+	endRequested bool  // its end was asked for; guarded by the holding's mu, as over
+	finished     bool
 }
 
 // ownRequest is what a stream sends that only JS knows: its token, its URL.
@@ -35,16 +35,16 @@ type ownRequest struct {
 
 // A treatment is what a phase or a lifetime has to know of a stream.
 type treatment struct {
-	headers  chan struct{} // closed when the stream opens for the first time
-	over     chan struct{} // closed when it has ended for good
-	phased   bool          // a phase acts on it
-	back     *comeback     // nil: it was not dropped, or has reconnected; guarded by the holding's returns
-	closedAt atomic.Int64  // Unix time of the last end of a stream, in ns
+	headers      chan struct{} // closed when the stream opens for the first time
+	ended        chan struct{} // closed when it has ended for good
+	phased       bool          // a phase acts on it
+	reconnection *comeback     // nil: it was not dropped, or has reconnected; guarded by the holding's returns
+	closedAt     atomic.Int64  // Unix time of the last end of a stream, in ns
 }
 
 // add makes the streams of some numbers. On the event loop.
 func (h *holding) add(numbers []int) error {
-	streams := make([]*held, 0, len(numbers))
+	streams := make([]*heldStream, 0, len(numbers))
 	for _, n := range numbers {
 		s, err := h.newHeld(n, len(h.streams)+len(streams))
 		if err != nil {
@@ -61,32 +61,32 @@ func (h *holding) add(numbers []int) error {
 }
 
 // newHeld makes the stream of a number, the indexth of the holding. On the event loop.
-func (h *holding) newHeld(n, index int) (*held, error) {
+func (h *holding) newHeld(n, index int) (*heldStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {
 		return nil, err
 	}
-	s := &held{of: h, n: int32(n)} //nolint:gosec // G115: an index of connections
+	s := &heldStream{holding: h, n: int32(n)} //nolint:gosec // G115: an index of connections
 	phased := slices.ContainsFunc(h.Phases, func(p phase) bool { return p.actsOn(n) })
 	if phased || h.Lifetimes != nil {
-		s.treatment = &treatment{headers: make(chan struct{}), over: make(chan struct{}), phased: phased}
+		s.treatment = &treatment{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}
 	}
 	s.observer = &h.m.observe(l, phased).observer
 	if h.broadcasts != nil {
-		s.observer.rarely().listener = h.broadcasts.subscribe(index)
+		s.observer.rareState().listener = h.broadcasts.subscribe(index)
 	}
 	on := s.observer.Callbacks()
 	on.Request, on.Ended = s.request, s.ended
 	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
-		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
+		if s.jsRequest, err = service.ownRequest(n, l.ID()); err != nil {
 			return nil, err
 		}
 		if service.hasFunctions() {
-			s.observer.authorize(s.own.credentials)
+			s.observer.authorize(s.jsRequest.credentials)
 			on.Renew = s.renew
 		}
 		if service.SecondRequest != nil {
-			on.FollowUp = (&secondRequest{service: service.Service, values: s.own.values}).FollowUp
+			on.FollowUp = (&secondRequest{service: service.Service, values: s.jsRequest.values}).FollowUp
 		}
 	}
 	if s.treatment != nil {
@@ -101,44 +101,44 @@ func (h *holding) newHeld(n, index int) (*held, error) {
 }
 
 // group returns the streams that it is one of.
-func (s *held) group() *sse.Streams {
+func (s *heldStream) group() *sse.Streams {
 	if s.isPhased() {
-		return s.of.phased
+		return s.holding.phased
 	}
-	return s.of.group
+	return s.holding.group
 }
 
 // isPhased reports whether a phase acts on the stream.
-func (s *held) isPhased() bool { return s.treatment != nil && s.treatment.phased }
+func (s *heldStream) isPhased() bool { return s.treatment != nil && s.treatment.phased }
 
 // reconnects reports whether the client reconnects after the loss of its stream.
-func (s *held) reconnects() bool {
+func (s *heldStream) reconnects() bool {
 	if s.isPhased() {
-		return s.of.drops()
+		return s.holding.drops()
 	}
-	return s.of.Reconnect
+	return s.holding.Reconnect
 }
 
-func (s *held) ledger() *ledger.Ledger { return s.observer.ledger }
+func (s *heldStream) ledger() *ledger.Ledger { return s.observer.ledger }
 
 // request is what the next attempt sends.
-func (s *held) request() sseclient.Request {
-	h, id := s.of, s.ledger().ID()
-	if s.own == nil {
+func (s *heldStream) request() sseclient.Request {
+	h, id := s.holding, s.ledger().ID()
+	if s.jsRequest == nil {
 		v, _ := h.service.values(int(s.n), id) // hold has checked the token, and there are no functions
 		return requestBy(&h.service.Connect, v)
 	}
-	r := requestBy(&h.service.Connect, s.own.values)
-	if s.own.url != "" {
-		r.URL = s.own.url
+	r := requestBy(&h.service.Connect, s.jsRequest.values)
+	if s.jsRequest.url != "" {
+		r.URL = s.jsRequest.url
 	}
 	return r
 }
 
 // renew asks the description for what the next attempt sends, on the event loop.
-func (s *held) renew(proceed func(error)) {
+func (s *heldStream) renew(proceed func(error)) {
 	s.group().Renew(s.stream, proceed, func() error {
-		err := s.of.service.renew(int(s.n), s.own)
+		err := s.holding.service.renew(int(s.n), s.jsRequest)
 		if err == nil {
 			r := s.request()
 			err = r.Check()
@@ -148,13 +148,13 @@ func (s *held) renew(proceed func(error)) {
 }
 
 // ended is the end of the stream for good.
-func (s *held) ended() { s.of.ended(s) }
+func (s *heldStream) ended() { s.holding.ended(s) }
 
-func (s *held) close() { s.stream.Stop(sseclient.ReasonClient) }
+func (s *heldStream) close() { s.stream.Stop(sseclient.ReasonClient) }
 
 // endRequest is what asks for its end. On the event loop where the description has functions.
-func (s *held) endRequest() (sseclient.Request, error) {
-	h, id := s.of, s.ledger().ID()
+func (s *heldStream) endRequest() (sseclient.Request, error) {
+	h, id := s.holding, s.ledger().ID()
 	v, err := h.service.values(int(s.n), id)
 	return requestBy(h.service.End.Request, v), err
 }

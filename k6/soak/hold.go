@@ -81,20 +81,20 @@ type holding struct {
 	phased     *sse.Streams // of the streams on which phases act; nil: there are none
 	ender      ender
 	broadcasts *broadcaster // nil: there are none
-	begun      time.Time
+	started    time.Time
 	resolve    func() error
 	returns    sync.Mutex     // guards the returns of its streams
 	acting     sync.WaitGroup // phases that act
 
-	mu          sync.Mutex
-	streams     []*held
-	timer       *time.Timer // until the ends are asked for; nil with lifetimes or steps
-	phaseTimers []*time.Timer
-	open        int // streams that have not ended, and phases and steps that act
-	unfinished  int // streams whose checks are not made
-	ending      bool
-	asked       bool // the end of each stream was asked for
-	over        bool
+	mu           sync.Mutex
+	streams      []*heldStream
+	timer        *time.Timer // until the ends are asked for; nil with lifetimes or steps
+	phaseTimers  []*time.Timer
+	open         int // streams that have not ended, and phases and steps that act
+	unfinished   int // streams whose checks are not made
+	ending       bool
+	endRequested bool // the end of each stream was asked for
+	finished     bool
 }
 
 // hold is soak.hold(service, options): it opens streams, holds them, asks for their end and makes their checks. The promise
@@ -118,7 +118,7 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams: call it in the default function")
 	}
-	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), begun: time.Now()}
+	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), started: time.Now()}
 	if common.IsNullish(options) {
 		return nil, errors.New("soak.hold(service, options) needs options: from and to, which streams it holds, and openFor")
 	}
@@ -173,9 +173,9 @@ func (h *holding) begin() (err error) {
 // finish lets the iteration end after its streams, and then calls resolve, which may be nil, on the event loop.
 func (h *holding) finish(resolve func() error) {
 	if h.phased != nil {
-		h.phased.Over(func() error { return nil })
+		h.phased.OnEnd(func() error { return nil })
 	}
-	h.group.Over(func() error {
+	h.group.OnEnd(func() error {
 		if resolve == nil {
 			return nil
 		}
@@ -225,18 +225,18 @@ func (h *holding) start() {
 	default:
 		h.mu.Lock()
 		h.schedulePhases()
-		h.timer = time.AfterFunc(time.Until(h.begun.Add(milli(h.OpenFor))), h.end)
+		h.timer = time.AfterFunc(time.Until(h.started.Add(milli(h.OpenFor))), h.end)
 		h.mu.Unlock()
 		go h.openOver(h.streams, milli(h.Ramp))
 	}
 }
 
 // openOver opens streams one after the other, evenly over the ramp; without one, as fast as the service accepts them.
-func (h *holding) openOver(streams []*held, ramp time.Duration) {
-	begun := time.Now()
+func (h *holding) openOver(streams []*heldStream, ramp time.Duration) {
+	start := time.Now()
 	for i, s := range streams {
 		if ramp > 0 {
-			sleep(h.ctx, time.Until(begun.Add(ramp*time.Duration(i)/time.Duration(len(streams)))))
+			sleep(h.ctx, time.Until(start.Add(ramp*time.Duration(i)/time.Duration(len(streams)))))
 		}
 		s.stream.Open()
 	}
@@ -245,13 +245,13 @@ func (h *holding) openOver(streams []*held, ramp time.Duration) {
 // end asks for the end of all streams, once.
 func (h *holding) end() {
 	h.mu.Lock()
-	again := h.ending
+	isEnding := h.ending
 	h.ending = true
 	for _, timer := range h.phaseTimers {
 		timer.Stop()
 	}
 	h.mu.Unlock()
-	if again {
+	if isEnding {
 		return
 	}
 	h.acting.Wait()
@@ -262,7 +262,7 @@ func (h *holding) end() {
 // allAsked notes that the end of each stream was asked for.
 func (h *holding) allAsked() {
 	h.mu.Lock()
-	h.asked = true
+	h.endRequested = true
 	h.mu.Unlock()
 	h.settle()
 }
@@ -272,10 +272,10 @@ func (h *holding) settle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	interrupted := h.ctx.Err() != nil
-	if h.over || !h.asked || h.open > 0 || h.unfinished > 0 && !interrupted {
+	if h.finished || !h.endRequested || h.open > 0 || h.unfinished > 0 && !interrupted {
 		return
 	}
-	h.over = true
+	h.finished = true
 	if interrupted {
 		h.finish(nil)
 		return
@@ -284,13 +284,13 @@ func (h *holding) settle() {
 }
 
 // ended counts a stream that is over, for whatever reason.
-func (h *holding) ended(s *held) {
+func (h *holding) ended(s *heldStream) {
 	h.mu.Lock()
-	s.over = true
-	finished := s.asked
+	s.finished = true
+	finished := s.endRequested
 	h.mu.Unlock()
 	if s.treatment != nil {
-		close(s.treatment.over)
+		close(s.treatment.ended)
 	}
 	if finished {
 		s.finish()
@@ -302,9 +302,9 @@ func (h *holding) ended(s *held) {
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--
-	early := h.open == 0 && !h.ending && h.timer != nil && h.timer.Stop()
+	allEnded := h.open == 0 && !h.ending && h.timer != nil && h.timer.Stop()
 	h.mu.Unlock()
-	if early {
+	if allEnded {
 		go h.end()
 		return
 	}

@@ -31,7 +31,7 @@ import (
 func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, unsafe.Sizeof(held{}), uintptr(64))
+		require.LessOrEqual(t, unsafe.Sizeof(heldStream{}), uintptr(64))
 		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(64))
 	}
 }

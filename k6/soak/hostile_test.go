@@ -276,7 +276,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 		*to = r
 	} else {
 		*to = planned(t)
-		(*to).known.Store(&credentials{secrets: []string{knownToken}})
+		(*to).credentials.Store(&credentials{secrets: []string{knownToken}})
 		first, second = newObserver(t, *to, "d-0"), newObserver(t, *to, "d-1")
 	}
 	at := (*to).start.Add(time.Second)

@@ -20,31 +20,31 @@ func (h *holding) openInTurn() {
 		}
 		s.stream.Open()
 		s.live(milli(h.Lifetimes[i]))
-		asked := time.Now()
+		requestedAt := time.Now()
 		ends.Go(func() { h.ender.end(s) })
 		select {
-		case <-s.treatment.over:
+		case <-s.treatment.ended:
 		case <-time.After(left):
 		case <-h.ctx.Done():
 		}
-		left = max(left-time.Since(asked), time.Millisecond)
+		left = max(left-time.Since(requestedAt), time.Millisecond)
 	}
 	ends.Wait()
 	h.allAsked()
 }
 
 // live waits until the stream was open for its lifetime, or has ended. One that never opens takes as long.
-func (s *held) live(lifetime time.Duration) {
-	t, over := s.treatment, s.treatment.over
+func (s *heldStream) live(lifetime time.Duration) {
+	t, ended := s.treatment, s.treatment.ended
 	select {
 	case <-t.headers:
-	case <-t.over:
-		over = nil
-	case <-s.of.ctx.Done():
+	case <-t.ended:
+		ended = nil
+	case <-s.holding.ctx.Done():
 	}
 	select {
-	case <-over:
+	case <-ended:
 	case <-time.After(lifetime):
-	case <-s.of.ctx.Done():
+	case <-s.holding.ctx.Done():
 	}
 }

@@ -25,9 +25,9 @@ type snapshot struct {
 
 // A metric is one of k6, and how it follows from a snapshot; load-tests/types/soak.d.ts documents them.
 type metric struct {
-	name string
-	kind metrics.MetricType
-	of   func(*snapshot) float64
+	name  string
+	kind  metrics.MetricType
+	value func(*snapshot) float64
 }
 
 // published are the metrics of every snapshot, by what the service calls a message.

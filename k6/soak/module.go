@@ -64,13 +64,13 @@ func isStated(object *sobek.Object, property string) bool {
 }
 
 // state sets the settings whose properties the script states.
-func (m *module) state(p *plan.Plan, stated *sobek.Object) error {
+func (m *module) state(p *plan.Plan, settings *sobek.Object) error {
 	for _, s := range p.Settings() {
 		property, _ := s.Property()
-		if property == "" || !isStated(stated, property) {
+		if property == "" || !isStated(settings, property) {
 			continue
 		}
-		if err := m.vu.Runtime().ExportTo(stated.Get(property), s.Value); err != nil {
+		if err := m.vu.Runtime().ExportTo(settings.Get(property), s.Value); err != nil {
 			return fmt.Errorf("the plan: %s: %w", property, err)
 		}
 		s.Normalize()
@@ -119,20 +119,20 @@ func (m *module) beginRun() error {
 }
 
 // observe makes the observer of a stream. aside is of one that is not held.
-func (m *module) observe(l *ledger.Ledger, aside bool) *jsLedger {
-	m.known() // which findings hide
-	o := m.recorder.observer(l, aside)
+func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
+	m.ownCredentials() // which findings hide
+	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
 	return &jsLedger{observer: o, rt: m.vu.Runtime()}
 }
 
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
 
-// known are those of all streams whose service has no token().
-func (m *module) known() *credentials {
+// ownCredentials returns the credentials of all streams whose service has no token().
+func (m *module) ownCredentials() *credentials {
 	if m.credentials == nil {
 		m.credentials = &credentials{secrets: m.tokens()}
-		m.recorder.known.CompareAndSwap(nil, m.credentials)
+		m.recorder.credentials.CompareAndSwap(nil, m.credentials)
 	}
 	return m.credentials
 }
@@ -161,8 +161,8 @@ func (m *module) tokens() []string {
 }
 
 // observer makes the observer of a ledger.
-func (r *recorder) observer(l *ledger.Ledger, aside bool) observer {
-	if aside {
+func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
+	if excluded {
 		r.setAside(l)
 	}
 	r.mu.Lock()
@@ -174,5 +174,5 @@ func (r *recorder) observer(l *ledger.Ledger, aside bool) observer {
 	if log := r.topics[topic].log; log != nil {
 		l.Follow(log)
 	}
-	return observer{ledger: l, recorder: r, topic: r.topics[topic], aside: aside}
+	return observer{ledger: l, recorder: r, topic: r.topics[topic], excluded: excluded}
 }

@@ -15,9 +15,9 @@ const mostFound = 20
 // news is what a line of progress says beyond the sums: what was found since the line before, and the series. The zero
 // value is ready to use.
 type news struct {
-	told  int            // buckets that ended, and were told
-	known map[string]bad // connections on which something was wrong, by id
-	lives bool           // streams end on purpose: one that is followed by another is no news
+	reported int            // buckets that ended, and were told
+	faulty   map[string]bad // connections on which something was wrong, by id
+	lives    bool           // streams end on purpose: one that is followed by another is no news
 }
 
 // bad is what was wrong on a connection when it was last looked at.
@@ -42,58 +42,58 @@ func (n *news) since(r *recorder) shard.Progress {
 	var found []shard.Found
 	unlisted := 0
 	var p shard.Progress
-	r.lookThrough(&p, n.knows, func(c *ledger.Record, aside bool) {
-		if aside {
+	r.lookThrough(&p, n.knows, func(c *ledger.Record, excluded bool) {
+		if excluded {
 			p.CountAside(c)
 		} else {
 			p.Count(c)
 		}
-		what := n.whatIsNew(c, aside)
+		text := n.whatIsNew(c, excluded)
 		switch {
-		case what == "":
+		case text == "":
 		case len(found) < mostFound:
-			found = append(found, shard.Found{AtMS: now, ID: c.ID, What: what})
+			found = append(found, shard.Found{AtMS: now, ID: c.ID, What: text})
 		default:
 			unlisted++
 		}
 	})
 	p.Found, p.Unlisted = found, unlisted
-	p.Buckets, p.Lateness = r.seriesFrom(n.told)
-	n.told += len(p.Buckets) - 1
+	p.Buckets, p.Lateness = r.seriesFrom(n.reported)
+	n.reported += len(p.Buckets) - 1
 	return p
 }
 
 // knows reports whether a connection, open or not, had a finding.
 func (n *news) knows(id string) bool {
-	_, known := n.known[id]
+	_, known := n.faulty[id]
 	return known
 }
 
 // whatIsNew is what went wrong on a connection since it was last looked at; "" for nothing.
-func (n *news) whatIsNew(c *ledger.Record, aside bool) string {
-	is := badOf(c)
-	if aside && is.state == ledger.Dropped { // it was to end
-		is.state = ""
+func (n *news) whatIsNew(c *ledger.Record, excluded bool) string {
+	current := badOf(c)
+	if excluded && current.state == ledger.Dropped { // it was to end
+		current.state = ""
 	}
-	was, known := n.known[c.ID]
-	if is == was || !known && is == (bad{}) {
+	previous, known := n.faulty[c.ID]
+	if current == previous || !known && current == (bad{}) {
 		return ""
 	}
-	if n.known == nil {
-		n.known = map[string]bad{}
+	if n.faulty == nil {
+		n.faulty = map[string]bad{}
 	}
-	n.known[c.ID] = is
+	n.faulty[c.ID] = current
 	var parts []string
-	if is.missed > was.missed {
-		parts = append(parts, fmt.Sprintf("%d missed", is.missed-was.missed))
+	if current.missed > previous.missed {
+		parts = append(parts, fmt.Sprintf("%d missed", current.missed-previous.missed))
 	}
-	if is.faults > was.faults {
-		parts = append(parts, fmt.Sprintf("%d faulty", is.faults-was.faults))
+	if current.faults > previous.faults {
+		parts = append(parts, fmt.Sprintf("%d faulty", current.faults-previous.faults))
 	}
 	switch {
-	case is.state != was.state && is.state != "":
-		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", is.state, c.Reason), ": "))
-	case is.lost > was.lost && !n.lives:
+	case current.state != previous.state && current.state != "":
+		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", current.state, c.Reason), ": "))
+	case current.lost > previous.lost && !n.lives:
 		parts = append(parts, "lost its stream, and is back")
 	}
 	return strings.Join(parts, ", ")

@@ -23,7 +23,7 @@ type observer struct {
 	rare     *rareSights    // nil: none yet
 	before   uint32         // see shard.Bursts; or one of these
 	streams  uint16         // whose headers arrived; the highest number stands for more
-	aside    bool           // the script acts on the stream, so it is not evidence about untouched streams
+	excluded bool           // the script acts on the stream, so it is not evidence about untouched streams
 	open     bool
 }
 
@@ -46,7 +46,7 @@ type topicReader struct {
 
 // rareSights are what few streams bring.
 type rareSights struct {
-	other       string // name of the last event that was not a message
+	lastName    string // name of the last event that was not a message
 	coded       *coded
 	last        []byte                               // the id to resume from; empty: none arrived
 	pending     time.Time                            // arrival of a comment line that is a heartbeat, or part of the next block; zero: none
@@ -64,8 +64,8 @@ func (o *observer) rareSights() *rareSights {
 	return o.rare
 }
 
-// rarely are the same, to be written.
-func (o *observer) rarely() *rareSights {
+// rareState are the same, to be written.
+func (o *observer) rareState() *rareSights {
 	if o.rare == nil {
 		o.rare = new(rareSights)
 	}
@@ -95,13 +95,13 @@ func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) 
 
 // credentials are the secrets that findings of the stream do not show.
 func (o *observer) credentials() *credentials {
-	if own := o.rareSights().credentials; own != nil {
-		return own
+	if ownSecrets := o.rareSights().credentials; ownSecrets != nil {
+		return ownSecrets
 	}
-	return o.recorder.known.Load()
+	return o.recorder.credentials.Load()
 }
 
-func (o *observer) authorize(c *credentials) { o.rarely().credentials = c }
+func (o *observer) authorize(c *credentials) { o.rareState().credentials = c }
 
 // faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks only
 // whether it was held. Where no message of a stream had a number, the verdict tells a wrong description from wrong messages.
@@ -126,7 +126,7 @@ func (o *observer) faultless(r *ledger.Record) bool {
 func (o *observer) connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
-		o.recorder.telemetry.begun(o.sink)
+		o.recorder.telemetry.start(o.sink)
 	}
 }
 
@@ -165,21 +165,21 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 	o.endComment(at, ledger.ASign)
 	if o.topic.service.HeartbeatIsComment() {
-		o.rarely().pending = at
+		o.rareState().pending = at
 	}
 }
 
 // endComment counts the pending comment line as a heartbeat, unless it is in the block that came now, and notes what
 // that block is.
-func (o *observer) endComment(at time.Time, what ledger.Heard) {
+func (o *observer) endComment(at time.Time, end ledger.Heard) {
 	if pending := o.rareSights().pending; !pending.IsZero() {
-		if what == ledger.AHeartbeat || at.Sub(pending) >= commentInBlock {
+		if end == ledger.AHeartbeat || at.Sub(pending) >= commentInBlock {
 			o.ledger.Heard(o.recorder.instant(pending), ledger.AHeartbeat)
 		}
 		o.rare.pending = time.Time{}
 	}
-	if what != ledger.AHeartbeat {
-		o.ledger.Heard(o.recorder.instant(at), what)
+	if end != ledger.AHeartbeat {
+		o.ledger.Heard(o.recorder.instant(at), end)
 	}
 }
 
@@ -213,7 +213,7 @@ func (o *observer) count(at time.Time, e *eventstream.Event, hasData, hasComment
 	case service.Delivery:
 		o.deliver(at, &block, &reading)
 	case service.Other:
-		o.other(at, &block, &reading)
+		o.otherEvent(at, &block, &reading)
 	default:
 		o.notOurs(at, &block, reading.Kind)
 	}
@@ -236,15 +236,15 @@ func (o *observer) notOurs(at time.Time, block *service.Block, kind service.Kind
 		o.ledger.Strayed(instant, o.credentials().excerpt(block.Data))
 	case service.Unmarked:
 		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
-		o.named(block)
+		o.countName(block)
 	case service.Delivery, service.Other:
 	}
 }
 
-// other counts a block that the description does not define. With message.every only events count: they may use a number.
+// otherEvent counts a block that the description does not define. With message.every only events count: they may use a number.
 //
 //go:noinline
-func (o *observer) other(at time.Time, block *service.Block, reading *service.Reading) {
+func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {
 	if o.ledger.Counting() == ledger.Noops {
 		if !block.HasData {
 			return
@@ -252,7 +252,7 @@ func (o *observer) other(at time.Time, block *service.Block, reading *service.Re
 		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) //nolint:gosec // G115: it is not negative
 	}
 	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
-	o.named(block)
+	o.countName(block)
 	if listener := o.rareSights().listener; listener != nil {
 		listener(at, block)
 	}
@@ -267,11 +267,11 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	if !has {
 		return
 	}
-	rare := o.rarely()
-	switch had := len(rare.last) > 0; {
-	case !had && len(id) > 0:
+	rare := o.rareState()
+	switch hadLast := len(rare.last) > 0; {
+	case !hadLast && len(id) > 0:
 		o.ledger.IDReceived()
-	case had && len(id) == 0:
+	case hadLast && len(id) == 0:
 		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
 	}
 	rare.last = append(rare.last[:0], id...)
@@ -312,7 +312,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
-		o.recorder.noop(ledger.Arrival{}, o.aside, false, first, latency, r.HasSentAt)
+		o.recorder.noop(ledger.Arrival{}, o.excluded, false, first, latency, r.HasSentAt)
 		return
 	case ledger.Noops:
 		if o.topic.silences {
@@ -323,13 +323,13 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 			n.Data = o.credentials().excerpt(b.Data)
 		}
 		arrival := o.ledger.Noop(n)
-		o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		o.recorder.noop(arrival, o.excluded, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
 		return
 	case ledger.Numbered:
 	}
 	if o.topic.log != nil {
 		arrival := o.ledger.Printed(ledger.Print{At: instant, Sum: r.Print})
-		o.recorder.noop(arrival, o.aside, !arrival.Counted, first, latency, r.HasSentAt)
+		o.recorder.noop(arrival, o.excluded, !arrival.Counted, first, latency, r.HasSentAt)
 		return
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} //nolint:gosec // G115: a negative number fits no sequence
@@ -341,7 +341,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	if ours && m.Timed {
 		o.recorder.reached(o.topic.number, m.Number, m.Lateness)
 	}
-	o.recorder.noop(arrival, o.aside, !ours, first, latency, r.HasSentAt && m.Broken == "")
+	o.recorder.noop(arrival, o.excluded, !ours, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // firstAfter is how long after the headers of its stream the first message came, -1 for each other one. It is called once for
@@ -353,7 +353,7 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	switch {
 	case o.before == noMessage:
 		after, o.before = max(gap, 0), history
-	case o.before == history && gap < ledger.Together || o.aside:
+	case o.before == history && gap < ledger.Together || o.excluded:
 	default:
 		o.recorder.spaced(gap, &o.before)
 	}
@@ -363,18 +363,18 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	return after
 }
 
-// named counts an event that is not a message by its name, which is recorded without secrets.
+// countName counts an event that is not a message by its name, which is recorded without secrets.
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
-func (o *observer) named(b *service.Block) {
+func (o *observer) countName(b *service.Block) {
 	if !b.HasData || len(b.Event) == 0 {
 		return
 	}
-	rare := o.rarely()
-	if string(b.Event) != rare.other { // which is empty before the first: no such name is empty
-		rare.other = o.recorder.eventName(b.Event, o.credentials())
+	rare := o.rareState()
+	if string(b.Event) != rare.lastName { // which is empty before the first: no such name is empty
+		rare.lastName = o.recorder.eventName(b.Event, o.credentials())
 	}
-	o.ledger.Named(rare.other)
+	o.ledger.Named(rare.lastName)
 }
 
 // excerpt is what a finding shows of a corrupted message.
@@ -387,7 +387,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if !o.rareSights().pending.IsZero() {
 		o.endComment(at, ledger.AHeartbeat)
 	}
-	c = o.credentials().told(at, c, int(o.streams))
+	c = o.credentials().recordEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
 		o.open = false
@@ -398,7 +398,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 		reason += " " + strconv.Itoa(c.Status)
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
-	o.ledger.Explain(explanation(c, o.recorder.known.Load()))
+	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))
 	if o.sink != nil {
 		o.recorder.telemetry.ended(o.sink)
 	}

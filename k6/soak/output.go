@@ -36,7 +36,7 @@ const checkpointEvery = 30 * time.Second
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
 	name     string
-	named    bool // the user chose the name, so that another process may have it too
+	explicit bool // the user chose the name, so that another process may have it too
 	log      logrus.FieldLogger
 	recorder *recorder
 	delivery *delivery
@@ -57,7 +57,7 @@ type outputSoak struct {
 	done  chan struct{}
 
 	trouble atomic.Pointer[string] // what the delivery is retrying; "" once that is over
-	over    atomic.Bool            // the run has ended; only the final shard is still to be delivered
+	ended   atomic.Bool            // the run has ended; only the final shard is still to be delivered
 }
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
@@ -103,7 +103,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	o.name = shard.FileName(o.runner)
 	if parent, last := store.Split(o.location); shard.IsFile(last) {
-		o.location, o.name, o.named = parent, last, true
+		o.location, o.name, o.explicit = parent, last, true
 	}
 	if v := p.Environment["PROGRESS_FD"]; v != "" {
 		fd, err := strconv.Atoi(v)
@@ -136,7 +136,7 @@ func (o *outputSoak) Start() error {
 		return err
 	}
 	o.delivery = &delivery{
-		store: to, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
+		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: lastWithin, keepIn: keepIn(),
 		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, tell: o.tell,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))
@@ -155,7 +155,7 @@ func (o *outputSoak) Start() error {
 // tell reports what the delivery is retrying: with the next line of progress, or now if the run is over.
 func (o *outputSoak) tell(trouble string) {
 	o.trouble.Store(&trouble)
-	if o.over.Load() && o.progress != nil {
+	if o.ended.Load() && o.progress != nil {
 		o.report()
 	}
 }
@@ -177,9 +177,9 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	o.recorder.finish()
 	o.recorder.control.close()
 	o.runner.State, o.runner.Error = ending(runErr)
-	o.over.Store(true)
+	o.ended.Store(true)
 	if o.runner.State == shard.Interrupted {
-		o.delivery.within = min(o.delivery.within, interruptedWithin)
+		o.delivery.timeout = min(o.delivery.timeout, interruptedWithin)
 	}
 	err := o.delivery.last(o.shard())
 	if err != nil {

@@ -63,7 +63,7 @@ func (h *holding) drops() bool {
 // schedulePhases has each phase begin at its time.
 func (h *holding) schedulePhases() {
 	for _, p := range h.Phases {
-		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.begun.Add(milli(p.At))), func() { h.act(&p) }))
+		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.started.Add(milli(p.At))), func() { h.act(&p) }))
 	}
 }
 
@@ -123,12 +123,12 @@ type comeback struct {
 // drop closes the connections, and measures the reconnects of the clients.
 func (h *holding) drop(p *phase, atOnce bool) {
 	tags := h.tagsOf(p.Name)
-	one := func(s *held) bool {
+	one := func(s *heldStream) bool {
 		h.returns.Lock() // during the drop: the stream may return at once
 		defer h.returns.Unlock()
 		open := s.stream.Drop(atOnce)
 		if open {
-			s.treatment.back = &comeback{tags: tags}
+			s.treatment.reconnection = &comeback{tags: tags}
 		}
 		return open
 	}
@@ -140,7 +140,7 @@ func (h *holding) drop(p *phase, atOnce bool) {
 }
 
 // treat adds closed and opened to the callbacks of a stream.
-func (s *held) treat(on *sseclient.Callbacks) {
+func (s *heldStream) treat(on *sseclient.Callbacks) {
 	opened, closed := on.Opened, on.Closed
 	on.Opened = func(started time.Time, r *sseclient.Response) {
 		opened(started, r)
@@ -153,11 +153,11 @@ func (s *held) treat(on *sseclient.Callbacks) {
 }
 
 // closed notes when the next dial of a dropped stream is due.
-func (s *held) closed(at time.Time, c sseclient.Close) {
+func (s *heldStream) closed(at time.Time, c sseclient.Close) {
 	s.treatment.closedAt.Store(at.UnixNano())
-	s.of.returns.Lock()
-	defer s.of.returns.Unlock()
-	back := s.treatment.back
+	s.holding.returns.Lock()
+	defer s.holding.returns.Unlock()
+	back := s.treatment.reconnection
 	if back == nil {
 		return
 	}
@@ -168,11 +168,11 @@ func (s *held) closed(at time.Time, c sseclient.Close) {
 }
 
 // opened records the return of a dropped stream, whose dial began at begun.
-func (s *held) opened(begun, at time.Time) {
-	h, t := s.of, s.treatment
+func (s *heldStream) opened(start, at time.Time) {
+	h, t := s.holding, s.treatment
 	h.returns.Lock()
-	back := t.back
-	t.back = nil
+	back := t.reconnection
+	t.reconnection = nil
 	h.returns.Unlock()
 	select {
 	case <-t.headers:
@@ -182,8 +182,8 @@ func (s *held) opened(begun, at time.Time) {
 	if back == nil {
 		return
 	}
-	h.sample(stormConnect, back.tags, at, metrics.D(at.Sub(begun)))
+	h.sample(stormConnect, back.tags, at, metrics.D(at.Sub(start)))
 	if !back.due.IsZero() {
-		h.sample(stormWaited, back.tags, at, metrics.D(max(begun.Sub(back.due), 0)))
+		h.sample(stormWaited, back.tags, at, metrics.D(max(start.Sub(back.due), 0)))
 	}
 }

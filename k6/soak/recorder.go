@@ -25,19 +25,19 @@ type recorder struct {
 	tally
 	telemetry *telemetry
 
-	mu        sync.Mutex
-	plan      plan.Plan
-	planned   bool
-	suite     *shard.Suite     // nil of a soak
-	service   *service.Service // noop, if the script declares none
-	declared  bool             // the script called soak.service
-	topics    []*topicReader
-	config    ledger.Config
-	ledgers   []*ledger.Ledger
-	names     map[string]string           // of events that are not messages
-	known     atomic.Pointer[credentials] // of the environment; nil before the first stream
-	control   *controlGroup               // nil: there is none; it has a lock of its own
-	responses *responses                  // that end by themselves; nil: there are none; it has a lock of its own
+	mu          sync.Mutex
+	plan        plan.Plan
+	planned     bool
+	suite       *shard.Suite     // nil of a soak
+	service     *service.Service // noop, if the script declares none
+	declared    bool             // the script called soak.service
+	topics      []*topicReader
+	config      ledger.Config
+	ledgers     []*ledger.Ledger
+	names       map[string]string           // of events that are not messages
+	credentials atomic.Pointer[credentials] // of the environment; nil before the first stream
+	control     *controlGroup               // nil: there is none; it has a lock of its own
+	responses   *responses                  // that end by themselves; nil: there are none; it has a lock of its own
 	publication
 	cutter      *cutter // nil where no stream is cut
 	stopCutting func()
@@ -198,7 +198,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	if r.planned || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
 		s.Service = shard.ServiceOf(r.service)
 	}
-	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.seen()
+	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.result()
 	r.tally.fill(s)
 	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
 	for _, t := range r.topics {
@@ -217,14 +217,14 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 
 // lookThrough sums up the present state. It calls count, with whether the script acts on the connection, for each connection that is not
 // steady or that known names.
-func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, aside bool)) {
+func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open
-	asides := maps.Clone(r.asides)
+	excluded := maps.Clone(r.excluded)
 	r.tally.mu.Unlock()
 	r.mu.Lock()
 	now := r.instant(time.Now())
-	ledgers, owed := r.ledgers, dueBy(now, &r.config)
+	ledgers, expected := r.ledgers, dueBy(now, &r.config)
 	if r.publishing != nil {
 		sums := r.publishing.Progress()
 		p.Published, p.Confirmed = sums.Sent, sums.Confirmed
@@ -234,15 +234,15 @@ func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, co
 	for _, l := range ledgers {
 		if s, ok := l.Steady(); ok && !known(l.ID()) {
 			p.CountSteady(s)
-			p.Undecided += owed(s.LastAt)
+			p.Undecided += expected(s.LastAt)
 			continue
 		}
 		if sums = l.Sums(); sums.State == ledger.Open {
-			p.Undecided += owed(sums.LastAt)
+			p.Undecided += expected(sums.LastAt)
 		}
 		skipped, due := l.Behind(now)
 		sums.Lost += skipped
 		p.Undecided += due
-		count(&sums, asides[l])
+		count(&sums, excluded[l])
 	}
 }

@@ -14,7 +14,7 @@ import (
 // A response is one request of a finiteLoad, and what came of it. The goroutine that reads its stream calls the callbacks; no JavaScript
 // runs per chunk.
 type response struct {
-	of           *finiteLoad
+	load         *finiteLoad
 	client       *finiteClient
 	captured     bool   // the value that the client's next request has
 	n            int64  // of the request in the run, from 0
@@ -26,13 +26,13 @@ type response struct {
 	reason       string    // why it did not complete; ""
 	abandonAfter uint32    // chunks after which the client leaves; 0: it does not
 	terminal     time.Time // when the terminal event or an error arrived
-	heard        time.Time // when the header or the last block that is not a heartbeat arrived
+	lastArrival  time.Time // when the header or the last block that is not a heartbeat arrived
 	silent       bool      // the client closed it
 }
 
 // begin opens the stream.
 func (r *response) begin() {
-	f := r.of
+	f := r.load
 	r.stream = f.streams.Add(sseclient.Callbacks{
 		Request:    func() sseclient.Request { return r.request },
 		Connecting: func(at time.Time) { r.account.Started = max(f.m.recorder.instant(at), 1) },
@@ -41,19 +41,19 @@ func (r *response) begin() {
 	})
 	f.mu.Lock()
 	f.open[r] = struct{}{}
-	over := f.over
+	finished := f.finished
 	f.mu.Unlock()
-	if over {
+	if finished {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	r.stream.Start()
 }
 
 func (r *response) opened(at time.Time, answer *sseclient.Response) {
-	r.heard = at
-	r.account.Headers = r.of.m.recorder.instant(answer.At)
-	r.of.results.opened(answer.Header.Get("Server"))
-	if name := r.of.service.ClientHeader(); name != "" {
+	r.lastArrival = at
+	r.account.Headers = r.load.m.recorder.instant(answer.At)
+	r.load.results.opened(answer.Header.Get("Server"))
+	if name := r.load.service.ClientHeader(); name != "" {
 		r.client.value = cmp.Or(answer.Header.Get(name), r.client.value) // a session names itself once
 	}
 	r.request = sseclient.Request{} // it may be large
@@ -61,7 +61,7 @@ func (r *response) opened(at time.Time, answer *sseclient.Response) {
 
 // block counts a block of the response.
 func (r *response) block(at time.Time, b *eventstream.Block) {
-	f := r.of
+	f := r.load
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
 	if r.left() {
@@ -79,7 +79,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 			r.client.value, r.captured = value, true
 		}
 	}
-	r.heard = at
+	r.lastArrival = at
 	first := r.account.Chunks == 0
 	r.account.Block(&ledger.Chunk{
 		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
@@ -117,13 +117,13 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 
 // isSilent reports whether the response has sent nothing but heartbeats for too long, or has not ended after its terminal event.
 func (r *response) isSilent(at time.Time) bool {
-	switch f := r.of; {
+	switch f := r.load; {
 	case !r.terminal.IsZero():
 		return at.Sub(r.terminal) >= seconds(f.Linger)
 	case r.account.Chunks > 0:
-		return at.Sub(r.heard) >= seconds(f.IdleTimeout)
+		return at.Sub(r.lastArrival) >= seconds(f.IdleTimeout)
 	default:
-		return at.Sub(r.heard) >= seconds(f.FirstTimeout)
+		return at.Sub(r.lastArrival) >= seconds(f.FirstTimeout)
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *response) number(text []byte) {
 }
 
 func (r *response) excerpt(data []byte) string {
-	if known := r.of.m.recorder.known.Load(); known != nil {
+	if known := r.load.m.recorder.credentials.Load(); known != nil {
 		return known.excerpt(data)
 	}
 	return excerpt(data)
@@ -160,15 +160,15 @@ func (r *response) excerpt(data []byte) string {
 // refuse ends a response whose request could not be made.
 func (r *response) refuse(why error) {
 	r.reason = why.Error()
-	r.account.Close(r.of.m.recorder.instant(time.Now()), ledger.NeverOpened)
+	r.account.Close(r.load.m.recorder.instant(time.Now()), ledger.NeverOpened)
 	r.ended()
 }
 
 // closed ends the account.
 func (r *response) closed(at time.Time, c sseclient.Close) {
-	f := r.of
+	f := r.load
 	if r.reason == "" && c.Err != nil {
-		c = r.told(at, c)
+		c = r.recordEnd(at, c)
 		r.reason = c.Message()
 	}
 	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
@@ -176,7 +176,7 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 
 // ended counts the response. One that the client closed before its dial was never closed by a server.
 func (r *response) ended() {
-	f, now := r.of, time.Now()
+	f, now := r.load, time.Now()
 	if r.account.State == "" {
 		r.account.Close(f.m.recorder.instant(now), ledger.ClosedAtEnd)
 	}
@@ -187,10 +187,10 @@ func (r *response) ended() {
 // mostReason limits the reason of a finding, in bytes.
 const mostReason = 300
 
-// told hides secrets in what a service answered.
-func (r *response) told(at time.Time, c sseclient.Close) sseclient.Close {
-	if known := r.of.m.recorder.known.Load(); known != nil {
-		return known.told(at, c, 1)
+// recordEnd hides secrets in what a service answered.
+func (r *response) recordEnd(at time.Time, c sseclient.Close) sseclient.Close {
+	if known := r.load.m.recorder.credentials.Load(); known != nil {
+		return known.recordEnd(at, c, 1)
 	}
 	return c
 }
@@ -201,7 +201,7 @@ func (r *response) closing(c *sseclient.Close) ledger.Closing {
 		return ledger.ClosedOnPurpose
 	case r.silent:
 		return ledger.ClosedSilent
-	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.of.isOver():
+	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.load.isOver():
 		return ledger.ClosedAtEnd
 	case !c.Opened:
 		return ledger.NeverOpened

@@ -101,14 +101,14 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	}
 	plain := func(call sobek.FunctionCall) sobek.Value {
 		value := call.Argument(1)
-		if _, is := sobek.AssertFunction(value); is {
+		if _, isFunction := sobek.AssertFunction(value); isFunction {
 			return rt.ToValue(true)
 		}
 		return value
 	}
 	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
 	if err != nil {
-		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", sse.Thrown(err)))
+		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", sse.GoError(err)))
 	}
 	if sobek.IsUndefined(text) {
 		return nil
@@ -173,8 +173,8 @@ func mustBeText(value sobek.Value) error {
 	case sobek.IsString(value):
 		return nil
 	}
-	if o, is := value.(*sobek.Object); is {
-		if _, is := o.Export().(*sobek.Promise); is {
+	if o, isObject := value.(*sobek.Object); isObject {
+		if _, isPromise := o.Export().(*sobek.Promise); isPromise {
 			return errors.New("it returned a promise: it must return a text, so it cannot be async")
 		}
 	}
@@ -203,10 +203,10 @@ func (s *jsService) ownRequest(n int, id string) (*ownRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &ownRequest{values: values, credentials: &credentials{secrets: s.m.tokens()}}
-	own.credentials.learn(values.Token, time.Now())
-	own.url, err = s.ownURL(n)
-	return own, err
+	request := &ownRequest{values: values, credentials: &credentials{secrets: s.m.tokens()}}
+	request.credentials.learn(values.Token, time.Now())
+	request.url, err = s.ownURL(n)
+	return request, err
 }
 
 // ownURL is what url() of the description says, "" where it has none.
@@ -244,21 +244,21 @@ func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bo
 
 // fill returns the request for an event; nil and nil if it is not the one.
 func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, error) {
-	then := r.service.SecondRequest
+	second := r.service.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)
 	client, ok := r.service.Client(&block)
 	if !ok {
-		if string(e.Name) != then.Event {
+		if string(e.Name) != second.Event {
 			return nil, nil //nolint:nilnil // the stream waits
 		}
-		return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
+		return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", second.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
 	}
 	v := *r.values
 	v.Client = client
 	out := &sseclient.SecondRequest{
-		Method: then.Method, URL: string(then.URL.Append(nil, &v)), Header: http.Header{}, Body: string(then.Body.Append(nil, &v)), OK: then.Accepts,
+		Method: second.Method, URL: string(second.URL.Append(nil, &v)), Header: http.Header{}, Body: string(second.Body.Append(nil, &v)), OK: second.Accepts,
 	}
-	for name, value := range then.FilledHeaders(&v) {
+	for name, value := range second.FilledHeaders(&v) {
 		out.Header.Set(name, value)
 	}
 	return out, nil

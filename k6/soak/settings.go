@@ -16,25 +16,25 @@ import (
 )
 
 // plan is soak.plan(stated): the settings of a run of the original protocol, checked, as its plan.
-func (m *module) plan(stated sobek.Value) *sobek.Object {
-	return m.settingsOf("soak.plan", nil, stated)
+func (m *module) plan(explicit sobek.Value) *sobek.Object {
+	return m.settingsOf("soak.plan", nil, explicit)
 }
 
 // settings is soak.settings(service, stated): plan for a service, with what follows from its description.
-func (m *module) settings(described, stated sobek.Value) *sobek.Object {
+func (m *module) settings(described, explicit sobek.Value) *sobek.Object {
 	s := m.compiled[described]
 	if s == nil {
 		common.Throw(m.vu.Runtime(), errors.New("soak.settings: the service must be the result of soak.service"))
 	}
-	return m.settingsOf("soak.settings", s, stated)
+	return m.settingsOf("soak.settings", s, explicit)
 }
 
-func (m *module) settingsOf(function string, s *jsService, stated sobek.Value) *sobek.Object {
+func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
 		common.Throw(rt, fmt.Errorf("call %s in the init context, outside of any function", function))
 	}
-	p, err := m.planOf(s, stated)
+	p, err := m.planOf(s, explicit)
 	if err == nil {
 		err = m.recorder.setPlan(p)
 	}
@@ -48,14 +48,14 @@ func (m *module) settingsOf(function string, s *jsService, stated sobek.Value) *
 }
 
 // planOf reads the plan. Properties of stated take precedence.
-func (m *module) planOf(s *jsService, stated sobek.Value) (p plan.Plan, err error) {
+func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err == nil {
 		p, err = source.Plan()
 	}
 	p.RunID, p.Suite = "", ""
-	if err == nil && !common.IsNullish(stated) {
-		err = m.state(&p, stated.ToObject(m.vu.Runtime()))
+	if err == nil && !common.IsNullish(explicit) {
+		err = m.state(&p, explicit.ToObject(m.vu.Runtime()))
 	}
 	if err != nil {
 		return p, err
@@ -98,7 +98,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	if err != nil {
 		common.Throw(rt, err)
 	}
-	own, parameters, out := rt.NewObject(), rt.NewObject(), rt.NewObject()
+	suiteSettings, parameters, out := rt.NewObject(), rt.NewObject(), rt.NewObject()
 	for key, value := range values {
 		text := fmt.Sprint(value)
 		switch v := value.(type) {
@@ -108,9 +108,9 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 			text = strings.Trim(strings.ReplaceAll(text, " ", ","), "[]")
 			value = rt.NewArray(v...)
 		}
-		err = errors.Join(err, own.Set(key, value), parameters.Set(key, text))
+		err = errors.Join(err, suiteSettings.Set(key, value), parameters.Set(key, text))
 	}
-	for key, value := range map[string]any{"name": name, "values": own, "parameters": parameters, "runners": runners} {
+	for key, value := range map[string]any{"name": name, "values": suiteSettings, "parameters": parameters, "runners": runners} {
 		err = errors.Join(err, out.Set(key, value))
 	}
 	if err != nil {

@@ -48,9 +48,9 @@ func (h *holding) slow(p *phase) {
 			slow = append(slow, i)
 		}
 	}
-	begun, bytes := time.Now(), h.bytesRead()
+	start, bytes := time.Now(), h.bytesRead()
 	count(slowBegun, float64(len(slow)))
-	sent := h.fill(p, tags, begun, before)
+	sent := h.fill(p, tags, start, before)
 	readOn, kb := time.Now(), p.MessageKB
 	if kb == 0 {
 		kb = h.messageKB(h.bytesRead()-bytes, before)
@@ -71,7 +71,7 @@ func (h *holding) slow(p *phase) {
 		s := h.streams[i]
 		switch closed := time.Unix(0, s.treatment.closedAt.Load()); {
 		case s.isOver() && closed.Before(readOn):
-			count(slowCut, metrics.D(closed.Sub(begun)))
+			count(slowCut, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowCutUnseen, 1)
 		case h.broadcasts != nil && h.received(i) >= sent: // of published messages the verdict knows
@@ -102,18 +102,18 @@ func (h *holding) messageKB(bytes int64, before []uint64) float64 {
 }
 
 // fill waits while messages fill the buffers of the slow streams, and returns how many were for each stream.
-func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, begun time.Time, before []uint64) (sent uint64) {
-	over := begun.Add(milli(p.For))
+func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, before []uint64) (sent uint64) {
+	end := start.Add(milli(p.For))
 	if h.broadcasts == nil {
-		sleep(h.ctx, time.Until(over))
+		sleep(h.ctx, time.Until(end))
 		for i := range h.streams {
 			sent = max(sent, h.received(i)-before[i])
 		}
 		return sent
 	}
 	for n := 1.0; n <= p.For/1000*p.PerSecond; n++ {
-		sleep(h.ctx, time.Until(begun.Add(milli(n*1000/p.PerSecond))))
-		if time.Since(over) > time.Second || h.ctx.Err() != nil {
+		sleep(h.ctx, time.Until(start.Add(milli(n*1000/p.PerSecond))))
+		if time.Since(end) > time.Second || h.ctx.Err() != nil {
 			break // the service accepts them too slowly
 		}
 		name := slowUntaken
@@ -123,26 +123,26 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, begun time.Time, befo
 		}
 		h.sample(name, tags, time.Now(), 1)
 	}
-	sleep(h.ctx, time.Until(over))
+	sleep(h.ctx, time.Until(end))
 	return sent
 }
 
 // countArrivals counts the broadcasts on the streams that are read.
 func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n float64)) {
-	var due, arrived, again uint64
+	var due, arrived, repeats uint64
 	h.broadcasts.mu.Lock()
 	for i, s := range h.streams {
 		if !p.actsOn(int(s.n)) {
 			one := h.broadcasts.subscribers[i]
 			due += sent
 			arrived += min(uint64(one.received), sent) //nolint:gosec // G115: a count
-			again += uint64(one.again)                 //nolint:gosec // G115: a count
+			repeats += uint64(one.duplicates)          //nolint:gosec // G115: a count
 		}
 	}
 	h.broadcasts.mu.Unlock()
 	count(slowDue, float64(due))
 	count(slowArrived, float64(arrived))
-	count(slowAgain, float64(again))
+	count(slowAgain, float64(repeats))
 }
 
 // received returns the number of broadcasts, or else of messages, that arrived on a stream so far.
@@ -157,9 +157,9 @@ func (h *holding) received(i int) uint64 {
 }
 
 // isOver reports whether a stream with a treatment has ended for good.
-func (s *held) isOver() bool {
+func (s *heldStream) isOver() bool {
 	select {
-	case <-s.treatment.over:
+	case <-s.treatment.ended:
 		return true
 	default:
 		return false

@@ -39,8 +39,8 @@ func (h *holding) runSteps() {
 }
 
 // grow makes the streams of a step.
-func (h *holding) grow(st *step) (added []*held, err error) {
-	made := make(chan error, 1)
+func (h *holding) grow(st *step) (added []*heldStream, err error) {
+	result := make(chan error, 1)
 	before := len(h.streams)
 	var numbers []int
 	for n := before; n < st.Streams; n++ {
@@ -48,11 +48,11 @@ func (h *holding) grow(st *step) (added []*held, err error) {
 	}
 	h.group.OnLoop(func() error {
 		err := h.add(numbers)
-		made <- err
+		result <- err
 		return err // and the iteration is interrupted
 	})
 	select {
-	case err = <-made:
+	case err = <-result:
 	case <-h.ctx.Done():
 		err = h.ctx.Err()
 	}
@@ -63,13 +63,13 @@ func (h *holding) grow(st *step) (added []*held, err error) {
 }
 
 // runStep opens the streams of a step, and reports whether the next step may follow.
-func (h *holding) runStep(st *step, added []*held) bool {
-	begun, tags := time.Now(), h.tagsOf(st.Name)
+func (h *holding) runStep(st *step, added []*heldStream) bool {
+	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcasts == nil {
-		h.sample(capacityStreams, tags, begun, float64(len(h.streams)-len(added)))
+		h.sample(capacityStreams, tags, start, float64(len(h.streams)-len(added)))
 	}
 	h.openOver(added, milli(st.Ramp))
-	sleep(h.ctx, time.Until(begun.Add(milli(st.For))))
+	sleep(h.ctx, time.Until(start.Add(milli(st.For))))
 	if h.broadcasts != nil {
 		for range st.Broadcasts {
 			sent := time.Now()
@@ -98,20 +98,20 @@ func (h *holding) suffers() bool {
 	}
 	c := &h.m.recorder.config
 	sleep(h.ctx, c.Interval+min(c.Late, c.Interval/2))
-	return slices.ContainsFunc(h.streams, func(s *held) bool { return h.faulty(s) || h.silent(s) })
+	return slices.ContainsFunc(h.streams, func(s *heldStream) bool { return h.faulty(s) || h.silent(s) })
 }
 
 // faulty reports whether a stream has a fault. A connect without an answer is as bad as a refusal.
-func (h *holding) faulty(s *held) bool {
+func (h *holding) faulty(s *heldStream) bool {
 	h.mu.Lock()
-	over := s.over
+	finished := s.finished
 	h.mu.Unlock()
 	sums := s.ledger().Sums()
-	return over || sums.Streams == 0 || sums.Missed()+sums.Faults()+sums.Late > 0
+	return finished || sums.Streams == 0 || sums.Missed()+sums.Faults()+sums.Late > 0
 }
 
 // silent reports whether a message is overdue on an open stream.
-func (h *holding) silent(s *held) bool {
+func (h *holding) silent(s *heldStream) bool {
 	c, sums := &h.m.recorder.config, s.ledger().Sums()
 	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.Late
 }

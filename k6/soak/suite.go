@@ -31,12 +31,12 @@ func (r *recorder) setSuite(s shard.Suite) error {
 	if s.Name == "" {
 		return errors.New("soak.suite: a suite needs a name")
 	}
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, st := range s.Stages {
-		if st.Name == "" || seen[st.Name] {
+		if st.Name == "" || names[st.Name] {
 			return fmt.Errorf("soak.suite: the stage %q is there twice, or has no name", st.Name)
 		}
-		seen[st.Name] = true
+		names[st.Name] = true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -164,7 +164,7 @@ func (s *sums) progress(p *shard.Progress) {
 			continue
 		}
 		p.Requests += m.Count
-		if code, told := m.Tags[shard.TagCode]; told && code != shard.CodeOK {
+		if code, hasCode := m.Tags[shard.TagCode]; hasCode && code != shard.CodeOK {
 			p.Failed += m.Count
 		}
 	}

@@ -20,7 +20,7 @@ type tally struct {
 	bucket     shard.Bucket
 	recent     *shard.Histogram        // lateness in the present bucket
 	recentHeld *shard.Histogram        // of late messages of the streams without a phase; nil: none was late yet
-	asides     map[*ledger.Ledger]bool // those of the streams with a phase
+	excluded   map[*ledger.Ledger]bool // those of the streams with a phase
 	lateness   *shard.Histogram        // in all
 	connect    *shard.Histogram
 	firstNoop  *shard.Histogram
@@ -88,7 +88,7 @@ func (t *tally) served(server string) {
 
 // noop adds one arrival to the sums. first is the time since the headers for the first noop
 // of a stream, else negative; latency is receive − send where hasLatency. aside is of a stream that is not held.
-func (t *tally) noop(a ledger.Arrival, aside, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
+func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.Counted {
@@ -102,7 +102,7 @@ func (t *tally) noop(a ledger.Arrival, aside, faulty bool, first time.Duration, 
 		t.recent.Record(late)
 		t.lateness.Record(late)
 	}
-	if a.Late > 0 && !aside {
+	if a.Late > 0 && !excluded {
 		t.heldLate(&a)
 	}
 	if first >= 0 {
@@ -178,18 +178,18 @@ func (t *tally) roll(now time.Time, s shard.Process, control *controlGroup) {
 
 // takeHeld is what was late on held streams in the bucket that ends; nil where all streams are, or none was late.
 func (t *tally) takeHeld() *shard.Late {
-	held := t.bucket.Held
-	if held != nil {
-		held.LateBy = t.recentHeld.PackCoarse()
+	untouched := t.bucket.Held
+	if untouched != nil {
+		untouched.LateBy = t.recentHeld.PackCoarse()
 		t.recentHeld.Reset()
 	}
 	switch {
-	case len(t.asides) == 0 || t.bucket.Late == 0:
+	case len(t.excluded) == 0 || t.bucket.Late == 0:
 		return nil
-	case held == nil:
+	case untouched == nil:
 		return &shard.Late{}
 	}
-	return held
+	return untouched
 }
 
 // fill copies the sums into a shard.
@@ -219,8 +219,8 @@ func (t *tally) fill(s *shard.Shard) {
 func (t *tally) setAside(l *ledger.Ledger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asides == nil {
-		t.asides = map[*ledger.Ledger]bool{}
+	if t.excluded == nil {
+		t.excluded = map[*ledger.Ledger]bool{}
 	}
-	t.asides[l] = true
+	t.excluded[l] = true
 }

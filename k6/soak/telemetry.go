@@ -27,16 +27,16 @@ type telemetry struct {
 	root    *metrics.TagSet
 	metrics map[string]*metrics.Metric
 
-	mu      sync.Mutex
-	live    map[*sampleSink]int // sample sinks, and how many streams keep each open
-	stop    chan struct{}       // ends the goroutine; nil while there is none
-	sampler *sampler
-	before  *shard.Histogram // lateness when it was last published
-	told    map[string]float64
-	buckets []float64 // of lateness, as they were last told
-	reports int
-	zero    time.Time // of the first stream: a runner may wait for others before it
-	actions []plan.Action
+	mu       sync.Mutex
+	live     map[*sampleSink]int // sample sinks, and how many streams keep each open
+	stop     chan struct{}       // ends the goroutine; nil while there is none
+	sampler  *sampler
+	before   *shard.Histogram // lateness when it was last published
+	reported map[string]float64
+	buckets  []float64 // of lateness, as they were last reported
+	reports  int
+	zero     time.Time // of the first stream: a runner may wait for others before it
+	actions  []plan.Action
 }
 
 // A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
@@ -48,7 +48,7 @@ type sampleSink struct {
 }
 
 func newTelemetry(r *recorder) *telemetry {
-	return &telemetry{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, told: map[string]float64{}}
+	return &telemetry{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}}
 }
 
 // register registers the metrics with k6, which has to happen in the init context.
@@ -81,8 +81,8 @@ func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
-// begun notes that a stream, or an attempt at one, keeps o open.
-func (p *telemetry) begun(o *sampleSink) {
+// start notes that a stream, or an attempt at one, keeps o open.
+func (p *telemetry) start(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[o]++
@@ -122,10 +122,10 @@ func (p *telemetry) run(stop chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		seen := p.look() // before the lock: the reader of all streams waits for that when one begins or ends
+		state := p.look() // before the lock: the reader of all streams waits for that when one begins or ends
 		p.mu.Lock()
 		if p.stop == stop { // a sink is open, and stays so while the lock is held
-			p.publish(seen)
+			p.publish(state)
 		}
 		p.mu.Unlock()
 	}
@@ -153,19 +153,19 @@ func (p *telemetry) look() (l look) {
 }
 
 // publish sends all metrics to any open sink. The caller holds the lock.
-func (p *telemetry) publish(seen look) {
+func (p *telemetry) publish(state look) {
 	p.reports++
-	all := seen.lateness
-	s := snapshot{Progress: seen.sums, planned: seen.planned, runners: seen.runners, left: max(0, seen.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
+	all := state.lateness
+	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
 	for _, streams := range p.live {
 		s.open += streams
 	}
-	list := published[seen.noun]
+	list := published[state.noun]
 	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
 		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}
 	p.before = all
-	if s.control = seen.control.latest(); s.control != nil {
+	if s.control = state.control.latest(); s.control != nil {
 		list = slices.Concat(list, publishedControl)
 	}
 	var samples metrics.Samples // made once: a counter's are what it grew by
@@ -190,10 +190,10 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))
 	for _, m := range list {
-		value := m.of(s)
+		value := m.value(s)
 		if m.kind == metrics.Counter { // k6 adds up the samples of a counter
-			value = max(value, p.told[m.name])
-			value, p.told[m.name] = value-p.told[m.name], value
+			value = max(value, p.reported[m.name])
+			value, p.reported[m.name] = value-p.reported[m.name], value
 		}
 		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags}, Time: now, Value: value})
 	}

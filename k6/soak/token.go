@@ -16,16 +16,16 @@ import (
 // credentials are the secrets of one stream, which no finding may show. They change on the event loop before an attempt to connect, while
 // the stream is not read; the reader of the stream reads them.
 type credentials struct {
-	secrets    []string  // of the environment
-	token, was string    // what token() gave last, and before that
-	since      time.Time // when it first gave this one
-	fresh      bool      // that was for the last attempt
+	secrets         []string  // of the environment
+	token, previous string    // what token() gave last, and before that
+	since           time.Time // when it first gave this one
+	fresh           bool      // that was for the last attempt
 }
 
 // learn notes what token() gave for the next attempt.
 func (c *credentials) learn(token string, now time.Time) {
 	if c.fresh = token != c.token; c.fresh {
-		c.token, c.was, c.since = token, c.token, now
+		c.token, c.previous, c.since = token, c.token, now
 	}
 }
 
@@ -34,15 +34,15 @@ func (c *credentials) hide(text string) string {
 	if c == nil {
 		return text
 	}
-	return secret.Hide(text, append([]string{c.token, c.was}, c.secrets...)...)
+	return secret.Hide(text, append([]string{c.token, c.previous}, c.secrets...)...)
 }
 
 // excerpt returns what a finding shows of data, without secrets: a service may repeat what it received.
 //
 //go:noinline
 func (c *credentials) excerpt(data []byte) string {
-	const enough = 1 << 16
-	return excerpt([]byte(c.hide(string(data[:min(len(data), enough)]))))
+	const maxLength = 1 << 16
+	return excerpt([]byte(c.hide(string(data[:min(len(data), maxLength)]))))
 }
 
 // gave describes the token that the service refused, without its value.
@@ -54,8 +54,8 @@ func (c *credentials) gave(now time.Time) string {
 	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.since).Seconds())
 }
 
-// told is an end as a finding may show it: without a secret, and with the token as the cause where it was that.
-func (c *credentials) told(at time.Time, end sseclient.Close, streams int) sseclient.Close {
+// recordEnd is an end as a finding may show it: without a secret, and with the token as the cause where it was that.
+func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) sseclient.Close {
 	if end.Err == nil {
 		return end
 	}
@@ -85,13 +85,13 @@ func (s *jsService) askToken() (string, error) {
 }
 
 // renew asks for what the next attempt of stream n sends of its own.
-func (s *jsService) renew(n int, own *ownRequest) (err error) {
+func (s *jsService) renew(n int, request *ownRequest) (err error) {
 	if s.token != nil {
-		if own.values.Token, err = s.askToken(); err != nil { // of the second request, too, which has the same values
+		if request.values.Token, err = s.askToken(); err != nil { // of the second request, too, which has the same values
 			return err
 		}
-		own.credentials.learn(own.values.Token, time.Now())
+		request.credentials.learn(request.values.Token, time.Now())
 	}
-	own.url, err = s.ownURL(n)
+	request.url, err = s.ownURL(n)
 	return err
 }

@@ -97,13 +97,13 @@ func TestAnyOtherRefusalIsToldAsItIs(t *testing.T) {
 	t.Parallel()
 	refusal := sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
 	for _, c := range []*credentials{{}, {token: "a-secret"}} {
-		require.Equal(t, refusal.Err.Error(), c.told(time.Now(), refusal, 0).Err.Error())
+		require.Equal(t, refusal.Err.Error(), c.recordEnd(time.Now(), refusal, 0).Err.Error())
 	}
-	require.Equal(t, refusal.Err.Error(), (&credentials{}).told(time.Now(), refusal, 3).Err.Error())
+	require.Equal(t, refusal.Err.Error(), (&credentials{}).recordEnd(time.Now(), refusal, 3).Err.Error())
 	then := refusal
 	then.Reason = sseclient.ReasonThen
-	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).told(time.Now(), then, 1).Err.Error())
-	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).told(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
+	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).recordEnd(time.Now(), then, 1).Err.Error())
+	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).recordEnd(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
 }
 
 // A service may end a stream at any time while its token is young: the end of its lifetime is not waited for.

@@ -30,7 +30,7 @@ type Client struct {
 	answer   *sseclient.Response // nil before a response
 	end      *sseclient.Close    // how the stream ended by itself
 	closed   bool                // by the script
-	begun    time.Time
+	started  time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
 	tags     metrics.TagsAndMeta // of the request, with the response's once there is one

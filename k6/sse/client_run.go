@@ -22,7 +22,7 @@ var (
 // run reads until the stream has ended and calls the handlers. It returns the exception
 // of one. No goroutine is left behind it.
 func (c *Client) run() error {
-	c.begun = time.Now()
+	c.started = time.Now()
 	defer func() {
 		c.cancel()
 		c.reader.Wait()
@@ -31,7 +31,7 @@ func (c *Client) run() error {
 		if !awaitRate(c.ctx, c.state) {
 			return
 		}
-		c.begun = time.Now() // the wait is not part of the request
+		c.started = time.Now() // the wait is not part of the request
 		ctx, cancel := c.ctx, context.CancelFunc(func() {})
 		if c.params.timeout > 0 {
 			ctx, cancel = context.WithTimeout(c.ctx, c.params.timeout)
@@ -116,7 +116,7 @@ func (c *Client) answered(r *sseclient.Response) {
 func (c *Client) opened(r *sseclient.Response) error {
 	c.answered(r)
 	c.openedAt = r.At
-	c.push(c.m.metrics.streamOpened(&c.tags, c.begun, r.At))
+	c.push(c.m.metrics.streamOpened(&c.tags, c.started, r.At))
 	return c.call("open", sobek.Undefined())
 }
 
@@ -140,7 +140,7 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
 		c.answered(end.Response)
 	}
-	late := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.begun) >= c.params.timeout
+	late := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.started) >= c.params.timeout
 	if late || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		end = &sseclient.Close{
 			Reason: sseclient.ReasonTimeout, Status: end.Status,
@@ -181,19 +181,19 @@ func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 // countClosed pushes how it ended, and the http_reqs and http_req_duration that
 // upstream emits for the whole stream. Upstream's http_req_sending, which was the
 // time to connect, is sse_connecting here.
-func (c *Client) countClosed(thrown error) {
+func (c *Client) countClosed(err error) {
 	now := time.Now()
 	why := sseclient.ReasonClient
 	switch {
 	case c.end != nil:
 		why = c.end.Reason
-	case thrown != nil:
+	case err != nil:
 		why = sseclient.ReasonInterrupted
 	}
 	b := c.m.metrics.builtin
 	c.push(metrics.Samples{
 		c.m.metrics.streamClosed(c.tags, now, why, !c.openedAt.IsZero()),
 		sample(b.HTTPReqs, &c.tags, now, 1),
-		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(c.begun))),
+		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(c.started))),
 	})
 }

@@ -19,11 +19,11 @@ func (m *module) eventPrototype(class eventClass) *sobek.Object {
 	return m.events[class]
 }
 
-func (m *module) eventPrototypes() (of [eventClasses]*sobek.Object) {
+func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()
-	of[plainEvent] = rt.NewObject()
+	prototypes[plainEvent] = rt.NewObject()
 	for name, value := range map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true} {
-		must(rt, of[plainEvent].DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+		must(rt, prototypes[plainEvent].DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
 	currentTarget := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
 		if ev, ok := c.This.(*sobek.Object); ok && ev == m.dispatched {
@@ -31,11 +31,11 @@ func (m *module) eventPrototypes() (of [eventClasses]*sobek.Object) {
 		}
 		return sobek.Null()
 	})
-	must(rt, of[plainEvent].DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
-	of[messageEvent] = rt.CreateObject(of[plainEvent])
-	nameClass(rt, of[plainEvent], "Event")
-	nameClass(rt, of[messageEvent], "MessageEvent")
-	return of
+	must(rt, prototypes[plainEvent].DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+	prototypes[messageEvent] = rt.CreateObject(prototypes[plainEvent])
+	nameClass(rt, prototypes[plainEvent], "Event")
+	nameClass(rt, prototypes[messageEvent], "MessageEvent")
+	return prototypes
 }
 
 // nameClass has Object.prototype.toString tell what an object is.

@@ -86,10 +86,10 @@ func (s *eventSource) callbacks() sseclient.Callbacks {
 	if s.opts.renew != nil {
 		on.Renew = s.renew
 	}
-	if then := s.opts.then; then != nil {
+	if second := s.opts.secondRequest; second != nil {
 		on.FollowUp = s.followUp
-		if then.inGo != nil {
-			on.FollowUp = then.inGo.FollowUp
+		if second.inGo != nil {
+			on.FollowUp = second.inGo.FollowUp
 		}
 	}
 	s.session.measure(&s.opts.tags, &on)
@@ -104,9 +104,9 @@ func (s *eventSource) callbacks() sseclient.Callbacks {
 
 // after returns a callback that calls one after the other.
 func after[T any](first, second func(time.Time, T)) func(time.Time, T) {
-	return func(at time.Time, what T) {
-		first(at, what)
-		second(at, what)
+	return func(at time.Time, value T) {
+		first(at, value)
+		second(at, value)
 	}
 }
 

@@ -391,7 +391,7 @@ func TestSharedStreamsInGo(t *testing.T) {
 					s.Stop(sseclient.ReasonClient)
 					<-all[i].ended
 				}
-				g.Over(func() error { return nil })
+				g.OnEnd(func() error { return nil })
 			}()
 			return nil
 		}))

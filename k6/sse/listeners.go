@@ -56,12 +56,12 @@ func (l *listeners) handler(kind string) *sobek.Object {
 
 // now is what is called for a listener that was there when an event was dispatched: nil where one before it has removed it,
 // and of a handler the one that is set by now.
-func (l *listeners) now(was listener) *sobek.Object {
-	if was.handler {
-		return l.handler(was.kind)
+func (l *listeners) now(current listener) *sobek.Object {
+	if current.handler {
+		return l.handler(current.kind)
 	}
-	if slices.Contains(l.all(), was) {
-		return was.value
+	if slices.Contains(l.all(), current) {
+		return current.value
 	}
 	return nil
 }
@@ -93,11 +93,11 @@ func (l *listeners) add(kind string, value *sobek.Object, once bool) {
 }
 
 func (l *listeners) remove(kind string, value *sobek.Object) {
-	list := l.without(added(kind, value))
+	list := l.removed(added(kind, value))
 	l.list.Store(&list)
 }
 
-func (l *listeners) without(drop func(listener) bool) []listener {
+func (l *listeners) removed(drop func(listener) bool) []listener {
 	return slices.DeleteFunc(slices.Clone(l.all()), drop)
 }
 

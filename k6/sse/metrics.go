@@ -12,32 +12,32 @@ import (
 
 // sseMetrics are the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
-	event      *metrics.Metric // counter: events dispatched
-	connecting *metrics.Metric // trend, time: dial begun to headers complete
-	firstEvent *metrics.Metric // trend, time: headers complete to first event
-	opened     *metrics.Metric // counter: event streams opened
-	closed     *metrics.Metric // counter: attempts and streams ended, by reason
-	then       *metrics.Metric // trend, time: dial begun to headers complete, of second requests with a right answer
-	builtin    *metrics.BuiltinMetrics
+	event         *metrics.Metric // counter: events dispatched
+	connecting    *metrics.Metric // trend, time: dial begun to headers complete
+	firstEvent    *metrics.Metric // trend, time: headers complete to first event
+	opened        *metrics.Metric // counter: event streams opened
+	closed        *metrics.Metric // counter: attempts and streams ended, by reason
+	secondRequest *metrics.Metric // trend, time: dial begun to headers complete, of second requests with a right answer
+	builtin       *metrics.BuiltinMetrics
 }
 
 func registerMetrics(vu modules.VU) *sseMetrics {
 	r := vu.InitEnv().Registry
 	return &sseMetrics{
-		event:      r.MustNewMetric("sse_event", metrics.Counter),
-		connecting: r.MustNewMetric("sse_connecting", metrics.Trend, metrics.Time),
-		firstEvent: r.MustNewMetric("sse_first_event", metrics.Trend, metrics.Time),
-		opened:     r.MustNewMetric("sse_connection_opened", metrics.Counter),
-		closed:     r.MustNewMetric("sse_connection_closed", metrics.Counter),
-		then:       r.MustNewMetric("sse_then", metrics.Trend, metrics.Time),
-		builtin:    vu.InitEnv().BuiltinMetrics,
+		event:         r.MustNewMetric("sse_event", metrics.Counter),
+		connecting:    r.MustNewMetric("sse_connecting", metrics.Trend, metrics.Time),
+		firstEvent:    r.MustNewMetric("sse_first_event", metrics.Trend, metrics.Time),
+		opened:        r.MustNewMetric("sse_connection_opened", metrics.Counter),
+		closed:        r.MustNewMetric("sse_connection_closed", metrics.Counter),
+		secondRequest: r.MustNewMetric("sse_then", metrics.Trend, metrics.Time),
+		builtin:       vu.InitEnv().BuiltinMetrics,
 	}
 }
 
 // streamOpened are the samples of a stream that has opened, after a dial that began at begun.
-func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, begun, at time.Time) metrics.Samples {
+func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, start, at time.Time) metrics.Samples {
 	return metrics.Samples{
-		sample(m.connecting, tm, at, metrics.D(at.Sub(begun))),
+		sample(m.connecting, tm, at, metrics.D(at.Sub(start))),
 		sample(m.opened, tm, at, 1),
 	}
 }

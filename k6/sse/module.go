@@ -64,8 +64,8 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
-		named := map[string]any{"open": rt.ToValue(m.open), "EventSource": m.eventSourceClass()}
-		m.exports = modules.Exports{Default: rt.ToValue(named), Named: named}
+		exports := map[string]any{"open": rt.ToValue(m.open), "EventSource": m.eventSourceClass()}
+		m.exports = modules.Exports{Default: rt.ToValue(exports), Named: exports}
 	}
 	return m.exports
 }

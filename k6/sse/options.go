@@ -21,14 +21,14 @@ import (
 // sourceOptions are the options of an EventSource, or the parameters of open.
 type sourceOptions struct {
 	sseclient.Options
-	tags    metrics.TagsAndMeta
-	method  string // "": GET
-	header  http.Header
-	body    string
-	ledger  Ledger         // nil: none
-	then    *secondRequest // nil: none
-	renew   sobek.Callable // returns what each attempt but the first sends; nil: the same
-	cookies bool           // withCredentials, which has no effect
+	tags          metrics.TagsAndMeta
+	method        string // "": GET
+	header        http.Header
+	body          string
+	ledger        Ledger         // nil: none
+	secondRequest *secondRequest // nil: none
+	renew         sobek.Callable // returns what each attempt but the first sends; nil: the same
+	cookies       bool           // withCredentials, which has no effect
 }
 
 // A Ledger receives what happens on a stream, in Go: the option of that name.
@@ -102,13 +102,13 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if !ok {
 		return fmt.Errorf("the options must be an object, not %s", v)
 	}
-	var then sobek.Value
+	var second sobek.Value
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		switch {
 		case sobek.IsUndefined(v):
 		case name == "then":
-			then = v // its default is another option
+			second = v // its default is another option
 		default:
 			if err := o.set(rt, name, v); err != nil {
 				return err
@@ -122,12 +122,12 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		o.LastEventID = id // not a header of every attempt: received ids follow it
 		o.header.Del(lastEventID)
 	}
-	if common.IsNullish(then) {
+	if common.IsNullish(second) {
 		return nil
 	}
 	o.FollowUpTimeout = o.ConnectTimeout
 	var err error
-	if o.then, err = parseThen(rt, then, &o.FollowUpTimeout); err != nil {
+	if o.secondRequest, err = parseThen(rt, second, &o.FollowUpTimeout); err != nil {
 		return fmt.Errorf("option then: %w", err)
 	}
 	return nil

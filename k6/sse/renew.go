@@ -20,7 +20,7 @@ func (s *eventSource) renew(proceed func(error)) {
 		if err == nil {
 			err = s.takeRenewal(value)
 		}
-		return s.session.renewed(Thrown(err), proceed)
+		return s.session.renewed(GoError(err), proceed)
 	})
 }
 
@@ -86,8 +86,8 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	return fn, nil
 }
 
-// Thrown returns the error or value that a script threw, without its position.
-func Thrown(err error) error {
+// GoError returns the error or value that a script threw, without its position.
+func GoError(err error) error {
 	var e *sobek.Exception
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) || !errors.As(err, &e) {
 		return err

@@ -63,7 +63,7 @@ func (m *meter) answered(at time.Time, r *sseclient.Response) {
 	if m.on.answered != nil {
 		m.on.answered(at, r)
 	}
-	m.session.push(sample(m.session.m.metrics.then, &m.counter.tags, at, metrics.D(at.Sub(r.Started))))
+	m.session.push(sample(m.session.m.metrics.secondRequest, &m.counter.tags, at, metrics.D(at.Sub(r.Started))))
 }
 
 func (m *meter) closed(at time.Time, c sseclient.Close) {
@@ -145,8 +145,8 @@ func (s *session) collect() metrics.Samples {
 	out := s.pending
 	s.pending = nil
 	now := time.Now()
-	for _, same := range s.counts {
-		for _, c := range same {
+	for _, count := range s.counts {
+		for _, c := range count {
 			if n := c.n.Swap(0); n > 0 {
 				out = append(out, sample(s.m.metrics.event, &c.tags, now, float64(n)))
 			}

@@ -22,7 +22,7 @@ type session struct {
 
 	mu      sync.Mutex // guards the fields up to counts
 	open    int        // streams and calls of hold that have not ended
-	over    bool
+	ended   bool
 	pending metrics.Samples
 	counts  map[*metrics.TagSet][]*eventCounter
 
@@ -55,9 +55,9 @@ func (s *session) hold() {
 func (s *session) release() {
 	s.mu.Lock()
 	s.open--
-	over := s.open == 0
+	ended := s.open == 0
 	s.mu.Unlock()
-	if over {
+	if ended {
 		s.queue(func() error { // behind the tasks that may open another stream
 			s.finish()
 			return nil
@@ -83,10 +83,10 @@ func (s *session) finish() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.mu.Lock()
-	over := s.open == 0 && !s.over
-	s.over = s.over || over
+	ended := s.open == 0 && !s.ended
+	s.ended = s.ended || ended
 	s.mu.Unlock()
-	if !over {
+	if !ended {
 		return
 	}
 	if s.m.session == s {

@@ -12,12 +12,12 @@ var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource 
 // eventSourceClass returns the constructor, made once per VU.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
-	made, err := rt.RunProgram(classInJS)
+	result, err := rt.RunProgram(classInJS)
 	must(rt, err)
-	extend, _ := sobek.AssertFunction(made)
-	made, err = extend(sobek.Undefined(), rt.ToValue(m.newEventSource))
+	extend, _ := sobek.AssertFunction(result)
+	result, err = extend(sobek.Undefined(), rt.ToValue(m.newEventSource))
 	must(rt, err)
-	class := made.ToObject(rt)
+	class := result.ToObject(rt)
 	proto := class.Get("prototype").ToObject(rt)
 	for i, name := range []string{"CONNECTING", "OPEN", "CLOSED"} {
 		for _, on := range []*sobek.Object{class, proto} {
@@ -59,13 +59,13 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		if l == nil {
 			return
 		}
-		once := false
+		defined := false
 		if options, ok := c.Argument(2).(*sobek.Object); ok {
 			if v := options.Get("once"); v != nil {
-				once = v.ToBoolean()
+				defined = v.ToBoolean()
 			}
 		}
-		s.listeners.add(kind, l, once)
+		s.listeners.add(kind, l, defined)
 	})
 	returning("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		ev, ok := c.Argument(0).(*sobek.Object)
@@ -99,9 +99,9 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 var sourceType = reflect.TypeFor[*eventSource]()
 
 // sourceOf returns the Go half of an EventSource, or throws.
-func (m *module) sourceOf(this sobek.Value) *eventSource {
+func (m *module) sourceOf(receiver sobek.Value) *eventSource {
 	// The type first: the export of an ordinary object would read its attributes, and with the prototype's recurse.
-	if obj, ok := this.(*sobek.Object); ok && obj.ExportType() == sourceType {
+	if obj, ok := receiver.(*sobek.Object); ok && obj.ExportType() == sourceType {
 		if s, ok := obj.Export().(*eventSource); ok {
 			return s
 		}

@@ -53,15 +53,15 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 
 // call calls a listener with the source as this, or its handleEvent.
 func (s *eventSource) call(l, ev *sobek.Object) error {
-	var this sobek.Value = s.obj
+	var receiver sobek.Value = s.obj
 	fn, ok := sobek.AssertFunction(l)
 	if !ok {
-		this = l
+		receiver = l
 		if fn, ok = sobek.AssertFunction(l.Get("handleEvent")); !ok {
 			return errors.New("EventSource: the listener has no function handleEvent")
 		}
 	}
-	_, err := fn(this, ev)
+	_, err := fn(receiver, ev)
 	return err
 }
 

@@ -82,11 +82,11 @@ func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 		}
 	})
 	attribute("idleTimeout", func(s *eventSource) any { return float64(s.IdleTimeout().Microseconds()) / 1000 }, func(s *eventSource, v sobek.Value) {
-		within, err := parseDuration(v)
+		timeout, err := parseDuration(v)
 		if err != nil {
 			panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
 		}
-		s.SetIdleTimeout(within)
+		s.SetIdleTimeout(timeout)
 	})
 	for _, kind := range []string{"open", "message", "error"} {
 		attribute("on"+kind, func(s *eventSource) any { return s.listeners.handler(kind) }, func(s *eventSource, v sobek.Value) {

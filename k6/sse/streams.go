@@ -40,9 +40,9 @@ func (o *Opener) Streams(name, method string, options sseclient.Options) *Stream
 	return g
 }
 
-// Over lets the iteration end, once each stream has, and calls then on the event loop. From any goroutine.
-func (g *Streams) Over(then func() error) {
-	g.session.queue(then)
+// OnEnd lets the iteration end, once each stream has, and calls then on the event loop. From any goroutine.
+func (g *Streams) OnEnd(callback func() error) {
+	g.session.queue(callback)
 	g.session.release()
 }
 

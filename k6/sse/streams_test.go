@@ -65,7 +65,7 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 			for _, k := range keepers {
 				<-k.ended
 			}
-			g.Over(func() error { return nil })
+			g.OnEnd(func() error { return nil })
 		}()
 		return nil
 	})

@@ -16,8 +16,8 @@ import (
 // query, fragment or credentials of a URL, where ids live. As everywhere in k6, a
 // name given by the user stands in for both.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
-	name, given := tm.Tags.Get(metrics.TagName.String())
-	if !given {
+	name, hasName := tm.Tags.Get(metrics.TagName.String())
+	if !hasName {
 		plain := *u
 		plain.User, plain.RawQuery, plain.ForceQuery, plain.Fragment, plain.RawFragment = nil, "", false, "", ""
 		name = plain.String()

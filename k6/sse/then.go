@@ -164,7 +164,7 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 	done := *o
 	done.header = slices.Clone(o.header)
 	var err error
-	call := func(what string, t *text) *text {
+	call := func(field string, t *text) *text {
 		if err != nil || t == nil || t.fn == nil {
 			return t
 		}
@@ -174,7 +174,7 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 		}
 		s, ok := v.Export().(string)
 		if !ok {
-			err = fmt.Errorf("EventSource: option then: %s: the function returned %s, no string", what, v)
+			err = fmt.Errorf("EventSource: option then: %s: the function returned %s, no string", field, v)
 		}
 		return literal(s)
 	}
@@ -208,22 +208,22 @@ func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
 
 // followUp makes the second request of a stream from its first event, on the event loop if a part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
-	then := s.opts.then
-	if !then.awaits(e.Name) {
+	second := s.opts.secondRequest
+	if !second.awaits(e.Name) {
 		return false
 	}
 	first := &firstEvent{ID: eventstream.Text(e.ID), Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data)}
-	if !then.needsJS() {
-		f.Send(then.fill(first), nil)
+	if !second.needsJS() {
+		f.Send(second.fill(first), nil)
 		return true
 	}
 	s.post(func() error {
 		if s.ready == stateClosed || s.session.Interrupted() || !f.Pending() {
 			return nil
 		}
-		made, err := then.withFunctionsCalled(s.session.m.vu.Runtime(), first)
+		request, err := second.withFunctionsCalled(s.session.m.vu.Runtime(), first)
 		if err == nil {
-			f.Send(made.fill(first), nil)
+			f.Send(request.fill(first), nil)
 		}
 		return err
 	})

@@ -65,7 +65,7 @@ func write(to folders, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	told, routes, err := alerting(env)
+	receivers, routes, err := alerting(env)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func write(to folders, env func(string) string) error {
 		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
 		// Not .json: what ends so are backends.
-		replace(filepath.Join(to.targets, "alertmanager.yml"), told, 0o644),
+		replace(filepath.Join(to.targets, "alertmanager.yml"), receivers, 0o644),
 		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
 	)
 }
@@ -115,7 +115,7 @@ func profile(env func(string) string, name string) bool {
 }
 
 // alerting is the list of Alertmanagers that Prometheus tells, and the configuration of the one there is.
-func alerting(env func(string) string) (told, routes string, err error) {
+func alerting(env func(string) string) (receivers, routes string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
 	}

@@ -32,7 +32,7 @@ func TestACleanSoakPassesAndLeavesNothing(t *testing.T) {
 	assert.True(t, v.Server.Known, "the backend's ledger was fetched from inside of the cluster")
 	assert.True(t, v.Server.Agrees)
 	require.NotNil(t, v.Control)
-	assert.True(t, v.Control.Decides && v.Control.Away, "the reference of the control group was made, and the runners reached it: %+v", v.Control)
+	assert.True(t, v.Control.Decides && v.Control.Remote, "the reference of the control group was made, and the runners reached it: %+v", v.Control)
 	require.Len(t, v.Runners, 4)
 	for i, r := range v.Runners {
 		assert.Equal(t, i+1, r.Index)

@@ -58,8 +58,8 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
 		require.Zero(t, v.Connections.Refused)
 		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
-		require.Less(t, v.Held.Share, .94)
-		require.Greater(t, v.Held.Share, .5)
+		require.Less(t, v.OpenSeconds.Share, .94)
+		require.Greater(t, v.OpenSeconds.Share, .5)
 		require.Regexp(t, `10 streams held to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
 		for _, name := range []string{"report.txt", "report.md", "report.html"} {
 			text, err := os.ReadFile(r.dir.Path(name))

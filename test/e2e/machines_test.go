@@ -32,7 +32,7 @@ func TestAnAcceptQueueThatOverflowsIsSaid(t *testing.T) {
 	require.Len(t, v.Machines, 1)
 	require.Equal(t, []int{1, 2}, v.Machines[0].Runners)
 	require.True(t, v.Machines[0].Target)
-	counted := v.Machines[0].Counter(machine.Overflows).Grown
+	counted := v.Machines[0].Counter(machine.Overflows).Increase
 	require.Positive(t, counted)
 	require.LessOrEqual(t, counted, float64(8*connects), "each connect tries some times; the runners do not add up")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", counted))

@@ -71,7 +71,7 @@ func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
 // sum adds up the cuts of all kinds.
 func sum(v *verdict.Verdict) (all verdict.Cuts) {
 	for _, c := range v.Cuts {
-		all.Made, all.Ended, all.Resumed, all.Whole = all.Made+c.Made, all.Ended+c.Ended, all.Resumed+c.Resumed, all.Whole+c.Whole
+		all.Count, all.Ended, all.Resumed, all.Whole = all.Count+c.Count, all.Ended+c.Ended, all.Resumed+c.Resumed, all.Whole+c.Whole
 		all.Lost, all.Doubled, all.Announced = all.Lost+c.Lost, all.Doubled+c.Doubled, all.Announced+c.Announced
 	}
 	return all
@@ -85,17 +85,17 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	all := sum(v)
-	require.Equal(t, resumeCuts, all.Made)
+	require.Equal(t, resumeCuts, all.Count)
 	require.Equal(t, resumeCuts, all.Whole)
 	require.Equal(t, all.Ended, all.Resumed)
 	for kind, c := range byKind(t, v) {
-		require.Equal(t, c.Planned, c.Made, kind)
-		require.Positive(t, c.Made, kind)
+		require.Equal(t, c.Planned, c.Count, kind)
+		require.Positive(t, c.Count, kind)
 		if kind == plan.CutPause { // the stream did not end: it continued
 			require.Zero(t, c.Ended)
 			require.GreaterOrEqual(t, c.AwayMS.P50, 500.)
 		} else {
-			require.Equal(t, c.Made, c.Ended, kind)
+			require.Equal(t, c.Count, c.Ended, kind)
 		}
 	}
 	require.Equal(t, all.Ended, v.Connections.Reconnected)
@@ -124,7 +124,7 @@ func TestAPausedReaderWhoseStreamIsEndedResumes(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
-	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Made, c.Ended, c.Resumed, c.Whole})
+	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
 	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams ended, too")
 }
 
@@ -195,7 +195,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Zero(t, all.Resumed)
-				require.Equal(t, resumeCuts, all.Made)
+				require.Equal(t, resumeCuts, all.Count)
 			},
 		},
 	} {
@@ -214,7 +214,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			all := sum(v)
-			require.Equal(t, resumeCuts, all.Made, "each cut was made")
+			require.Equal(t, resumeCuts, all.Count, "each cut was made")
 			c.check(t, all)
 			require.Equal(t, all.Ended, v.Connections.Reconnected)
 		})
@@ -228,7 +228,7 @@ func TestNoopsResume(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	all := sum(v)
-	require.Equal(t, []int{resumeCuts, resumeCuts}, []int{all.Made, all.Whole})
+	require.Equal(t, []int{resumeCuts, resumeCuts}, []int{all.Count, all.Whole})
 	require.Equal(t, all.Ended, all.Resumed)
 	require.Positive(t, all.Ended)
 	require.True(t, v.Server.Agrees)
@@ -257,7 +257,7 @@ func TestResumesOfServicesThatOthersWrote(t *testing.T) {
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			all := sum(v)
-			require.Equal(t, resumeCuts, all.Made)
+			require.Equal(t, resumeCuts, all.Count)
 			require.Equal(t, all.Ended, all.Resumed)
 			if c.name == "mercure" && c.want == verdict.Fail {
 				require.EqualValues(t, all.Ended, all.Announced)

@@ -68,7 +68,7 @@ func TestTwoMachines(t *testing.T) {
 	require.Len(t, v.Runners, 2)
 	require.Contains(t, said, "control      40 streams")
 	require.Equal(t, reference, v.Control.URL)
-	require.True(t, v.Control.Away && v.Control.Decides)
+	require.True(t, v.Control.Remote && v.Control.Decides)
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Messages.Received),

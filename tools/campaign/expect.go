@@ -76,9 +76,9 @@ func countsOf(j *verdict.Verdict) map[string]int {
 		counts["cuts lost"] += int(c.Lost)
 		counts["cuts doubled"] += int(c.Doubled)
 		counts["cuts announced"] += int(c.Announced)
-		counts["cuts broken"] += c.Made - c.Whole
-		counts["cuts not made"] += c.Planned - c.Made
-		counts["cuts broken by "+c.Kind] = c.Made - c.Whole
+		counts["cuts broken"] += c.Count - c.Whole
+		counts["cuts not made"] += c.Planned - c.Count
+		counts["cuts broken by "+c.Kind] = c.Count - c.Whole
 	}
 	for _, a := range j.Actions {
 		if e := a.Effect; e != nil {

@@ -53,7 +53,7 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		for _, s := range own.Counters {
-			if c, _ := machine.Of(s.Name); c.Metric != "" {
+			if c, _ := machine.CounterOf(s.Name); c.Metric != "" {
 				require.NotNil(t, all[0].Series(s.Name), s.Name)
 			}
 		}

@@ -114,10 +114,10 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 	}
 	var now []float64
 	for _, m := range metricsNamed(c.New, f.Name) {
-		if m.Own == nil {
+		if m.OwnOutage == nil {
 			return c.saturated
 		}
-		now = append(now, *m.Own)
+		now = append(now, *m.OwnOutage)
 	}
 	without, err := changeOf(f, old, now, c.Tolerance)
 	return err != nil || without.Outcome != Worse
