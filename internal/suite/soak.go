@@ -34,13 +34,17 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
-// soakMetrics leaves latency out where no time of sending was known, and lateness where there is no interval to be late by.
+// soakMetrics leaves latency out where no time of sending was known, and lateness where there is no interval to be late by. The
+// lateness of a feed is the spread between its clients.
 func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
 	if v.Service.ByInterval() {
 		ms("lateness p99", v.LatenessMS.P99)
+	}
+	if v.Service.Shared() {
+		ms("spread p99", v.LatenessMS.P99)
 	}
 	ms("connect p50", v.ConnectMS.P50)
 	ms("connect p99", v.ConnectMS.P99)

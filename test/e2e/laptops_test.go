@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
 // A laptop is k6 alone, as README.md has it typed.
@@ -21,11 +23,14 @@ type laptop struct {
 	out bytes.Buffer
 }
 
-func startLaptop(t *testing.T, url, prefix, connections, shards string) *laptop {
+func startLaptop(t *testing.T, url, prefix, connections, shards string, env ...string) *laptop {
 	t.Helper()
 	l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 		"--vus", connections, "--iterations", connections, "--duration", "60m",
 		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=9", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
+	for _, set := range env {
+		l.cmd.Args = append(l.cmd.Args, "--env", set)
+	}
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
 	require.NoError(t, l.cmd.Start())
 	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
@@ -89,6 +94,29 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What all clients of one laptop missed of a feed without numbers shows on the other one.
+func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
+	t.Parallel()
+	var faults []faulty.Fault
+	for n := range 4 {
+		faults = append(faults, faulty.Fault{Kind: faulty.Lose, Client: fmt.Sprint("laptop-b-", n), Message: 45})
+	}
+	proxy, err := faulty.Start(pricesHub(t, nil), faulty.Options{Marker: "event: price", Faults: faults})
+	require.NoError(t, err)
+	t.Cleanup(proxy.Stop)
+	shards, service := t.TempDir(), "SERVICE="+describePrices(t)
+	a := startLaptop(t, proxy.URL, "laptop-a-", "6", shards, service, "SECONDS=14")
+	b := startLaptop(t, proxy.URL, "laptop-b-", "4", shards, service, "SECONDS=14")
+	require.NoError(t, a.cmd.Wait(), a.out.String())
+	require.NoError(t, b.cmd.Wait(), b.out.String())
+	v, text := mergeLaptops(t, shards)
+	require.Equal(t, verdict.Fail, v.Verdict, text)
+	require.Equal(t, [3]uint64{4, 0, 0}, [3]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered}, text)
+	require.Regexp(t, `laptop-b-\d missed message \d+, which .* of 10 clients received`, reasons(v))
+	require.NotContains(t, reasons(v), "laptop-a-")
+	require.Len(t, proxy.Deeds(), 4)
 }
 
 func TestALaptopThatIsKilledIsInvalid(t *testing.T) {

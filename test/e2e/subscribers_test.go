@@ -162,6 +162,39 @@ func TestInitAndRunAFeedOfPrices(t *testing.T) {
 	require.Regexp(t, `^PASS: 10 clients received the same \d+ messages( while connected)?; a message that reached no client could not have been noticed$`, v.Sentence)
 }
 
+// pricesHub sends a price without a number ten times a second, until the test ends.
+func pricesHub(t *testing.T, replay func(all []string, from int) []string) (url string) {
+	t.Helper()
+	h := &hub.Hub{ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true, Replay: replay}
+	server := h.Start(t)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for price := 1; ctx.Err() == nil; price++ {
+			h.Publish("prices", fmt.Sprint(price*7919%104729))
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return server.URL
+}
+
+// describePrices writes the description of a pricesHub.
+func describePrices(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prices.js")
+	require.NoError(t, os.WriteFile(path, []byte(`export default {
+		name: 'prices', connect: { url: '{base}/sub/prices?id={id}' }, message: { event: 'price', same: 'data' },
+	};`), 0o600))
+	return path
+}
+
 // Suites of a feed without numbers, that the run does not publish: what clients lose or receive again when they resume is counted
 // exactly, also if most of them resume at once.
 func TestSuitesOfAFeedCountWhatResumesLoseAndRepeat(t *testing.T) {
@@ -188,33 +221,12 @@ func TestSuitesOfAFeedCountWhatResumesLoseAndRepeat(t *testing.T) {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
 			var faults atomic.Uint64
-			h := &hub.Hub{
-				ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true,
-				Replay: func(all []string, from int) []string {
-					replayed, of := of.replay(all, from)
-					faults.Add(uint64(of)) //nolint:gosec // G115: 0 or 1
-					return replayed
-				},
-			}
-			server := h.Start(t)
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			go func() {
-				tick := time.NewTicker(100 * time.Millisecond)
-				defer tick.Stop()
-				for price := 1; ctx.Err() == nil; price++ {
-					h.Publish("prices", fmt.Sprint(price*7919%104729))
-					select {
-					case <-tick.C:
-					case <-ctx.Done():
-					}
-				}
-			}()
-			path := filepath.Join(t.TempDir(), "prices.js")
-			require.NoError(t, os.WriteFile(path, []byte(`export default {
-				name: 'prices', connect: { url: '{base}/sub/prices' }, message: { event: 'price', same: 'data' },
-			};`), 0o600))
-			r := begin(t, nil, append([]string{suite, "--service", path, "--backend-url", server.URL, "--runners", "2", "--late-ms", "20000"}, of.args...)...)
+			url := pricesHub(t, func(all []string, from int) []string {
+				replayed, of := of.replay(all, from)
+				faults.Add(uint64(of)) //nolint:gosec // G115: 0 or 1
+				return replayed
+			})
+			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, of.args...)...)
 			v := r.judged()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
