@@ -141,7 +141,7 @@ func (h *hub) install(d *device, c claim) {
 	now := h.clk.elapsed()
 	h.gen++
 	h.slots[c.fd] = d
-	d.fd, d.gen, d.tls, d.chunked = int32(c.fd), h.gen, c.tls, c.chunked //nolint:gosec // G115: a descriptor
+	d.fd, d.gen, d.tls, d.chunked = int32(c.fd), h.gen, c.tls, c.chunked // #nosec G115 -- a descriptor
 	d.open, d.reason, d.closed = true, stillOpen, 0
 	d.opened = h.clk.unixMicros()
 	d.streams++

@@ -64,7 +64,7 @@ func setUserTimeout(fd int, d time.Duration) {
 // the Go scheduler's bookkeeping for calls that may block, which this cannot.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), //nolint:gosec // the kernel reads it, and keeps nothing
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel reads it, and keeps nothing
 			uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch {
 		case errno == unix.EINTR:

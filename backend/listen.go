@@ -30,7 +30,7 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, mode); err != nil { //nolint:gosec // G703: LISTEN names the socket
+	if err := os.Chmod(path, mode); err != nil { // #nosec G703 -- LISTEN names the socket
 		_ = l.Close()
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 }
 
 func removeStaleSocket(path string) error {
-	info, err := os.Lstat(path) //nolint:gosec // G703: LISTEN names the socket
+	info, err := os.Lstat(path) // #nosec G703 -- LISTEN names the socket
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -48,11 +48,11 @@ func removeStaleSocket(path string) error {
 	if info.Mode()&fs.ModeSocket == 0 {
 		return fmt.Errorf("%s exists and is not a socket; choose another path or remove it", path)
 	}
-	if conn, err := net.Dial("unix", path); err == nil { //nolint:gosec // G704: LISTEN names the socket
+	if conn, err := net.Dial("unix", path); err == nil { // #nosec G704 -- LISTEN names the socket
 		_ = conn.Close()
 		return fmt.Errorf("another process listens on %s; stop it or choose another path", path)
 	}
-	return os.Remove(path) //nolint:gosec // G703: LISTEN names the socket
+	return os.Remove(path) // #nosec G703 -- LISTEN names the socket
 }
 
 // gate bounds the connections that net/http holds. Those over it wait in the

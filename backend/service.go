@@ -115,7 +115,7 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	if cfg.TLSClientCA == "" {
 		return conf, nil
 	}
-	pem, err := os.ReadFile(cfg.TLSClientCA) //nolint:gosec // G703: the operator names the file
+	pem, err := os.ReadFile(cfg.TLSClientCA) // #nosec G703 -- the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("load TLS_CLIENT_CA: %w", err)
 	}

@@ -25,7 +25,7 @@ func newWatcher() (*watcher, error) {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
 	w := &watcher{epfd: epfd, wake: wake, done: make(chan struct{})}
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)} //nolint:gosec // G115: a descriptor
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)} // #nosec G115 -- a descriptor
 	if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wake, &event); err != nil {
 		_ = unix.Close(epfd)
 		_ = unix.Close(wake)
@@ -36,7 +36,7 @@ func newWatcher() (*watcher, error) {
 
 // add watches a descriptor. Closing its last duplicate ends the watch.
 func (w *watcher) add(fd int, gen uint32) error {
-	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} //nolint:gosec // G115: a descriptor, and bits that are returned unchanged
+	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} // #nosec G115 -- a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
@@ -57,7 +57,7 @@ func (w *watcher) run(report func([]departure)) {
 			if int(e.Fd) == w.wake {
 				return
 			}
-			departures = append(departures, departure{fd: e.Fd, gen: uint32(e.Pad)}) //nolint:gosec // G115: the bits of gen
+			departures = append(departures, departure{fd: e.Fd, gen: uint32(e.Pad)}) // #nosec G115 -- the bits of gen
 		}
 		report(departures)
 	}

@@ -54,7 +54,7 @@ func (w *wheel) add(d *device) {
 		}
 	}
 	w.next = (best + n*618/1000 + 1) % n
-	d.bucket, d.index = int32(best), int32(len(w.buckets[best])) //nolint:gosec // G115: buckets and devices of one backend
+	d.bucket, d.index = int32(best), int32(len(w.buckets[best])) // #nosec G115 -- buckets and devices of one backend
 	w.buckets[best] = append(w.buckets[best], d)
 }
 

@@ -26,10 +26,10 @@ const Folder = "load-tests"
 func Write(folder string) error {
 	return eachFile(func(name string, content []byte) error {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) { //nolint:gosec // G304: a script in the folder that the user names
+		if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) { // #nosec G304 -- a script in the folder that the user names
 			return nil
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: scripts are for all users
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // #nosec G301 -- scripts are for all users
 			return fmt.Errorf("write the scripts: %w", err)
 		}
 		return safefile.Write(path, func(w io.Writer) error {

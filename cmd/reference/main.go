@@ -48,11 +48,11 @@ func run(ctx context.Context, address string, args []string) error {
 func checkHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil) //nolint:gosec // G704: its own address
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil) // #nosec G704 -- its own address
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // G704: its own address
+	resp, err := http.DefaultClient.Do(req) // #nosec G704 -- its own address
 	if err != nil {
 		return err
 	}

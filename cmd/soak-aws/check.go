@@ -203,7 +203,7 @@ type policy struct {
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var p policy
-	text, err := os.ReadFile(file) //nolint:gosec // G304: a file of the repository
+	text, err := os.ReadFile(file) // #nosec G304 -- a file of the repository
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}

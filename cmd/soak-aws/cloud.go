@@ -48,7 +48,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 
 // ask runs the AWS command line and parses its answer, which may be nil.
 func (c *cloud) ask(ctx context.Context, answer any, args ...string) error {
-	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) //nolint:gosec // G204: without a shell
+	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
 	var failure bytes.Buffer
 	cmd.Stderr = &failure

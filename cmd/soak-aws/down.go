@@ -112,7 +112,7 @@ func (s site) archiveRuns(ctx context.Context, k keep, runs []string) error {
 	}
 	env := append(os.Environ(), s.environment(address)...) // soak removes the secrets among them from the archive
 	soak := func(args ...string) error {
-		cmd := exec.CommandContext(ctx, s.program, args...) //nolint:gosec // G204: starts soak without a shell
+		cmd := exec.CommandContext(ctx, s.program, args...) // #nosec G204 -- starts soak without a shell
 		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, env
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute

@@ -107,7 +107,7 @@ func (s site) drive(ctx context.Context, f soakFlags, args []string) error {
 	if _, err := kubeconfig.WriteString(strings.ReplaceAll(s.values[s.out.Kubeconfig], "127.0.0.1:6443", cluster.address)); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) //nolint:gosec // G204: starts soak without a shell
+	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does

@@ -69,7 +69,7 @@ func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+n
 // command returns a terraform command in the folder. It has a process group of its own: a terminal sends Ctrl-C and its end to the
 // whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws passes one SIGINT on.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "terraform", args...) //nolint:gosec // G204: arguments of soak-aws, without a shell
+	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = d.dir
 	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is named each time: the

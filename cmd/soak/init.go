@@ -256,7 +256,7 @@ func stamped(text, comment string) string {
 
 // edited reports whether a file exists that init did not write, or that was changed since.
 func edited(path, comment string) bool {
-	existing, err := os.ReadFile(path) //nolint:gosec // G304: in this folder
+	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}

@@ -16,7 +16,7 @@ func manCommand() *cobra.Command {
 		Hidden: true,
 		Args:   oneArg("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // G301: manual pages are for all users
+			if err := os.MkdirAll(args[0], 0o755); err != nil { // #nosec G301 -- manual pages are for all users
 				return fmt.Errorf("write the manual: %w", err)
 			}
 			header := doc.GenManHeader{Section: "1", Source: "sse-soak " + version(), Manual: "sse-soak"}

@@ -69,7 +69,7 @@ func probeCommand() *cobra.Command {
 				_, err = io.WriteString(cmd.OutOrStdout(), text)
 				return err //nolint:wrapcheck // of standard output
 			}
-			if err := os.WriteFile(out, []byte(text), 0o644); err != nil { //nolint:gosec // G306: a source file of the project, without secrets
+			if err := os.WriteFile(out, []byte(text), 0o644); err != nil { // #nosec G306 -- a source file of the project, without secrets
 				return fmt.Errorf("write the description: %w", err)
 			}
 			fmt.Fprintf(os.Stderr, "probe: wrote %s\n", out)

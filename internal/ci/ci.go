@@ -159,7 +159,7 @@ func appendTo(variable, text string) error {
 	if path == "" {
 		return fmt.Errorf("%s is not set, as it is on GitHub Actions", variable)
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // G304: a file that GitHub names
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304 -- a file that GitHub names
 	if err != nil {
 		return err //nolint:wrapcheck // names the file
 	}

@@ -39,7 +39,7 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, marked := bytes.CutPrefix(data, []byte(mark))
 	late, errLate := strconv.ParseUint(string(text), 10, 53)
-	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Interval) { //nolint:gosec // G115: constants
+	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Interval) { // #nosec G115 -- constants
 		return out, false
 	}
 	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond

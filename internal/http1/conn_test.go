@@ -26,7 +26,7 @@ const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 var dialer = &Dialer{
 	Dial: new(net.Dialer).DialContext,
 	TLS: func(conn net.Conn, server string) *tls.Conn {
-		return tls.Client(conn, &tls.Config{ServerName: server, InsecureSkipVerify: true}) //nolint:gosec // a test server
+		return tls.Client(conn, &tls.Config{ServerName: server, InsecureSkipVerify: true}) // #nosec G402 -- a test server
 	},
 	MaxHead: 1000,
 }

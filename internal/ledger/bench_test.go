@@ -76,7 +76,7 @@ func BenchmarkPrinted(b *testing.B) {
 			b.ReportAllocs()
 			for n := range b.N {
 				at := Instant(n/streams+2) * time.Second
-				ledgers[n%streams].Printed(Print{At: at, Sum: uint64(n / streams)}) //nolint:gosec // G115: positive
+				ledgers[n%streams].Printed(Print{At: at, Sum: uint64(n / streams)}) // #nosec G115 -- positive
 			}
 		})
 	}

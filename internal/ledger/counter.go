@@ -231,7 +231,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 		from += share(interval, aboutDue)
 	}
 	if at > from {
-		c.Hidden += uint32(whole(at-c.slots.anchor, interval) - whole(from-c.slots.anchor, interval)) //nolint:gosec // G115: intervals of one run
+		c.Hidden += uint32(whole(at-c.slots.anchor, interval) - whole(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
 	}
 	notDue := c.slots.notDue(end, c.lastAt, interval, c.stream.cfg.tolerance())
 	unsent = c.slots.settle()
@@ -241,7 +241,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	if tail > 0 {
 		c.fault().Tail += tail
 		c.find(Finding{Kind: KindTail, From: c.Arrived() + 1, Count: tail, At: end})
-		c.slots.anchor += time.Duration(tail) * interval //nolint:gosec // G115: intervals of one run
+		c.slots.anchor += time.Duration(tail) * interval // #nosec G115 -- intervals of one run
 	}
 	return unsent
 }

@@ -189,7 +189,7 @@ func (c *clockCounter) close(end, last Instant) {
 	case c.stream.count > 1: // slots due before the headers are counted as if a noop had arrived right after them
 		missed := c.slots.expected(min(c.stream.openedAt, end-c.endTolerance()), c.interval(), 0)
 		c.addEmptySlots(c.stream.openedAt, missed)
-		c.slots.anchor += time.Duration(missed) * c.interval() //nolint:gosec // G115: intervals of one run
+		c.slots.anchor += time.Duration(missed) * c.interval() // #nosec G115 -- intervals of one run
 		fallthrough
 	default:
 		tail = c.tailWithoutPhase(end)

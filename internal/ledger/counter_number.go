@@ -36,7 +36,7 @@ func (c *numberCounter) sequence() bool {
 // keepsUp reports whether the numbers grew about as fast as slots passed. They do if a service repeats a noop in place of the next
 // one, and do not if it always sends the same number.
 func (c *numberCounter) keepsUp() bool {
-	slots := c.from + uint64(nearest(c.lastAt-c.since, c.interval())) //nolint:gosec // G115: lastAt is not before since
+	slots := c.from + uint64(nearest(c.lastAt-c.since, c.interval())) // #nosec G115 -- lastAt is not before since
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
@@ -82,14 +82,14 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	gap, doubt := n.At-c.lastAt, c.slots.balance > 0
 	if !known {
-		c.from, c.since = max(n.Number, uint64(c.firstSlots(n.At))), n.At //nolint:gosec // G115: headSlots is not negative
+		c.from, c.since = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- headSlots is not negative
 	}
 	next := sight.sighting == inOrder && grew == 1
 	leapt := sight.sighting == inOrder && grew > 1 && c.aheadOfClock(n)
 	if sight.sighting == inOrder {
 		grew, c.skipped = grew+c.skipped, 0
 	}
-	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) //nolint:gosec // G115: numbers grow by less than 1<<63
+	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
 	a.Counted, c.sawNoop, c.silent = true, true, 0
 	c.count(n)
@@ -101,7 +101,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	if measured && c.stream.closeRequestedAt == 0 {
 		c.checkGap(n.At - c.pace.last)
-		c.pace.step(n.At, int64(grew), c.interval()) //nolint:gosec // G115: numbers grow by less than 1<<63
+		c.pace.step(n.At, int64(grew), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	switch {
 	case leapt:
@@ -114,7 +114,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if doubt && passed == 0 && grew == 1 {
 		c.addLateness(&a, n.Number, n.At, c.delayOf(n.At))
 	} else {
-		c.addLateness(&a, n.Number, n.At, gap-time.Duration(grew)*c.interval()) //nolint:gosec // G115: numbers grow by less than 1<<63
+		c.addLateness(&a, n.Number, n.At, gap-time.Duration(grew)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	return a
 }
@@ -122,7 +122,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 // aheadOfClock reports whether the numbers have grown faster than one per interval since the first noop of this numbering.
 // Messages use numbers, too.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
-	slots := uint64(nearest(n.At-c.since, c.interval())) //nolint:gosec // G115: a message is not before since
+	slots := uint64(nearest(n.At-c.since, c.interval())) // #nosec G115 -- a message is not before since
 	messages := uint64(0)
 	if c.faults != nil {
 		messages = c.faults.Messages
@@ -228,7 +228,7 @@ func (c *numberCounter) streamLost(at Instant) {
 	if c.settled() {
 		silent = whole(at-c.slots.anchor-c.stream.cfg.tolerance(), c.interval())
 	}
-	c.silent += int64(silent) //nolint:gosec // G115: intervals of one run
+	c.silent += int64(silent) // #nosec G115 -- intervals of one run
 }
 
 // close ends the count, as counter.close does. kept is the number of slots of the last outage for which no noop arrived. unknown
@@ -240,7 +240,7 @@ func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 	if c.settled() {
 		tail = c.tail(end)
 	} else {
-		silent, empty := uint64(c.silent), c.tailWithoutPhase(end) //nolint:gosec // G115: a count
+		silent, empty := uint64(c.silent), c.tailWithoutPhase(end) // #nosec G115 -- a count
 		if tail = silent; at == end {                              // otherwise lose has counted the empty slots
 			tail += empty
 		}

@@ -78,7 +78,7 @@ func (c *Cuts) Copied(at Instant, by int) {
 		i--
 	}
 	if i >= 0 && c.List[i].Back > 0 && at-c.List[i].Back <= resumeWindow {
-		c.List[i].Doubled = uint64(max(int(c.List[i].Doubled)+by, 0)) //nolint:gosec // G115: small
+		c.List[i].Doubled = uint64(max(int(c.List[i].Doubled)+by, 0)) // #nosec G115 -- small
 	}
 }
 

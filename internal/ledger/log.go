@@ -76,7 +76,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	if first, known := l.index[print]; known {
 		e.Repeat, l.at(uint64(first)).again = true, true
 	} else {
-		l.index[print] = uint32(number) //nolint:gosec // G115: at most MostEntries
+		l.index[print] = uint32(number) // #nosec G115 -- at most MostEntries
 	}
 	l.entries = append(l.entries, e)
 	return number

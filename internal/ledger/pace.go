@@ -50,7 +50,7 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 }
 
 // addIntervals adds n intervals, up to the maximum of the type: at one a second that is more than a century, but numbers may leap.
-func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } //nolint:gosec // G115: bounded in this expression
+func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } // #nosec G115 -- bounded in this expression
 
 // gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {

@@ -161,12 +161,12 @@ func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 		next += interval
 	}
 	if next <= at {
-		next += time.Duration(whole(at-next, interval)+1) * interval //nolint:gosec // G115: intervals of one run
+		next += time.Duration(whole(at-next, interval)+1) * interval // #nosec G115 -- intervals of one run
 	}
 	return next
 }
 
 // whole returns the number of whole intervals in d.
 func whole(d, interval time.Duration) uint64 {
-	return uint64(max(d, 0) / interval) //nolint:gosec // G115: bounded in this expression
+	return uint64(max(d, 0) / interval) // #nosec G115 -- bounded in this expression
 }

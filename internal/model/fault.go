@@ -92,7 +92,7 @@ func ParseFault(text string) (Fault, error) {
 	if kind < 0 {
 		return Fault{}, fmt.Errorf("fault must be one of %s, got %q", strings.Join(kinds[:], " "), name)
 	}
-	f := Fault{Kind: Kind(kind), K: middle} //nolint:gosec // G115: an index of kinds
+	f := Fault{Kind: Kind(kind), K: middle} // #nosec G115 -- an index of kinds
 	if !hasNumber {
 		return f, nil
 	}

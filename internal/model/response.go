@@ -125,7 +125,7 @@ func (r *response) count(chunks int) {
 	if r.entry.first == 0 {
 		r.entry.first = r.entry.last
 	}
-	r.entry.sent += int32(chunks) //nolint:gosec // G115: at most MaxChunks
+	r.entry.sent += int32(chunks) // #nosec G115 -- at most MaxChunks
 	r.server.metrics.chunks.Add(float64(chunks))
 }
 
@@ -212,7 +212,7 @@ func (r *response) wait(until time.Time) bool {
 		r.leave()
 		return false
 	}
-	r.entry.late = max(r.entry.late, int32(min(-left/time.Microsecond, math.MaxInt32))) //nolint:gosec // G115: bounded
+	r.entry.late = max(r.entry.late, int32(min(-left/time.Microsecond, math.MaxInt32))) // #nosec G115 -- bounded
 	return true
 }
 

@@ -137,8 +137,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	}
 	a.created = started.Unix()
 	e := entry{
-		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), //nolint:gosec // G115: an index of apis
-		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), //nolint:gosec // G115: at most MaxChunks
+		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), // #nosec G115 -- an index of apis
+		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), // #nosec G115 -- at most MaxChunks
 	}
 	number := s.ledger.open(e)
 	s.metrics.open.Inc()

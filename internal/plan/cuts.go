@@ -94,7 +94,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	}
 	from, to := p.CutWindow()
 	count := int(p.CutsPerSecond * (to - from).Seconds())
-	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) //nolint:gosec // G404: the plan's seed repeats the cuts; no secret
+	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G404 -- the plan's seed repeats the cuts; no secret
 	kinds := deal(shares, count)
 	random.Shuffle(count, func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 	for i, kind := range kinds {

@@ -33,7 +33,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's settings file
+	text, err := os.ReadFile(path) // #nosec G304 -- the user's settings file
 	if errors.Is(err, fs.ErrNotExist) && !explicit {
 		return false, nil
 	}

@@ -22,7 +22,7 @@ func Trust(ca string, insecure bool) error {
 	if ca == "" {
 		return nil
 	}
-	pem, err := os.ReadFile(ca) //nolint:gosec // G304: the user's file
+	pem, err := os.ReadFile(ca) // #nosec G304 -- the user's file
 	switch {
 	case err != nil:
 		return fmt.Errorf("--ca: %w", err)

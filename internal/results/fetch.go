@@ -111,7 +111,7 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 			if shard.IsFile(name) {
 				to = filepath.Join(ShardsDir, name)
 			}
-			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { //nolint:gosec // G306: see makeFolder
+			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { // #nosec G306 -- see makeFolder
 				return err
 			}
 			mu.Lock()

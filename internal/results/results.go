@@ -52,7 +52,7 @@ func NewTestID(out string, now time.Time) string {
 // makeFolder makes a folder of results, which other users may read unless the umask forbids it: who merges need not be
 // who fetched.
 func makeFolder(path string) error {
-	return os.MkdirAll(path, 0o755) //nolint:gosec // G301: see above
+	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
 // Create makes the folder of a new run and points the link `latest` to it.
@@ -60,7 +60,7 @@ func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	err := makeFolder(out)
 	if err == nil {
-		err = os.Mkdir(string(d), 0o755) //nolint:gosec // G301: see makeFolder; of two runs at once one makes it
+		err = os.Mkdir(string(d), 0o755) // #nosec G301 -- see makeFolder; of two runs at once one makes it
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return "", takenError(d)

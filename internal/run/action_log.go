@@ -34,12 +34,12 @@ const (
 
 // openActionLog creates the log at path and starts copying to it.
 func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // G304: in the run's folder
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return nil, fmt.Errorf("open the log of the action: %w", err)
 	}
 	rawPath := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".raw")
-	raw, err := os.OpenFile(rawPath, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600) //nolint:gosec // G304: in the run's folder
+	raw, err := os.OpenFile(rawPath, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600) // #nosec G304 -- in the run's folder
 	if err == nil {
 		err = os.Remove(rawPath)
 	}

@@ -33,7 +33,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // opening a device may have side effects
 		return nil, failed(path, ErrNotRegular)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) //nolint:gosec // G304: a file of a run; it is checked below
+	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) // #nosec G304 -- a file of a run; it is checked below
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the file
 	}

@@ -66,7 +66,7 @@ func percent(text []byte) (code byte, width int) {
 	if !ok {
 		return 0, 0
 	}
-	return byte(value), at + 2 //nolint:gosec // G115: two hexadecimal digits
+	return byte(value), at + 2 // #nosec G115 -- two hexadecimal digits
 }
 
 // slash returns the length of the backslash at the start of text, escaped or not; 0 if there is none.
@@ -94,17 +94,17 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 		if !ok {
 			break
 		}
-		if r := rune(code); !utf16.IsSurrogate(r) { //nolint:gosec // G115: four hexadecimal digits
+		if r := rune(code); !utf16.IsSurrogate(r) { // #nosec G115 -- four hexadecimal digits
 			return oneRune(r, at+5)
 		}
 		rest, quoted := bytes.CutPrefix(text[at+5:], text[:at+1])
 		low, ok := number(rest, 4, 16)
-		if r := utf16.DecodeRune(rune(code), rune(low)); quoted && ok && r != utf8.RuneError { //nolint:gosec // G115: four hexadecimal digits each
+		if r := utf16.DecodeRune(rune(code), rune(low)); quoted && ok && r != utf8.RuneError { // #nosec G115 -- four hexadecimal digits each
 			return oneRune(r, 2*(at+5))
 		}
 	case letter == 'x':
 		if code, ok := number(text[at+1:], 2, 16); ok {
-			return oneByte(byte(code), at+3) //nolint:gosec // G115: two hexadecimal digits
+			return oneByte(byte(code), at+3) // #nosec G115 -- two hexadecimal digits
 		}
 	case escapedAs[letter] != 0:
 		return oneByte(escapedAs[letter], at+1)
@@ -132,8 +132,8 @@ func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	if digits[0]|0x20 == 'x' {
 		digits, base = digits[1:], 16
 	}
-	if code, ok := number(digits, len(digits), base); ok && utf8.ValidRune(rune(code)) { //nolint:gosec // G115: at most seven digits
-		return oneRune(rune(code), end+1) //nolint:gosec // G115: at most seven digits
+	if code, ok := number(digits, len(digits), base); ok && utf8.ValidRune(rune(code)) { // #nosec G115 -- at most seven digits
+		return oneRune(rune(code), end+1) // #nosec G115 -- at most seven digits
 	}
 	return c, 0, 0
 }

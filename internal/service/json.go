@@ -67,7 +67,7 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 		return false
 	}
 	d.data = data
-	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) //nolint:gosec // G103: what is found is used while data lasts
+	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // #nosec G103 -- what is found is used while data lasts
 	return true
 }
 

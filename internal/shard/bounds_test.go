@@ -166,7 +166,7 @@ func TestHostileShardsCostLittleMemory(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "hostile.json.gz")
 			file := pack(t, []byte(whole))
 			require.NoError(t, os.WriteFile(path, file, 0o600))
-			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsCostLittleMemory$") //nolint:gosec // G204: this test
+			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsCostLittleMemory$") // #nosec G204 -- this test
 			reader.Env = append(os.Environ(), variable+"="+path)
 			out, err := reader.CombinedOutput()
 			require.NoError(t, err, string(out))

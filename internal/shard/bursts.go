@@ -27,7 +27,7 @@ func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[str
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
 	if gap >= ledger.Together {
-		*before = uint32(min(gap.Microseconds(), mostBefore)) //nolint:gosec // G115: bounded in this expression
+		*before = uint32(min(gap.Microseconds(), mostBefore)) // #nosec G115 -- bounded in this expression
 		return
 	}
 	b.Together++

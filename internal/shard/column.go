@@ -61,7 +61,7 @@ func (c *column) next() (m coded, ok bool) {
 		if !ok {
 			return m, false
 		}
-		m.status = uint16(status) //nolint:gosec // G115: at most mostStatus
+		m.status = uint16(status) // #nosec G115 -- at most mostStatus
 	}
 	if m.state != Open {
 		m.answer, ok = cutNumber(&c.answers, mostUnits)

@@ -313,7 +313,7 @@ func (f *fields) get(v reflect.Value) {
 			f.get(v.Index(i))
 		}
 	case reflect.Slice:
-		if n := int(f.nextNumber()); n > 0 { //nolint:gosec // G115: bounds.go limits the length before
+		if n := int(f.nextNumber()); n > 0 { // #nosec G115 -- bounds.go limits the length before
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				f.get(v.Index(i))

@@ -15,7 +15,7 @@ import (
 
 // hourly returns a shard with an hour of 100 messages per second.
 func hourly() *Shard {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: no secret
+	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret
 	l := &feed.Log{Extras: []ledger.Extra{{After: 7, Print: 1 << 63, At: 5, Count: 2}}, Dropped: 3}
 	at := time.Duration(0)
 	for range 360_000 {

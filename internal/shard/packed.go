@@ -97,7 +97,7 @@ func newBucketReader(counts []byte) bucketReader {
 // next reads the next bucket. It returns false at the end, and at invalid data.
 func (r *bucketReader) next() bool {
 	distance, n := binary.Uvarint(r.rest)
-	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { //nolint:gosec // G115: index is at most last
+	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { // #nosec G115 -- index is at most last
 		return false
 	}
 	count, m := binary.Uvarint(r.rest[n:])
@@ -105,8 +105,8 @@ func (r *bucketReader) next() bool {
 		return false
 	}
 	r.rest = r.rest[n+m:]
-	r.index += int64(distance) //nolint:gosec // G115: below the number of buckets
-	r.count = int64(count)     //nolint:gosec // G115: check refuses what is negative
+	r.index += int64(distance) // #nosec G115 -- below the number of buckets
+	r.count = int64(count)     // #nosec G115 -- check refuses what is negative
 	return true
 }
 
@@ -119,7 +119,7 @@ type bucketWriter struct {
 func newBucketWriter(room []byte) bucketWriter { return bucketWriter{text: room, last: -1} }
 
 func (w *bucketWriter) write(index, count int64) {
-	w.text = binary.AppendUvarint(w.text, uint64(index-w.last)) //nolint:gosec // G115: indexes increase
-	w.text = binary.AppendUvarint(w.text, uint64(count))        //nolint:gosec // G115: counts are positive
+	w.text = binary.AppendUvarint(w.text, uint64(index-w.last)) // #nosec G115 -- indexes increase
+	w.text = binary.AppendUvarint(w.text, uint64(count))        // #nosec G115 -- counts are positive
 	w.last = index
 }

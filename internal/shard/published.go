@@ -69,7 +69,7 @@ func (s *MessageState) UnmarshalText(text []byte) error {
 	if i < 0 {
 		return fmt.Errorf("no message is %.40q", text)
 	}
-	*s = MessageState(i) //nolint:gosec // G115: an index of states
+	*s = MessageState(i) // #nosec G115 -- an index of states
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (p *Published) Confirmed(topic int) (n uint64) {
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {
 		for m := range p.sent[i].all() {
-			lag := int64(m.lag) * unitUS //nolint:gosec // G115: at most mostUnits
+			lag := int64(m.lag) * unitUS // #nosec G115 -- at most mostUnits
 			sums.Sent++
 			sums.MaxLagUS = max(sums.MaxLagUS, lag)
 			if lag >= LateAfter.Microseconds() {
@@ -162,10 +162,10 @@ func (p *Published) Topic(i int) []Message {
 func (p *Published) decode(topic int) []Message {
 	out := make([]Message, 0, p.sent[topic].count)
 	for m := range p.sent[topic].all() {
-		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
+		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS // #nosec G115 -- at most mostUnits
 		message := Message{SentUS: sent, Status: m.status, State: m.state}
 		if m.state == Confirmed || m.status != 0 {
-			message.AnsweredUS = sent + int64(m.answer)*unitUS //nolint:gosec // G115: at most mostUnits
+			message.AnsweredUS = sent + int64(m.answer)*unitUS // #nosec G115 -- at most mostUnits
 		}
 		out = append(out, message)
 	}

@@ -65,13 +65,13 @@ type Outcome struct {
 func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.inFlight[topic][int(number)-1-l.p.sent[topic].count] //nolint:gosec // G115: a number that Begin returned
+	m := l.inFlight[topic][int(number)-1-l.p.sent[topic].count] // #nosec G115 -- a number that Begin returned
 	m.sentUS, m.settled, m.state, m.status = o.SentUS, true, o.State, o.Status
 	if o.State == Confirmed || o.Status != 0 {
 		l.p.Answer.Record(time.Duration(o.AtUS-o.SentUS) * time.Microsecond)
 	}
 	l.p.MaxBodyUS = max(l.p.MaxBodyUS, o.BodyUS)
-	lag := l.encode(m, topic, int(number)-1, o.AtUS) //nolint:gosec // G115: a number that Begin returned
+	lag := l.encode(m, topic, int(number)-1, o.AtUS) // #nosec G115 -- a number that Begin returned
 	l.p.Lag.Record(time.Duration(lag) * time.Microsecond)
 	l.sums.MaxLagUS = max(l.sums.MaxLagUS, lag)
 	if lag >= LateAfter.Microseconds() {
@@ -100,7 +100,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), mostUnits)
-	sent := l.p.due(topic, n) + int64(m.lag)*unitUS //nolint:gosec // G115: at most mostUnits
+	sent := l.p.due(topic, n) + int64(m.lag)*unitUS // #nosec G115 -- at most mostUnits
 	m.answer = min(uint64(max(answeredUS-sent+unitUS-1, 0)/unitUS), mostUnits)
 	return lagUS
 }

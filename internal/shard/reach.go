@@ -85,7 +85,7 @@ const mantissa = 7 // bits after the first one
 func reachCode(d time.Duration) uint16 {
 	us := uint64(max(min(d.Microseconds(), highestMicros), 0))
 	shift := max(bits.Len64(us)-1-mantissa, 0)
-	return uint16(shift<<mantissa+int(us>>shift)) + 1 //nolint:gosec // G115: at most highestMicros, 16 bits
+	return uint16(shift<<mantissa+int(us>>shift)) + 1 // #nosec G115 -- at most highestMicros, 16 bits
 }
 
 // reachOf returns the longest duration with a code.
@@ -96,7 +96,7 @@ func reachOf(code uint16) time.Duration {
 		shift = c>>mantissa - 1
 		c = c&(1<<mantissa-1) | 1<<mantissa
 	}
-	return time.Duration((c+1)<<shift-1) * time.Microsecond //nolint:gosec // G115: codes end at highestMicros
+	return time.Duration((c+1)<<shift-1) * time.Microsecond // #nosec G115 -- codes end at highestMicros
 }
 
 type reachJSON struct {

@@ -196,7 +196,7 @@ func (b *body) unwrap(p []byte) (int, error) {
 		b.ended = done
 		return n, err
 	case contentLength:
-		n := int(min(uint64(len(p)), b.remain)) //nolint:gosec // G115: at most len(p)
+		n := int(min(uint64(len(p)), b.remain)) // #nosec G115 -- at most len(p)
 		b.remain -= uint64(n)
 		return n, nil
 	default:

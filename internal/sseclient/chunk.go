@@ -27,10 +27,10 @@ var errChunk = errors.New("malformed chunked response")
 func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
 		if f.state == chunkData {
-			m := int(min(f.remain, uint64(len(p)-i))) //nolint:gosec // G115: at most len(p)
+			m := int(min(f.remain, uint64(len(p)-i))) // #nosec G115 -- at most len(p)
 			copy(p[n:], p[i:i+m])
 			n, i = n+m, i+m
-			if f.remain -= uint64(m); f.remain == 0 { //nolint:gosec // G115: m is not negative
+			if f.remain -= uint64(m); f.remain == 0 { // #nosec G115 -- m is not negative
 				f.state = chunkDataEnd
 			}
 			continue

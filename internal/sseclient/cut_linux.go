@@ -102,6 +102,6 @@ func (c *polled) vanish(kind Cut) {
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()
-	vanished.add(os.NewFile(uintptr(c.fd), "half-open"), kind) //nolint:gosec // G115: a descriptor
+	vanished.add(os.NewFile(uintptr(c.fd), "half-open"), kind) // #nosec G115 -- a descriptor
 	c.fd = -1
 }

@@ -93,7 +93,7 @@ func pollTCP(conn net.Conn, s turner, received *int64) *polled {
 		return nil // no descriptor left, or closed meanwhile: the read says so
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: received} //nolint:gosec // G115: a descriptor
+	return &polled{source: s, fd: int32(fd), received: received} // #nosec G115 -- a descriptor
 }
 
 // duplicate makes a descriptor of the same connection that Go's poller does not know.
@@ -149,7 +149,7 @@ func (p *poller) open() (err error) {
 		_ = unix.Close(p.epoll)
 		return os.NewSyscallError("eventfd", err)
 	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} //nolint:gosec // G115: a descriptor
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} // #nosec G115 -- a descriptor
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
 		p.close()
 		return os.NewSyscallError("epoll_ctl", err)
@@ -293,7 +293,7 @@ func (c *polled) take(p []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			c.drained = n < len(p) && !c.ending
-			c.left -= int32(n) //nolint:gosec // G115: at most one read
+			c.left -= int32(n) // #nosec G115 -- at most one read
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
 		}
@@ -302,7 +302,7 @@ func (c *polled) take(p []byte) (int, error) {
 
 // readNow is a read of a descriptor that never waits, so that Go's scheduler need not hear of it, which takes as long as the call.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
-	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // G103: as package unix does
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 -- as package unix does
 	return int(n), err
 }
 

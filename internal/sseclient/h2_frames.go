@@ -74,7 +74,7 @@ func (r *h2Cursor) take(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 		}
 		n := min(len(p), int(r.left))
 		part := p[:n]
-		r.left, p = r.left-uint32(n), p[n:] //nolint:gosec // G115: at most r.left
+		r.left, p = r.left-uint32(n), p[n:] // #nosec G115 -- at most r.left
 		if r.Type == http2.FrameData {
 			r.data(c, part, buf, b)
 		} else {
@@ -131,7 +131,7 @@ func (r *h2Cursor) openData(c *h2Conn) error {
 	if !c.isKnown(r.StreamID) {
 		return broke(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not begun", r.StreamID)
 	}
-	if c.unread += int32(r.Length); c.unread > h2ConnWindow { //nolint:gosec // G115: a frame has 24 bits of length
+	if c.unread += int32(r.Length); c.unread > h2ConnWindow { // #nosec G115 -- a frame has 24 bits of length
 		return broke(http2.ErrCodeFlowControl, "more DATA than the window of the connection holds")
 	}
 	if c.unread >= h2ConnWindow/2 {
@@ -142,7 +142,7 @@ func (r *h2Cursor) openData(c *h2Conn) error {
 	if st == nil {
 		return nil // it was closed here: what was on its way is let go
 	}
-	switch st.unread += int32(r.Length); { //nolint:gosec // G115: a frame has 24 bits of length
+	switch st.unread += int32(r.Length); { // #nosec G115 -- a frame has 24 bits of length
 	case !st.answered:
 		st.refuse(broke(http2.ErrCodeProtocol, "DATA before HEADERS"))
 	case st.unread > h2Window:

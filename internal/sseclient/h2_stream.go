@@ -67,13 +67,13 @@ func (st *h2Stream) bring(part []byte, unseen int, buf []byte, b *eventstream.Bl
 	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.consumed += int32(unseen) //nolint:gosec // G115: at most a window
+	st.consumed += int32(unseen) // #nosec G115 -- at most a window
 	if st.reader != nil && len(part) > 0 {
 		c.mu.Unlock()
 		c.active, c.payload = st, part
 		st.turn(buf, b)
 		c.mu.Lock()
-		st.consumed += int32(len(part) - len(c.payload)) //nolint:gosec // G115: at most a frame
+		st.consumed += int32(len(part) - len(c.payload)) // #nosec G115 -- at most a frame
 		part, c.active, c.payload = c.payload, nil, nil
 	}
 	if len(part) > 0 && !st.closed {
@@ -215,7 +215,7 @@ func (p *h2Pipe) take(to []byte) int {
 	if p.data = p.data[n:]; len(p.data) == 0 {
 		p.data = nil
 	}
-	p.st.consumed += int32(n) //nolint:gosec // G115: at most a window
+	p.st.consumed += int32(n) // #nosec G115 -- at most a window
 	p.st.credit()
 	return n
 }

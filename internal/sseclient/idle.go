@@ -89,7 +89,7 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.marks = append(w.marks, m)
-	m.place = int32(len(w.marks)) //nolint:gosec // G115: streams of one process
+	m.place = int32(len(w.marks)) // #nosec G115 -- streams of one process
 	now := time.Since(processStart)
 	switch due := m.due(now); {
 	case w.timer == nil:

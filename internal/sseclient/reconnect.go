@@ -90,9 +90,9 @@ func delay(base time.Duration, failures int, retryAfter time.Duration) time.Dura
 		}
 		base = min(2*base, longestBackoff)
 	}
-	d := time.Duration(float64(base) * (1 + rand.Float64())) //nolint:gosec // G404: jitter
+	d := time.Duration(float64(base) * (1 + rand.Float64())) // #nosec G404 -- jitter
 	if retryAfter > 0 {
-		d = max(d, time.Duration(float64(retryAfter)*(1+rand.Float64()/2))) //nolint:gosec // G404: jitter
+		d = max(d, time.Duration(float64(retryAfter)*(1+rand.Float64()/2))) // #nosec G404 -- jitter
 	}
 	return d
 }

@@ -149,7 +149,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 // CheckHeader refuses what would not be a header field (RFC 9110, section 5.1): a
 // CR or LF in it could inject further ones (CWE-93).
 func CheckHeader(name, value string) error {
-	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" //nolint:gosec // G101: the characters of a token in RFC 9110
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // #nosec G101 -- the characters of a token in RFC 9110
 	if name == "" || strings.Trim(name, token) != "" {
 		return fmt.Errorf("invalid header name %q", name)
 	}

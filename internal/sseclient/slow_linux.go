@@ -39,7 +39,7 @@ func (s *Stream) turnSlow(c *cutting, conn *polled, buf []byte, b *eventstream.B
 	}
 	c.until = now.Add(slowTick)
 	time.AfterFunc(slowTick, s.body.transport.interrupt)                                            // gives it a turn
-	conn.limited, conn.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) //nolint:gosec // G115: the rate is an int32, times a fraction of a second
+	conn.limited, conn.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) // #nosec G115 -- the rate is an int32, times a fraction of a second
 	if s.bring(buf, b) {
 		s.body.touch(now.Add(stays))
 	}

@@ -202,7 +202,7 @@ func incomparable(one, several []roundLevel) Reason {
 		for _, side := range []struct {
 			name  string
 			level roundLevel
-		}{{"the single backend", one[i]}, {"the cluster", several[i]}} {
+		}{{"the single backend", one[i]}, {"the cluster", several[i]}} { // #nosec G602 -- i is below both lengths
 			switch limit, why := side.level.Machine.Limit(); limit {
 			case LimitIsOurs:
 				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, why), "generator"}

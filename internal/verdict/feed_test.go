@@ -33,7 +33,7 @@ func newSharedRun() *sharedRun {
 			Counting: ledger.Numbered, Published: true, AnyOrder: true, ClientEnds: true, Late: time.Second, Interval: time.Second, IgnoresSilence: true,
 		},
 		plan: p, messages: 20,
-		content: func(_, message int) []uint64 { return []uint64{uint64(message)} }, //nolint:gosec // G115: positive
+		content: func(_, message int) []uint64 { return []uint64{uint64(message)} }, // #nosec G115 -- positive
 		lag:     func(stream int) time.Duration { return time.Duration(stream) * time.Millisecond },
 		before:  func(int, int, *ledger.Ledger, time.Duration) {},
 	}
@@ -205,9 +205,9 @@ func TestAClientThatJoinsFirstAndLagsPasses(t *testing.T) {
 			case stream == 3 && message == 1:
 				return []uint64{100, 101, 102, 1}
 			case repeats && message > 4:
-				return []uint64{uint64(5 + message/2)} //nolint:gosec // G115: positive
+				return []uint64{uint64(5 + message/2)} // #nosec G115 -- positive
 			}
-			return []uint64{uint64(message)} //nolint:gosec // G115: positive
+			return []uint64{uint64(message)} // #nosec G115 -- positive
 		}
 		v := s.judge(t)
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -219,9 +219,9 @@ func TestGreetingsAndContentThatRepeatsPass(t *testing.T) {
 	s := newSharedRun()
 	s.content = func(stream, message int) []uint64 {
 		if message == 1 {
-			return []uint64{uint64(1000 + stream), 5} //nolint:gosec // G115: positive
+			return []uint64{uint64(1000 + stream), 5} // #nosec G115 -- positive
 		}
-		return []uint64{uint64(5 + message/3%2)} //nolint:gosec // G115: positive
+		return []uint64{uint64(5 + message/3%2)} // #nosec G115 -- positive
 	}
 	v := s.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -236,7 +236,7 @@ func TestTooLittleToCompareIsInvalid(t *testing.T) {
 		"few messages": {func(s *sharedRun) { s.messages = 4 }, "4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
 		"personal content": {
 			func(s *sharedRun) {
-				s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } //nolint:gosec // G115: positive
+				s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
 			},
 			"the clients received different messages, most of which reached one client: set message.same to the part that is the same for all",
 		},
@@ -270,7 +270,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 			if stream == 0 && message >= 8 && message <= 10 {
 				return nil
 			}
-			return []uint64{uint64(message)} //nolint:gosec // G115: positive
+			return []uint64{uint64(message)} // #nosec G115 -- positive
 		}
 		s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
 			switch {
@@ -327,7 +327,7 @@ func TestResumesOfComparedClients(t *testing.T) {
 				}
 			}
 			v := s.judge(t)
-			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled //nolint:gosec // G115: positive
+			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled // #nosec G115 -- positive
 			if clients == 4 {                                                  // the message reached no client
 				lost = 0
 			}
@@ -388,7 +388,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 		l.Opened(500 * time.Millisecond)
 		for message := range uint64(20) {
 			if n != topics+7 || message != 12 {
-				l.Printed(ledger.Print{At: time.Duration(message+1) * time.Second, Sum: message}) //nolint:gosec // G115: at most 20
+				l.Printed(ledger.Print{At: time.Duration(message+1) * time.Second, Sum: message}) // #nosec G115 -- at most 20
 			}
 		}
 		l.CloseRequested(25 * time.Second)

@@ -102,7 +102,7 @@ func (s *Streams) evenGaps() Check {
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
 		Pass: !s.isUneven(),
 	}
-	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Off); { //nolint:gosec // G115: a number of streams
+	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Off); { // #nosec G115 -- a number of streams
 	case c.Pass:
 	case faults == 0:
 		return c.NotJudged(c.Actual + ", and no fault was found")

@@ -73,15 +73,15 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 func Chunks(r *shard.Responses) ledger.Totals {
 	c := r.Chunks
 	if r.FromZero > 0 {
-		c.Missed += uint64(r.FromOne)   //nolint:gosec // G115: a count
-		c.Expected += uint64(r.FromOne) //nolint:gosec // G115: a count
+		c.Missed += uint64(r.FromOne)   // #nosec G115 -- a count
+		c.Expected += uint64(r.FromOne) // #nosec G115 -- a count
 	}
 	return c
 }
 
 // basisOfResponses states what the counts of chunks rest on.
 func basisOfResponses(r *shard.Responses) Basis {
-	b := Basis{By: ByNumbers, CouldHide: uint64(r.Uncovered + r.OpenTails), Why: []string{}} //nolint:gosec // G115: counts
+	b := Basis{By: ByNumbers, CouldHide: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
 	if r.Uncovered > 0 {
 		b.Why = append(b.Why, "losses inside "+format.Count(r.Uncovered, "complete response")+
 			" could not have been detected: chunks have no numbers, and the service does not state what it sent")

@@ -30,7 +30,7 @@ func TestSchemaFileIsThatOfTheTypes(t *testing.T) {
 	text = append(text, '\n')
 	if *update {
 		require.NoError(t, os.MkdirAll(filepath.Dir(schemaFile), 0o755))
-		require.NoError(t, os.WriteFile(schemaFile, text, 0o644)) //nolint:gosec // G306: a file of the repository
+		require.NoError(t, os.WriteFile(schemaFile, text, 0o644)) // #nosec G306 -- a file of the repository
 	}
 	want, err := os.ReadFile(schemaFile)
 	require.NoError(t, err)

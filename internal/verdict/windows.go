@@ -73,7 +73,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	for c := range s.Records() {
 		for _, f := range c.Findings {
 			if f.Source != "" && f.Kind == ledger.KindLost || f.Kind == ledger.KindTail { // no runner could count these
-				at(s.m.Runners[c.Runner].At(f.At).Unix()).Faults += int(min(f.Count, 1<<31)) //nolint:gosec // G115: bounded
+				at(s.m.Runners[c.Runner].At(f.At).Unix()).Faults += int(min(f.Count, 1<<31)) // #nosec G115 -- bounded
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type arrivals struct {
 func newArrivals(tuple *lib.ExecutionTuple, rate float64, poisson bool, seed uint64) *arrivals {
 	a := &arrivals{index: lib.NewSegmentedIndex(tuple), rate: rate}
 	if poisson {
-		a.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the same for every runner
+		a.random = rand.New(rand.NewPCG(seed, 0)) // #nosec G404 -- the same for every runner
 	}
 	return a
 }

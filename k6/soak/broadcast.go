@@ -76,7 +76,7 @@ type broadcast struct {
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	const head = 60 // bytes of a message in front of its padding, at most
 	return &broadcaster{
-		broadcastOptions: o, h: h, run: strconv.FormatUint(rand.Uint64(), 36), //nolint:gosec // G404: no secret
+		broadcastOptions: o, h: h, run: strconv.FormatUint(rand.Uint64(), 36), // #nosec G404 -- no secret
 		padding: strings.Repeat("x", max(o.KB<<10-head, 0)),
 	}
 }

@@ -89,7 +89,7 @@ func (e *ender) end(s *heldStream) {
 	case !e.byRequest() || s.ledger().Sums().Streams == 0:
 		s.close()
 	default:
-		s.status = int16(e.send(s)) //nolint:gosec // G115: a status, or one of our codes
+		s.status = int16(e.send(s)) // #nosec G115 -- a status, or one of our codes
 	}
 	h := e.h
 	h.mu.Lock()

@@ -90,7 +90,7 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 				n := got.Started()
 				require.Positive(t, n)
 				require.Equal(t, map[ledger.ResponseState]int64{want.state: n}, got.States, got.Findings)
-				times := uint64(n) //nolint:gosec // G115: a count
+				times := uint64(n) // #nosec G115 -- a count
 				c := want.counts
 				require.Equal(t, ledger.Totals{
 					Received: c.Received * times, Missed: c.Missed * times, Expected: c.Expected * times, Duplicated: c.Duplicated * times,

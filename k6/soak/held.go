@@ -66,7 +66,7 @@ func (h *holding) newHeld(n, index int) (*heldStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &heldStream{holding: h, n: int32(n)} //nolint:gosec // G115: an index of connections
+	s := &heldStream{holding: h, n: int32(n)} // #nosec G115 -- an index of connections
 	phased := slices.ContainsFunc(h.Phases, func(p phase) bool { return p.actsOn(n) })
 	if phased || h.Lifetimes != nil {
 		s.treatment = &treatment{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}

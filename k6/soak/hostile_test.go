@@ -251,7 +251,7 @@ func (h *hostileService) collect(t *testing.T, folder, of string, out map[string
 
 func fetched(t *testing.T, url string) string {
 	t.Helper()
-	response, err := http.Get(url) //nolint:gosec,noctx // of the live page
+	response, err := http.Get(url) // #nosec G107 -- of the live page
 	require.NoError(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)

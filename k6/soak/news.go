@@ -127,6 +127,6 @@ func dueBy(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64
 		if !clocked || silent < interval {
 			return 0
 		}
-		return uint64(silent / interval) //nolint:gosec // G115: silent is at least interval
+		return uint64(silent / interval) // #nosec G115 -- silent is at least interval
 	}
 }

@@ -249,7 +249,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 		if !block.HasData {
 			return
 		}
-		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) //nolint:gosec // G115: it is not negative
+		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- it is not negative
 	}
 	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
 	o.countName(block)
@@ -318,7 +318,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		if o.topic.silences {
 			o.ledger.Heard(instant, ledger.ASign)
 		}
-		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} //nolint:gosec // G115: a negative number fits no sequence
+		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} // #nosec G115 -- a negative number fits no sequence
 		if !n.Intact {
 			n.Data = o.credentials().excerpt(b.Data)
 		}
@@ -332,7 +332,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		o.recorder.noop(arrival, o.excluded, !arrival.Counted, first, latency, r.HasSentAt)
 		return
 	}
-	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} //nolint:gosec // G115: a negative number fits no sequence
+	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} // #nosec G115 -- a negative number fits no sequence
 	if r.Err != nil {
 		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
 	}

@@ -83,7 +83,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	first := r.account.Chunks == 0
 	r.account.Block(&ledger.Chunk{
 		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
-		Seq: uint64(c.Seq), HasSeq: c.HasSeq, //nolint:gosec // G115: it is not negative
+		Seq: uint64(c.Seq), HasSeq: c.HasSeq, // #nosec G115 -- it is not negative
 	})
 	if c.Content {
 		r.number(c.Text)
@@ -95,7 +95,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.account.StateText(c.StatedText)
 	}
 	if c.HasStatedChunks {
-		r.account.StateChunks(uint64(c.StatedChunks)) //nolint:gosec // G115: it is not negative
+		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- it is not negative
 	}
 	switch {
 	case c.Failed && r.reason == "":
@@ -142,7 +142,7 @@ func (r *response) number(text []byte) {
 			return
 		}
 		valid := token.Valid(r.id)
-		r.account.Numbered(uint64(token.K), uint64(token.N), valid) //nolint:gosec // G115: they are not negative
+		r.account.Numbered(uint64(token.K), uint64(token.N), valid) // #nosec G115 -- they are not negative
 		if !valid && r.reason == "" {
 			r.reason = fmt.Sprintf("chunk number %d of %d was changed, or belongs to another request", token.K, token.N)
 		}

@@ -48,7 +48,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 }
 
 func newSampler() *sampler {
-	self, err := process.NewProcess(int32(os.Getpid())) //nolint:gosec // G115: a process id
+	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
 		self = nil // no /proc: the numbers stay 0, and reports say so
 	}

@@ -135,8 +135,8 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 		if !p.actsOn(int(s.n)) {
 			one := h.broadcasts.subscribers[i]
 			due += sent
-			arrived += min(uint64(one.received), sent) //nolint:gosec // G115: a count
-			repeats += uint64(one.duplicates)          //nolint:gosec // G115: a count
+			arrived += min(uint64(one.received), sent) // #nosec G115 -- a count
+			repeats += uint64(one.duplicates)          // #nosec G115 -- a count
 		}
 	}
 	h.broadcasts.mu.Unlock()
@@ -153,7 +153,7 @@ func (h *holding) received(i int) uint64 {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return uint64(b.subscribers[i].received) //nolint:gosec // G115: a count
+	return uint64(b.subscribers[i].received) // #nosec G115 -- a count
 }
 
 // isOver reports whether a stream with a treatment has ended for good.

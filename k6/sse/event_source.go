@@ -130,7 +130,7 @@ func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
 		if s.ready == stateClosed {
 			return nil
 		}
-		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), origin, metrics.D(at.Sub(started)) //nolint:gosec // G115: three digits
+		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), origin, metrics.D(at.Sub(started)) // #nosec G115 -- three digits
 		return s.fire(plainEvent, "open", at, nil)
 	})
 }

@@ -104,7 +104,7 @@ func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 			s.ready = stateClosed
 		}
 		if c.Status != 0 {
-			s.status = int16(c.Status) //nolint:gosec // G115: three digits
+			s.status = int16(c.Status) // #nosec G115 -- three digits
 		}
 		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("reason", string(c.Reason)))

@@ -5,7 +5,7 @@ package main
 
 import (
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // the strongest that every build of nginx knows; the password is 192 random bits
+	"crypto/sha1" // #nosec G505 -- the strongest that every build of nginx knows; the password is 192 random bits
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -93,7 +93,7 @@ func config(env func(string) string) (nginx.Config, error) {
 	c := nginx.Config{
 		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Sockets: []string{socket(1)},
 		Connections: connections, Silence: silence,
-		Site: &nginx.Site{ //nolint:gosec // G101: names of files, and the variable's own value
+		Site: &nginx.Site{ // #nosec G101 -- names of files, and the variable's own value
 			AccessLog: "/dev/stdout", Token: env("BACKEND_TOKEN"), OpenDisconnect: open == "on",
 			Internal: internal, Grafana: grafana, Prometheus: prometheus, PasswordFile: "/etc/nginx-conf/htpasswd",
 			TLSListen: env("HTTPS_PORT"), Certificate: "/etc/nginx-certs/server.pem", Key: "/etc/nginx-certs/server-key.pem",
@@ -143,7 +143,7 @@ func passwordLine(user, password string) (string, error) {
 	if _, err := rand.Read(salt); err != nil {
 		return "", fmt.Errorf("make a salt: %w", err)
 	}
-	sum := sha1.Sum(append([]byte(password), salt...)) //nolint:gosec // see above
+	sum := sha1.Sum(append([]byte(password), salt...)) // #nosec G401 -- see above
 	return fmt.Sprintf("%s:{SSHA}%s\n", user, base64.StdEncoding.EncodeToString(append(sum[:], salt...))), nil
 }
 

@@ -115,7 +115,7 @@ func TestTheActionPassesItsArguments(t *testing.T) {
 	strictly(t, "action.yml", &a)
 	script := a.Runs.Steps[slices.IndexFunc(a.Runs.Steps, func(s ciStep) bool { return s.ID == "soak" })].Run
 	fake := filepath.Join(t.TempDir(), "soak")
-	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) // #nosec G306 -- it is run
 	for args, want := range map[string]string{
 		"": "[run][storm][--github][--junit][a b.xml]",
 		"--connections=200\n\n  --at=60s deploy: echo \"$HOME\"; rm -rf * \t\n--prefix=$(id)`id`\r\n": "[run][storm][--github][--junit][a b.xml][--connections=200][--at=60s deploy: echo \"$HOME\"; rm -rf *][--prefix=$(id)`id`]",

@@ -223,7 +223,7 @@ func TestSuitesOfAFeedCountWhatResumesLoseAndRepeat(t *testing.T) {
 			var faults atomic.Uint64
 			url := pricesHub(t, func(all []string, from int) []string {
 				replayed, of := of.replay(all, from)
-				faults.Add(uint64(of)) //nolint:gosec // G115: 0 or 1
+				faults.Add(uint64(of)) // #nosec G115 -- 0 or 1
 				return replayed
 			})
 			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, of.args...)...)

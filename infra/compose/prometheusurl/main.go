@@ -27,7 +27,7 @@ func main() {
 
 // address reads what Compose, with these options, would start.
 func address(ctx context.Context, options ...string) (string, error) {
-	said, err := exec.CommandContext(ctx, "docker", append(append([]string{"compose"}, options...), "config", "--format", "json")...).Output() //nolint:gosec // G204: the caller's own options, without a shell
+	said, err := exec.CommandContext(ctx, "docker", append(append([]string{"compose"}, options...), "config", "--format", "json")...).Output() // #nosec G204 -- the caller's own options, without a shell
 	if err != nil {
 		if failed := new(exec.ExitError); errors.As(err, &failed) {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))

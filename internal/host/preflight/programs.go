@@ -46,7 +46,7 @@ func (p Program) look(ctx context.Context) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, p.Version...) //nolint:gosec // G204: a fixed list of programs
+	cmd := exec.CommandContext(ctx, path, p.Version...) // #nosec G204 -- a fixed list of programs
 	cmd.WaitDelay = time.Second                         // a child of it may hold its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -25,7 +25,7 @@ func (p *Process) Guard() (release func(), err error) {
 		return nil, fmt.Errorf("guard %s: %w", p.Name, err)
 	}
 	defer alive.Close()
-	cmd := exec.Command("/bin/sh", "-c", guard, "sh", strconv.Itoa(p.PID())) //nolint:gosec // G204: a constant script with a process id
+	cmd := exec.Command("/bin/sh", "-c", guard, "sh", strconv.Itoa(p.PID())) // #nosec G204 -- a constant script with a process id
 	cmd.Stdin = alive
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what ends the group or the terminal does not end the guard
 	if err := cmd.Start(); err != nil {

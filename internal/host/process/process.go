@@ -44,7 +44,7 @@ func Start(s Spec) (*Process, error) {
 		}
 		defer log.Close()
 	}
-	cmd := exec.Command(s.Path, s.Args...) //nolint:gosec // G204: starts the runs' programs, without a shell
+	cmd := exec.Command(s.Path, s.Args...) // #nosec G204 -- starts the runs' programs, without a shell
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
 	cmd.SysProcAttr = attributes(s.Orphan)
 	if err := startOn(cmd, s.Cores); err != nil {

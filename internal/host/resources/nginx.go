@@ -32,7 +32,7 @@ func (s *Sample) FromNginx(master int) {
 
 // family is a process with those that it started itself.
 func family(pid int) ([]*process.Process, error) {
-	p, err := process.NewProcess(int32(pid)) //nolint:gosec // G115: a process id
+	p, err := process.NewProcess(int32(pid)) // #nosec G115 -- a process id
 	if err != nil {
 		return nil, err
 	}

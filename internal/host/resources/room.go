@@ -34,7 +34,7 @@ func (r *Room) readLinks() {
 		if _, err := os.Stat(filepath.Join(card, "device")); err != nil {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(card, "speed")) //nolint:gosec // G304: a file of /sys/class/net
+		text, err := os.ReadFile(filepath.Join(card, "speed")) // #nosec G304 -- a file of /sys/class/net
 		if err != nil {
 			continue
 		}

@@ -101,7 +101,7 @@ func (s *Sample) readThrottled(group string) {
 	if group == "" {
 		return
 	}
-	text, err := os.ReadFile(filepath.Join(group, "cpu.stat")) //nolint:gosec // G304: a file of the service's control group
+	text, err := os.ReadFile(filepath.Join(group, "cpu.stat")) // #nosec G304 -- a file of the service's control group
 	if err != nil {
 		return
 	}
@@ -140,7 +140,7 @@ type LogReader struct {
 
 // Read counts from the end of the last read. A missing file counts as empty.
 func (l *LogReader) Read(path string) NginxLog {
-	f, err := os.Open(path) //nolint:gosec // G304: the log of our own nginx
+	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
 	if err != nil {
 		return l.previous
 	}

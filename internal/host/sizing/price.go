@@ -43,7 +43,7 @@ type Region struct {
 func ReadPrices(file string) (t Prices, err error) {
 	text := builtIn
 	if file != "" {
-		if text, err = os.ReadFile(file); err != nil { //nolint:gosec // G304: the user's table of prices
+		if text, err = os.ReadFile(file); err != nil { // #nosec G304 -- the user's table of prices
 			return t, fmt.Errorf("read the prices: %w", err)
 		}
 	}

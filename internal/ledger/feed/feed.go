@@ -126,7 +126,7 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 			}
 			id := f.extraAs(after, x, order, place, behind[after], has)
 			if id == 0 {
-				id = uint32(len(f.nodes)) //nolint:gosec // G115: bounded by the logs
+				id = uint32(len(f.nodes)) // #nosec G115 -- bounded by the logs
 				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, copied: true, repeat: true})
 				behind[after] = append(behind[after], id)
 			}
@@ -183,7 +183,7 @@ func (f *Feed) number(order []uint32, records Records) {
 			continue
 		}
 		f.repeated = f.repeated || n.repeat
-		n.number = uint32(len(f.Messages)) + 1 //nolint:gosec // G115: bounded by the logs
+		n.number = uint32(len(f.Messages)) + 1 // #nosec G115 -- bounded by the logs
 		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live, Log: -1, id: id})
 	}
 	for log := range f.logs {

@@ -18,7 +18,7 @@ type broadcast struct {
 }
 
 func newBroadcast(seed uint64, runners ...int) *broadcast {
-	b := &broadcast{world: newWorld(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), every: 100 * time.Millisecond, lag: 3} //nolint:gosec // G404: no secret
+	b := &broadcast{world: newWorld(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), every: 100 * time.Millisecond, lag: 3} // #nosec G404 -- no secret
 	for i := range runners {
 		b.open(i)
 	}
@@ -111,7 +111,7 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 			c := f.Correct(b.runner[i], r)
 			lost, again := uint64(0), uint64(0)
 			if i == who {
-				lost, again = uint64(1-times/2), uint64(times/2) //nolint:gosec // G115: 0 or 1
+				lost, again = uint64(1-times/2), uint64(times/2) // #nosec G115 -- 0 or 1
 			}
 			faults += missing(c) + c.Duplicated
 			good = good && missing(c) == lost && c.Duplicated == again && c.Reordered == 0
@@ -215,7 +215,7 @@ func TestMessagesThatOneRunnerMissed(t *testing.T) {
 	records, f := b.end()
 	require.Len(t, f.Messages, 100)
 	for i, r := range records {
-		require.Equal(t, uint64(10*b.runner[i]), missing(f.Correct(b.runner[i], r))) //nolint:gosec // G115: positive
+		require.Equal(t, uint64(10*b.runner[i]), missing(f.Correct(b.runner[i], r))) // #nosec G115 -- positive
 	}
 }
 

@@ -21,7 +21,7 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 			entries[i] = f.logs[log].Entries[n-1]
 		}
 	}
-	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} //nolint:gosec // G115: few runners
+	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} // #nosec G115 -- few runners
 	if log > 0 && len(f.nodes) > 1 {
 		l.unique()
 		l.straighten()
@@ -333,7 +333,7 @@ func (l *linker) start() uint32 {
 
 // insert adds a message behind another one. The head, 0, precedes the first and follows the last.
 func (l *linker) insert(at uint32, print uint64) uint32 {
-	id := uint32(len(l.nodes)) //nolint:gosec // G115: bounded by the logs
+	id := uint32(len(l.nodes)) // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next
 	n := node{print: print, next: next, before: at, log: -1}
 	if first, known := l.index[print]; known {

@@ -105,7 +105,7 @@ func (w *world) open(i int) {
 func (w *world) do(i int, s step) {
 	w.now += 5 * time.Millisecond
 	if s.message > 0 {
-		w.ledgers[i].Printed(ledger.Print{At: w.now, Sum: uint64(s.message)}) //nolint:gosec // G115: positive
+		w.ledgers[i].Printed(ledger.Print{At: w.now, Sum: uint64(s.message)}) // #nosec G115 -- positive
 		return
 	}
 	if s.resumed {
@@ -342,7 +342,7 @@ func TestStreamsThatLagAtTheStartAgreeWithTheModel(t *testing.T) {
 // Three and four streams on up to three runners.
 func TestStreamsAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: no secret
+	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret
 	for count := 0; count < *cases; {
 		streams := make([]script, 3+random.IntN(2))
 		runners := make([]int, len(streams))

@@ -40,7 +40,7 @@ func Checksum(id string, k, n int) uint32 {
 // update continues a checksum byte by byte: the argument of crc32.Update always moves to the heap.
 func update[T string | []byte](crc uint32, text T) uint32 {
 	for i := range len(text) {
-		crc = crc32.IEEETable[byte(crc)^text[i]] ^ crc>>8 //nolint:gosec // G115: the low byte is meant
+		crc = crc32.IEEETable[byte(crc)^text[i]] ^ crc>>8 // #nosec G115 -- the low byte is meant
 	}
 	return crc
 }

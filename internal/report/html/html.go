@@ -70,7 +70,7 @@ func (d *document) write(w io.Writer) error {
 		}
 	}
 	css := uplot + style
-	d.Style, d.Script, d.Policy = template.CSS(css), template.JS(script), policy(css, script) //nolint:gosec // our own files
+	d.Style, d.Script, d.Policy = template.CSS(css), template.JS(script), policy(css, script) // #nosec G203 -- our own files
 	if d.Live != nil {
 		d.Policy += "; connect-src 'self'"
 	}

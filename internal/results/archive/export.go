@@ -127,7 +127,7 @@ func writeRequests(out io.Writer, series []*Series) error {
 
 // Load writes an export into a Prometheus.
 func Load(ctx context.Context, to *Remote, file string) error {
-	in, err := os.Open(file) //nolint:gosec // G304: in the folder of an opened archive
+	in, err := os.Open(file) // #nosec G304 -- in the folder of an opened archive
 	if err != nil {
 		return err
 	}

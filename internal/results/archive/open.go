@@ -60,7 +60,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 		return c, err
 	}
 	exists := err == nil
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: containers read it as another user
+	if err := os.MkdirAll(dir, 0o755); err != nil { // #nosec G301 -- containers read it as another user
 		return c, err
 	}
 	c, err = unpackAll(&interruptible{ctx, in}, dir, min(maxBytes, ratioFrom+maxRatio*info.Size()))
@@ -69,7 +69,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	}
 	clean := os.RemoveAll(dir)
 	if exists {
-		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) //nolint:gosec // G301: containers read it as another user
+		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) // #nosec G301 -- containers read it as another user
 	}
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), clean)

@@ -87,7 +87,7 @@ func write(ctx context.Context, w io.Writer, dir, testID string, names []string,
 }
 
 func add(ctx context.Context, out *tar.Writer, file, name string) error {
-	in, err := os.Open(file) //nolint:gosec // G304: in our temporary folder
+	in, err := os.Open(file) // #nosec G304 -- in our temporary folder
 	if err != nil {
 		return err
 	}

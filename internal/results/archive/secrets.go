@@ -17,7 +17,7 @@ type Secrets struct{ *secret.Values }
 
 // NewSecrets returns the secrets of an environment, of a file like .env if it exists, and of addresses with a password.
 func NewSecrets(environment []string, dotenv string, addresses ...string) Secrets {
-	if text, err := os.ReadFile(dotenv); err == nil { //nolint:gosec // G304: the .env of the working directory
+	if text, err := os.ReadFile(dotenv); err == nil { // #nosec G304 -- the .env of the working directory
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 			environment = append(slices.Clip(environment), strings.TrimSpace(lines.Text()))
 		}

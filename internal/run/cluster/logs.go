@@ -68,7 +68,7 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer from.Close()
-	to, err := os.Create(path) //nolint:gosec // G304: in the run's folder; not earlier, to keep the log of a pod that is gone
+	to, err := os.Create(path) // #nosec G304 -- in the run's folder; not earlier, to keep the log of a pod that is gone
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
 				return
 			}
-			if _, err := w.Write(text); err != nil || control.Flush() != nil { //nolint:gosec // an event stream: no browser takes it for a page
+			if _, err := w.Write(text); err != nil || control.Flush() != nil { // #nosec G705 -- an event stream: no browser takes it for a page
 				return
 			}
 		}

@@ -38,7 +38,7 @@ var inspectWithin = 30 * time.Second
 func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) //nolint:gosec // G204: k6 with a script of the user, without a shell
+	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) // #nosec G204 -- k6 with a script of the user, without a shell
 	cmd.Env = withVariables(inherited(), d.Variables(), env)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -38,7 +38,7 @@ func newFolder() (*folder, error) {
 // claim takes the lock before the file has its name, so that no other process can take it in between.
 func (f *folder) claim() (err error) {
 	unnamed := filepath.Join(f.path, "."+lockName)
-	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { //nolint:gosec // G304: in a new folder of our own
+	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { // #nosec G304 -- in a new folder of our own
 		return err
 	}
 	if err := lock(f.lock); err != nil {
@@ -57,7 +57,7 @@ func (f *folder) remove() {
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {
-		orphan, err := os.OpenFile(path, os.O_RDWR|safefile.NoFollow, 0) //nolint:gosec // G304: in the system's temporary folder, no link
+		orphan, err := os.OpenFile(path, os.O_RDWR|safefile.NoFollow, 0) // #nosec G304 -- in the system's temporary folder, no link
 		if err != nil {
 			continue // another user's
 		}

@@ -165,7 +165,7 @@ func (l *Local) log(name string) string {
 
 func (l *Local) startNginx(ctx context.Context, binary string) error {
 	conf := filepath.Join(l.dir, "nginx.conf") // as NginxConfiguration says
-	f, err := os.Create(conf)                  //nolint:gosec // G304: in our own folder
+	f, err := os.Create(conf)                  // #nosec G304 -- in our own folder
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
 	}

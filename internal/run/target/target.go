@@ -42,7 +42,7 @@ func Remote(url, token string) *Target {
 func asRunnersConnect() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does where its user says so
 		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 	})
 }

@@ -64,9 +64,9 @@ func TestContentThatRepeatsCanBeCompared(t *testing.T) {
 		content func(n int) uint64
 		want    int
 	}{
-		"up and down":     {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, //nolint:gosec // G115: small
-		"seldom another":  {func(n int) uint64 { return uint64(n / 10) }, 0},           //nolint:gosec // G115: small
-		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            //nolint:gosec // G115: small
+		"up and down":     {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, // #nosec G115 -- small
+		"seldom another":  {func(n int) uint64 { return uint64(n / 10) }, 0},           // #nosec G115 -- small
+		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
 		list := messages(c.content)
 		require.Equal(t, c.want, agree([][]seen{list, list}, began.Add(-1), began.Add(time.Hour)), name)

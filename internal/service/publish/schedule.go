@@ -24,7 +24,7 @@ func (p *Publisher) schedule() {
 		now := p.now()
 		p.mu.Lock()
 		for ; next < p.planned && p.log.Due(next) <= now; next++ {
-			p.queue(int(next % uint64(len(p.topics)))) //nolint:gosec // G115: below the number of topics
+			p.queue(int(next % uint64(len(p.topics)))) // #nosec G115 -- below the number of topics
 		}
 		p.mu.Unlock()
 		if next < p.planned {
@@ -46,7 +46,7 @@ func (p *Publisher) queue(topic int) {
 // enqueue has a worker send a message of a topic: one that waits, or else a new one. The caller holds
 // mu.
 func (p *Publisher) enqueue(topic int) {
-	p.ready = append(p.ready, int32(topic)) //nolint:gosec // G115: an index of topics
+	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 	if p.idle >= len(p.ready) || p.running >= mostInFlight {
 		p.work.Signal()
 		return
@@ -79,7 +79,7 @@ func (p *Publisher) worker() {
 		p.mu.Lock()
 		if !p.c.Service.Message.AnyOrder {
 			if q.busy = q.due > 0; q.busy { // it goes to the end of the queue, and this worker takes the first
-				p.ready = append(p.ready, int32(topic)) //nolint:gosec // G115: an index of topics
+				p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 			}
 		}
 		if p.confirmedUpTo++; p.confirmedUpTo == p.planned {
@@ -111,7 +111,7 @@ func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 		p.say(wasOpen, topic, number, "was not confirmed: "+o.Text)
 	case shard.Confirmed:
 	}
-	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic) //nolint:gosec // G115: an index of topics
+	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic) // #nosec G115 -- an index of topics
 	if lag := time.Duration(o.SentUS-p.log.Due(i)) * time.Microsecond; lag >= shard.LateAfter {
 		p.say(isLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
 	}

@@ -31,7 +31,7 @@ func (s *sender) send(topic int) {
 	p := s.p
 	sent := p.now()
 	number := p.log.Begin(topic, sent)
-	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent} //nolint:gosec // G115: counts the messages of one run
+	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent} // #nosec G115 -- counts the messages of one run
 	p.settle(topic, number, s.exchange(&v))
 }
 
@@ -128,7 +128,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	if !p.c.Service.Publish.Accepts(resp.StatusCode) {
 		text := bufio.NewReader(body)
 		begin, _ := text.Peek(mostSaid)                                      // as much as there is
-		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) //nolint:gosec // G115: net/http reads three digits
+		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) // #nosec G115 -- net/http reads three digits
 		o.Text = p.describe(resp, begin, c.origin.through)
 		body = text
 	}

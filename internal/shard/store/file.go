@@ -21,7 +21,7 @@ func IsBucket(location string) bool { return strings.HasPrefix(location, "s3://"
 // Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends it in parts, and
 // retries these.
 func Upload(ctx context.Context, file, location string) error {
-	in, err := os.Open(file) //nolint:gosec // G304: the archive that was just written
+	in, err := os.Open(file) // #nosec G304 -- the archive that was just written
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func Download(ctx context.Context, location, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(file) //nolint:gosec // G304: the user names the folder
+	out, err := os.Create(file) // #nosec G304 -- the user names the folder
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}

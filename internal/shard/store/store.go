@@ -63,7 +63,7 @@ func Create(ctx context.Context, location string) (Store, error) {
 		return nil, err
 	}
 	if f, ok := s.(Folder); ok {
-		if err := os.MkdirAll(string(f), 0o755); err != nil { //nolint:gosec // G301: results are for all users to read
+		if err := os.MkdirAll(string(f), 0o755); err != nil { // #nosec G301 -- results are for all users to read
 			return nil, fmt.Errorf("make the folder of the shards: %w", err)
 		}
 	}
