@@ -61,7 +61,7 @@ func Cached() (string, error) {
 	return folder, nil
 }
 
-// eachFile goes through the scripts in the order of their names.
+// eachFile calls do for each script in the order of their names.
 func eachFile(do func(name string, content []byte) error) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -84,7 +84,7 @@ func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	return openPage(page, cmd.ErrOrStderr())
 }
 
-// pruneRuns removes old runs, and says of each what became of it.
+// pruneRuns removes old runs and reports each.
 func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {

@@ -125,7 +125,7 @@ func (t *Teller) warn(err error, warn func(string)) {
 	}
 }
 
-// A reportedError error has been told to GitHub.
+// A reportedError was already reported to GitHub.
 type reportedError struct{ error }
 
 func (e reportedError) Error() string { return harmless(e.error.Error()) }
@@ -159,7 +159,7 @@ func appendTo(variable, text string) error {
 	if path == "" {
 		return fmt.Errorf("%s is not set, as it is on GitHub Actions", variable)
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304 -- a file that GitHub names
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304 G703 -- a file that GitHub names
 	if err != nil {
 		return err //nolint:wrapcheck // names the file
 	}

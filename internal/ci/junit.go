@@ -101,7 +101,7 @@ func (s *testSuite) add(c verdict.Check) {
 	s.Cases = append(s.Cases, one)
 }
 
-// failureText is what broke a check, and what that means.
+// failureText returns the reasons of an unmet check and its impact.
 func failureText(c verdict.Check) string {
 	sentences := c.Sentences()
 	if c.Why != "" {

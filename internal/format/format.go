@@ -97,7 +97,7 @@ func Milliseconds(v float64) string {
 // Time is an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// LocalTime is Time of seconds since 1970, "" where they are not known.
+// LocalTime formats seconds since 1970, "" for 0.
 func LocalTime(unix float64) string {
 	if unix <= 0 {
 		return ""

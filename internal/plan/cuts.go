@@ -94,7 +94,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	}
 	from, to := p.CutWindow()
 	count := int(p.CutsPerSecond * (to - from).Seconds())
-	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G404 -- the plan's seed repeats the cuts; no secret
+	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G115 G404 -- the plan's seed repeats the cuts; no secret
 	kinds := deal(shares, count)
 	random.Shuffle(count, func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 	for i, kind := range kinds {
@@ -145,7 +145,7 @@ func (p *Plan) checkCuts() error {
 	return nil
 }
 
-// outageOf is for how many seconds a stream that was cut cannot be cut again.
+// outageOf returns the number of seconds for which a disconnected stream cannot be disconnected again.
 func (p *Plan) outageOf() float64 { return comesBack + p.NoopInterval }
 
 // LeastForCuts is how many streams the cuts need at least.

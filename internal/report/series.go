@@ -122,14 +122,14 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 		}
 		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
 		put(&s.runnerRSS, mib(b.RSS))
-		put(&s.runnerLive, pointerTo(mib(b.HeapLive)))
+		put(&s.runnerLive, orNaN(mib(b.HeapLive)))
 		put(&s.runnerCPU, b.CPUPercent)
 		put(&s.runnerGo, float64(b.Goroutines))
 		put(&s.runnerGC, float64(b.GCPauseUS)/1000)
 		put(&s.runDelay, float64(b.RunDelayMS))
 		put(&s.stall, float64(b.StallMS))
-		put(&s.runnerFiles, pointerTo(float64(b.Files)))
-		put(&s.runnerThreads, pointerTo(float64(b.Threads)))
+		put(&s.runnerFiles, orNaN(float64(b.Files)))
+		put(&s.runnerThreads, orNaN(float64(b.Threads)))
 	}
 }
 
@@ -153,12 +153,12 @@ func (s *series) addSamples(samples []resources.Sample) {
 			put(&s.backendGo, float64(now.Goroutines))
 			put(&s.streams, float64(now.Streams))
 		}
-		put(&s.nginxRSS, pointerTo(mib(now.NginxRSS)))
-		put(&s.nginxFiles, pointerTo(float64(now.NginxFiles)))
-		put(&s.available, pointerTo(mib(now.Available)))
-		put(&s.backendThreads, pointerTo(float64(now.BackendThreads)))
-		put(&s.nginxThreads, pointerTo(float64(now.NginxThreads)))
-		put(&s.lookups, pointerTo(now.LookupMS))
+		put(&s.nginxRSS, orNaN(mib(now.NginxRSS)))
+		put(&s.nginxFiles, orNaN(float64(now.NginxFiles)))
+		put(&s.available, orNaN(mib(now.Available)))
+		put(&s.backendThreads, orNaN(float64(now.BackendThreads)))
+		put(&s.nginxThreads, orNaN(float64(now.NginxThreads)))
+		put(&s.lookups, orNaN(now.LookupMS))
 	}
 }
 
@@ -194,8 +194,8 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 	}
 }
 
-// pointerTo returns NaN for 0, which means that the value is not known.
-func pointerTo(v float64) float64 {
+// orNaN returns NaN for 0, which means that the value is unknown.
+func orNaN(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
 	}
@@ -210,7 +210,7 @@ func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
 }
 
-// measured are the values from one point up to, but without, another that are numbers.
+// measured returns the values of column[from:to] that are numbers.
 func measured(column []float64, from, to int) []float64 {
 	if column == nil || from >= to {
 		return nil

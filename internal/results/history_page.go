@@ -294,7 +294,7 @@ func (p *PlanRuns) sum() string {
 	return text
 }
 
-// otherFolders are the folders that are of no run.
+// otherFolders lists the folders that do not belong to a run.
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Others) > 0 {

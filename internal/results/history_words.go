@@ -66,7 +66,7 @@ func number(m verdict.Metric, v float64) string {
 	return format.Quantity(v, m.Unit)
 }
 
-// status compares a run with earlier ones of its plan.
+// status describes a run compared with earlier ones of its plan.
 func (r *Entry) status() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A livePage run has a page for browsers while it is in progress.
+// A livePage is the page of a run in progress.
 type livePage struct {
 	view   *live.View
 	server *live.Server

@@ -262,7 +262,7 @@ func (s *session) environment() map[string]string {
 	return env
 }
 
-// localPlan is the part of the plan that this machine runs.
+// localPlan returns the part of the plan that this machine runs.
 func (s *session) localPlan() plan.Plan {
 	p := s.Plan
 	if s.part > 0 {

@@ -111,7 +111,7 @@ func (e *elsewhere) close() {
 	}
 }
 
-// find is a report that stays: of a run in a bucket there is none before somebody merges it.
+// find returns the path of a permanent report. A run in a bucket has none before it is merged.
 func (e *elsewhere) find(path string) string {
 	if e.dir != "" {
 		return path

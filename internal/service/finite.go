@@ -12,7 +12,7 @@ type Finite struct {
 	total                    chunkTotal
 }
 
-// chunkTotal is what a service states of its own answer.
+// chunkTotal describes how a service states the size of its own answer.
 type chunkTotal struct {
 	event, subject *string   // the event that states it, and the events that it is about; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks

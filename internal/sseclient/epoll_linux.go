@@ -219,7 +219,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 	return ready
 }
 
-// isClosed ends the poller where no connection is left.
+// isClosed ends the poller if no connection is left.
 func (p *poller) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +302,7 @@ func (c *polled) take(p []byte) (int, error) {
 
 // readNow is a read of a descriptor that never waits, so that Go's scheduler need not hear of it, which takes as long as the call.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
-	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 -- as package unix does
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- as package unix does
 	return int(n), err
 }
 

@@ -33,7 +33,7 @@ func (m *idleMark) silent(now time.Duration) bool {
 	return limit > 0 && now-time.Duration(m.last.Load()) >= limit
 }
 
-// limit is how long the server may be silent, 0 for ever.
+// limit returns the idle timeout, 0 for none.
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
 // due is when the mark is to be looked at again: when it would be silent, but not before

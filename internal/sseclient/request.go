@@ -52,7 +52,7 @@ func (r *request) send(to io.Writer, through *proxy.Proxy) error {
 	return err
 }
 
-// httpRequest is the request as net/http has it. It is the encoder's, whose buffer is empty.
+// httpRequest returns the request for net/http. It belongs to the encoder, whose buffer is empty.
 func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)

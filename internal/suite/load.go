@@ -44,11 +44,11 @@ const (
 	NoMore      Status = "good at first" // tried again, and bad
 )
 
-// A Trial load is a load that was offered, and how it was sustained.
+// A Trial is a load that was offered, and how it was sustained.
 type Trial struct {
 	Load   float64
 	Status Status
-	Reason string // it is not Good
+	Reason string // why it is not Good
 }
 
 // Try judges levels, and puts them in the order of their loads.
@@ -82,7 +82,7 @@ func (l Limits) Judge(v Level) (Status, string) {
 	return Bad, why
 }
 
-// missed names the limits that are not kept, "" if all are.
+// missed names the exceeded limits, "" if there are none.
 func (l Limits) missed(failed, p95, answered float64, failure string) string {
 	var why []string
 	if failed > l.FailedShare {
@@ -101,7 +101,7 @@ func (l Limits) missed(failed, p95, answered float64, failure string) string {
 	return strings.Join(why, ", ")
 }
 
-// A Breaking point is the load that a service no longer sustains.
+// A Breaking is a breaking point: the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
 	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good

@@ -108,7 +108,7 @@ func (st *StageResult) waitedMore() bool { return 2*totalTime(st.Undelayed) < to
 // waitOf returns the longest wait in a second.
 func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
 
-// totalTime is the sum of a histogram, to its precision.
+// totalTime returns the sum of a histogram, to its precision.
 func totalTime(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }

@@ -133,7 +133,7 @@ func Default() Suite { return soak }
 // All are the suites that `soak run NAME` names, by name; Default is not among them.
 func All() []Suite { return slices.Clone(all) }
 
-// ByName is the suite of a plan. A plan of the default suite names none.
+// ByName returns the suite of a plan. A plan of the default suite has no name of a suite.
 func ByName(p plan.Plan) (Suite, error) {
 	for _, s := range append(All(), soak) {
 		if s.InPlan() == p.Suite {

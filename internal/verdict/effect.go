@@ -184,7 +184,7 @@ func inOrder(actions []Action) (began []*Action) {
 	return began
 }
 
-// countBetween is how many of these times are from one on until before another.
+// countBetween returns the number of times in [from, until).
 func countBetween(times []float64, from, until float64) (n int) {
 	for _, at := range times {
 		if at >= from && at < until {
@@ -194,7 +194,7 @@ func countBetween(times []float64, from, until float64) (n int) {
 	return n
 }
 
-// lastEnd is when the last runner ended.
+// lastEnd returns the time when the last runner ended.
 func (s *Streams) lastEnd() (last float64) {
 	for _, r := range s.m.Runners {
 		last = max(last, float64(r.EndedUS)/1e6)

@@ -37,7 +37,7 @@ type MachineCounter struct {
 	mostUS int64
 }
 
-// sighting is what a runner saw of its machine in a round of the run.
+// A sighting is the record of a machine by one runner in one round.
 type sighting struct {
 	*machine.Record
 	round int
@@ -53,7 +53,7 @@ func (m *Machine) Counter(name string) *MachineCounter {
 	return nil
 }
 
-// increase is by how much a counter grew, 0 where there is none.
+// increase returns the increase of a counter, 0 if it is missing.
 func (m *Machine) increase(name string) float64 {
 	if c := m.Counter(name); c != nil {
 		return c.Increase

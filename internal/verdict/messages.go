@@ -254,7 +254,7 @@ func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, why 
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
 }
 
-// Endings are the checks for what the description says of streams: none ends before its time, and no gap is announced.
+// Endings returns the checks that no stream ends before its lifetime and that no gap is announced.
 func (s *Streams) Endings() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		unopened := s.Connections.Opened == 0

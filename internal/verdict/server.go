@@ -25,7 +25,7 @@ type ServerEntry struct {
 // ServerLedger has the server's own counts by id; nil if the server keeps none.
 type ServerLedger map[string]ServerEntry
 
-// entry is the entry of an id, nil where there is none.
+// entry returns the entry of an id, or nil.
 func (l ServerLedger) entry(id string) *ServerEntry {
 	if e, ok := l[id]; ok {
 		return &e

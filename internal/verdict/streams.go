@@ -147,7 +147,7 @@ func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.
 	return c
 }
 
-// ownConnection is a copy of the ith connection, the same each time.
+// ownConnection returns a copy of the ith connection, the same for each call.
 func (s *Streams) ownConnection(i int, r *shard.Connection) *shard.Connection {
 	c := s.concluded[i]
 	if c == nil {

@@ -244,7 +244,7 @@ func (l *lane) receive(x *exchange, unsent error) error {
 	return err
 }
 
-// payload is the body of the answer, with the placeholder for the request's own text.
+// payload returns the body of the answer, with the placeholder for the request's own text.
 func (l *lane) payload(op *operation) []byte {
 	if len(op.unique) == 0 {
 		return l.body.Bytes()

@@ -49,7 +49,7 @@ type want struct {
 	right atomic.Pointer[[]byte] // the last body that was right, which the next one is mostly equal to
 }
 
-// spec is an operation as scripts write it.
+// A spec is an operation as scripts write it.
 type spec struct {
 	Name    string            `js:"name"`
 	Method  string            `js:"method"`
@@ -179,7 +179,7 @@ func placed(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// personalize is the request with a text of its own, which follows from the stage's prefix and a number.
+// personalize returns the request with its own text, made from the stage's prefix and a number.
 func (op *operation) personalize(buf []byte, prefix string, n int64) (sent, text []byte) {
 	buf = append(buf[:0], op.sent...)
 	number := strconv.FormatInt(n, 36)
@@ -207,7 +207,7 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	return t, nil
 }
 
-// wireFormat is the request as it goes over the wire.
+// wireFormat returns the bytes of the request.
 func wireFormat(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	var out bytes.Buffer
 	if err := http1.WriteRequest(&out, req, through); err != nil {

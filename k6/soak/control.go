@@ -219,7 +219,7 @@ func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
 	return &bucket
 }
 
-// result is what the group saw up to the last bucket, nil where there is none.
+// result returns the counts of the group up to the last bucket, nil without a group.
 func (g *controlGroup) result() *shard.Control {
 	if g == nil {
 		return nil

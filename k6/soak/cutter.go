@@ -55,12 +55,12 @@ func (c *cutter) cut(random *rand.Rand, cutKind sseclient.Cut, pause time.Durati
 	return false
 }
 
-// retryInterval is how long the cutter waits where no stream can be cut.
+// retryInterval is the wait of the cutter while no stream can be disconnected.
 const retryInterval = 20 * time.Millisecond
 
 // run makes the cuts of one runner: each of them once, in their order.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
-	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G404 -- the plan's seed repeats the cuts; no secret
+	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the plan's seed repeats the cuts; no secret
 	_, to := p.CutWindow()
 	for i, cut := range p.PlannedCuts() {
 		if i%max(p.Runners, 1) != runner-1 {

@@ -333,7 +333,7 @@ func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request
 
 // uniform returns a number from 0 to 1 for each request, the same for each runner.
 func uniform(seed uint64, n int64) float64 {
-	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G404 -- a sample; G115: a number of a request
+	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G115 G404 -- a sample, by the number of a request
 }
 
 // refusedPause is the time for which a client of the closed model waits after a refusal. Without it, a service that refuses at once

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// heldStream is one stream of a holding. There are thousands: what it sends is made anew at each attempt, unless JS has a part in it.
+// A heldStream is one stream of a holding. There are thousands, so its request is built for each attempt unless JavaScript provides it.
 type heldStream struct {
 	holding      *holding
 	stream       *sseclient.Stream

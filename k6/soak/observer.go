@@ -64,7 +64,7 @@ func (o *observer) rareSights() *rareSights {
 	return o.rare
 }
 
-// rareState are the same, to be written.
+// rareState returns the mutable rare state, allocated on first use.
 func (o *observer) rareState() *rareSights {
 	if o.rare == nil {
 		o.rare = new(rareSights)

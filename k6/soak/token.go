@@ -54,7 +54,7 @@ func (c *credentials) gave(now time.Time) string {
 	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.since).Seconds())
 }
 
-// recordEnd is an end as a finding may show it: without a secret, and with the token as the cause where it was that.
+// recordEnd returns the end for a finding: without secrets, and with an expired token as its cause.
 func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) sseclient.Close {
 	if end.Err == nil {
 		return end

@@ -84,7 +84,7 @@ var Counters = []Counter{
 	{Name: Suspended, Effect: Suspends},
 }
 
-// CounterOf finds a counter by its name.
+// CounterOf returns a counter by its name.
 func CounterOf(name string) (Counter, bool) {
 	for _, c := range Counters {
 		if c.Name == name {

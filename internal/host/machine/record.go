@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Record is what was seen of a machine in the time of a run. Times are Unix microseconds.
+// A Record holds the counters of a machine during a run. Times are Unix microseconds.
 type Record struct {
 	Boot       string `json:"boot_id,omitempty"`
 	BootedUnix int64  `json:"booted_unix_s,omitempty"`
@@ -29,7 +29,7 @@ type Series struct {
 	Name  string  `json:"name"`
 	Begin float64 `json:"begin"`
 	End   float64 `json:"end"`
-	Grown float64 `json:"grown,omitempty"` // by how much; that it began anew is taken into account
+	Grown float64 `json:"grown,omitempty"` // total increase, also across resets
 	// Moved are the times in which it grew, the first of them; none of a counter that always grows. Of Steal they are
 	// the times in which more was stolen than may be the reason of a late message.
 	Moved []Stretch `json:"moved,omitempty"`
@@ -45,20 +45,20 @@ type Stretch struct {
 	By     float64 `json:"by"`
 }
 
-// From and To are its ends.
+// From and To return its bounds.
 func (s Stretch) From() time.Time { return time.UnixMicro(s.FromUS) }
 func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
-// A Notice is what AWS announced for a machine.
+// A Notice is an event that AWS announced for a machine.
 type Notice struct {
 	Name string `json:"what"`       // "system-reboot", "spot terminate"
 	AtUS int64  `json:"at_unix_us"` // when it takes effect
 }
 
-// Spot is what What of a notice begins with that a spot instance is taken away.
+// Spot is the prefix of the Name of a notice that a spot instance will be reclaimed.
 const Spot = "spot "
 
-// Series finds a counter of the record; nil: the machine does not show it.
+// Series returns a counter of the record, or nil if the machine does not report it.
 func (r *Record) Series(name string) *Series {
 	for i := range r.Counters {
 		if r.Counters[i].Name == name {
@@ -68,7 +68,7 @@ func (r *Record) Series(name string) *Series {
 	return nil
 }
 
-// Bounds that no record exceeds.
+// Bounds of a record.
 const (
 	mostCounters  = 50
 	mostStretches = 200
@@ -77,7 +77,7 @@ const (
 	mostValue     = 1 << 53
 )
 
-// Check refuses what no runner writes: a record may come from another machine, and its file may be damaged.
+// Check returns an error for a record that no runner writes. It may come from another machine, and its file may be damaged.
 func (r *Record) Check() error {
 	if r == nil {
 		return nil

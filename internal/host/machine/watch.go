@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Watch makes the record of a machine from one reading after the other. It is not safe for concurrent use.
+// A Watch builds the record of a machine from successive readings. It is not safe for concurrent use.
 type Watch struct {
 	source       source
 	record       Record
 	last         Reading
-	stealSeconds float64 // seconds of Steal between two readings that are kept as a stretch
+	stealSeconds float64 // least seconds of Steal between two readings that make a stretch
 }
 
 // New watches the machine that this process runs on. A message counts as late from late on: where the hypervisor took
@@ -24,7 +24,7 @@ func newWatch(s source, late time.Duration) *Watch {
 	return w
 }
 
-// Follow makes the record of another machine, of readings that are given to Add.
+// Follow builds the record of another machine from the readings passed to Add.
 func Follow(name string, late time.Duration) *Watch {
 	return &Watch{record: Record{Name: name}, stealSeconds: late.Seconds() / 2}
 }
@@ -32,7 +32,7 @@ func Follow(name string, late time.Duration) *Watch {
 // Sample reads the counters.
 func (w *Watch) Sample(now time.Time) { w.Add(now, w.source.read()) }
 
-// Add adds what the counters were at a time after that of the last call.
+// Add adds a reading, which must be later than the previous one.
 func (w *Watch) Add(now time.Time, r Reading) {
 	at, before := now.UnixMicro(), w.record.ToUS
 	if w.last == nil {
@@ -55,7 +55,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			continue
 		}
 		increase := v - s.End
-		if increase < 0 { // it began anew: the machine was started again, or a card was taken out
+		if increase < 0 { // a reset: the machine was restarted, or a card was removed
 			increase = 0
 		}
 		s.End = v
@@ -95,7 +95,7 @@ func (s *Series) moved(m Stretch) {
 	s.Moved = slices.Delete(s.Moved, at, at+1)
 }
 
-// Notice adds what AWS announced, unless it is known.
+// Notice adds a notice of AWS, unless the record has it.
 func (w *Watch) Notice(n Notice) {
 	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.Name == n.Name && have.AtUS == n.AtUS })
 	if !known && len(w.record.Notices) < mostNotices {
@@ -103,7 +103,7 @@ func (w *Watch) Notice(n Notice) {
 	}
 }
 
-// Record is a copy of what was seen so far.
+// Record returns a copy of the record so far.
 func (w *Watch) Record() *Record {
 	r := w.record
 	r.Counters, r.Notices = slices.Clone(r.Counters), slices.Clone(r.Notices)

@@ -22,7 +22,7 @@ type Program struct {
 	Start   string                 // what to do where it is there and does not answer
 }
 
-// optionalPrograms are the programs of others, all of them optional.
+// optionalPrograms are third-party programs.
 var optionalPrograms = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
@@ -63,7 +63,7 @@ func (p Program) look(ctx context.Context) Finding {
 	return f
 }
 
-// missing is what it means that the program is not to be had.
+// missing returns the state of a run without the program.
 func (p Program) missing() State {
 	if p.Needed {
 		return Broken

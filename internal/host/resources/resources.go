@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Interval is the distance of two samples.
+// Interval is the time between two samples.
 const Interval = 5 * time.Second
 
 // A Sample is one line of resources.ndjson. What could not be read is 0. What counts

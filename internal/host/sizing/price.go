@@ -118,7 +118,7 @@ func (u unknown) Error() string {
 // For is what machines cost for a time.
 func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget is an error where an amount is over the most that somebody wants to pay, or either is no amount; most 0 is no limit.
+// CheckBudget returns an error if an amount exceeds the maximum, or either is not an amount; 0: no maximum.
 func CheckBudget(usd, most float64, subject string) error {
 	switch {
 	case !(most >= 0):

@@ -174,7 +174,7 @@ func (c *Comparison) bound(name string) bool {
 	return true
 }
 
-// metricsNamed are the values of one metric, by run.
+// metricsNamed returns one metric of each run.
 func metricsNamed(runs []Run, name string) (out []verdict.Metric) {
 	for _, r := range runs {
 		for _, m := range suite.Metrics(r.Verdict) {

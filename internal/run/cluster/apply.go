@@ -116,7 +116,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id 
 	return nil
 }
 
-// OtherRuns are the names of the TestRuns in a namespace.
+// OtherRuns returns the names of the TestRuns in a namespace.
 func (c *Client) OtherRuns(ctx context.Context, namespace string) (names []string, err error) {
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {

@@ -134,7 +134,7 @@ func (r *runner) see(p *Part) {
 	}
 }
 
-// details is the events and the log line that explain a problem, to append to its sentence.
+// details returns the events and the log line that explain a problem, to append to its sentence.
 func (p *Part) details() string {
 	text := ""
 	if n := len(p.Events); n > 0 {

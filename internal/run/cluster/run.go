@@ -133,7 +133,7 @@ func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// eachRunner does something with k6's REST API in each runner that runs, a few at a time.
+// eachRunner calls do for each running runner, a few at a time.
 func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	const atOnce = 16
 	var group errgroup.Group

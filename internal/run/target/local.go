@@ -23,33 +23,33 @@ import (
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
-// LocalConfig is what a local target needs to know of the run.
+// LocalConfig configures a local target.
 type LocalConfig struct {
 	Backend      string // path of the binary
 	Connections  int
-	Plain        int // connections at a time that are no streams; 0: what the backend takes anyway
+	Plain        int // concurrent connections that are not streams; 0: the default of the backend
 	NoopInterval time.Duration
 	LogDir       string
 	NoNginx      bool          // leave nginx out even where it is installed
-	HTTP2        bool          // nothing else is spoken to it, which takes nginx
-	Backends     int           // behind one nginx, which then is needed; 0 is 1
-	Token        string        // that the backend wants; "": a new one
-	Suffix       string        // of the names of its processes and logs, where there are several
-	Cores        process.Cores // that its processes may run on
+	HTTP2        bool          // only HTTP/2 is accepted, which requires nginx
+	Backends     int           // behind one nginx, which is then required; 0: 1
+	Token        string        // required by the backend; "": a random one
+	Suffix       string        // of the names of its processes and logs, if there are several
+	Cores        process.Cores // for its processes
 	Certificates Certificates  // with them the backend itself speaks mutual TLS, without nginx
 	Model        bool          // the backend is the numbered model, without nginx
 }
 
-// Local is the backend on a unix socket, with nginx in front of it where it is installed.
-// What else the backend reads (BACKEND_FAULT, NOOP_SCHEDULE, …) it takes from our environment.
+// Local is the backend on a unix socket, with nginx in front of it if nginx is installed.
+// What else the backend reads (BACKEND_FAULT, NOOP_SCHEDULE, …) it reads from our environment.
 type Local struct {
-	Nginx string // version, "" when the runners go to the backend itself
+	Nginx string // version; "": the runners connect to the backend itself
 
 	config   LocalConfig
 	dir      string // sockets, configuration, pid file
 	folder   *folder
 	token    string
-	port     string // where the runners go
+	port     string // for the runners
 	backends []*backend
 	nginx    *service // nil without nginx
 }
@@ -125,7 +125,7 @@ func (c LocalConfig) direct() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
 
-// nginxBinary is where nginx is, "" if nowhere. Debian keeps it off a user's PATH.
+// nginxBinary returns the path of nginx, "" if it is not installed. Debian keeps it off a user's PATH.
 func nginxBinary() string {
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -135,8 +135,8 @@ func nginxBinary() string {
 	return ""
 }
 
-// freePort picks an address that nothing else will take before we listen on it: a free port of
-// a loopback address drawn at random. Otherwise two soaks that start at the same moment
+// freePort picks an address that no other process uses before we listen on it: a free port of
+// a random loopback address. Otherwise two soaks that start at the same moment
 // sometimes pick the same port, and one would test the other's target. macOS has one loopback address only.
 func freePort() (string, error) {
 	var octets [3]byte
@@ -146,7 +146,7 @@ func freePort() (string, error) {
 	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
 }
 
-// freePortOf is a free port of the first of the addresses that this machine has.
+// freePortOf returns a free port of the first address that this machine has.
 func freePortOf(hosts ...string) (string, error) {
 	var errs []error
 	for _, host := range hosts {
@@ -200,7 +200,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	return l.await(ctx, l.nginx, http.DefaultClient, "http://"+l.port+"/nginx-status")
 }
 
-// await waits until url answers 200, the process dies or 15 s are over.
+// await waits until url returns 200 or the process exits, at most 15 s.
 func (l *Local) await(ctx context.Context, s *service, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -245,7 +245,7 @@ func (l *Local) Crashes() (crashes []Crash) {
 	return crashes
 }
 
-// NginxPID is the master process of nginx, 0 without nginx.
+// NginxPID returns the process id of the nginx master, 0 without nginx.
 func (l *Local) NginxPID() int {
 	if l.nginx == nil {
 		return 0
@@ -253,10 +253,10 @@ func (l *Local) NginxPID() int {
 	return l.nginx.present().PID()
 }
 
-// NginxLog is the file of its errors.
+// NginxLog returns the path of the error log of nginx.
 func (l *Local) NginxLog() string { return l.log("nginx") }
 
-// NginxConfiguration is the file that nginx was started with, "" without nginx.
+// NginxConfiguration returns the path of the configuration of nginx, "" without nginx.
 func (l *Local) NginxConfiguration() string {
 	if l.nginx == nil {
 		return ""
@@ -264,7 +264,7 @@ func (l *Local) NginxConfiguration() string {
 	return filepath.Join(l.dir, "nginx.conf")
 }
 
-// BackendPIDs are the processes of the backends as they are now.
+// BackendPIDs returns the current process ids of the backends.
 func (l *Local) BackendPIDs() (out []int) {
 	for _, b := range l.backends {
 		out = append(out, b.present().PID())
@@ -272,7 +272,7 @@ func (l *Local) BackendPIDs() (out []int) {
 	return out
 }
 
-// NginxStatus is nginx's status page. ok is false without nginx, or when it does not answer.
+// NginxStatus returns the status page of nginx; ok is false without nginx, or if it does not respond.
 func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	if l.nginx == nil {
 		return nil, false
@@ -294,5 +294,5 @@ func (l *Local) Stop(ctx context.Context) {
 
 var nginxVersion = regexp.MustCompile(`nginx/\S+`)
 
-// versionOf makes "nginx version: nginx/1.22.1" what people call it.
+// versionOf shortens "nginx version: nginx/1.22.1" to "nginx 1.22.1".
 func versionOf(s string) string { return cmp.Or(nginxVersion.FindString(s), "nginx") }

@@ -96,7 +96,7 @@ func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
 	return o
 }
 
-// reasonOf is an error in words.
+// reasonOf describes an error in words.
 func (p *Publisher) reasonOf(err error) string {
 	var late net.Error
 	var proxied *proxy.Error

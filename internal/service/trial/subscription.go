@@ -21,7 +21,7 @@ type subscription struct {
 	quote  func(stream.Part) string
 }
 
-// maxBlocks is how many parts wait to be looked at, and how many are kept: a topic may have other traffic.
+// maxBlocks limits the queue of parts and the parts that are stored: a topic may have other traffic.
 const maxBlocks = 1000
 
 func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {

@@ -86,7 +86,7 @@ var (
 // zstdMagic is how many bytes each frame of zstd begins with. Its decoder takes a part of them for the end.
 const zstdMagic = 4
 
-// decoders are the codings that New knows, and how each is begun, which may read.
+// decoders has a constructor for each supported coding. It may read.
 var decoders = map[string]func(src io.Reader) (io.Reader, error){
 	"gzip":    newGzip,
 	"deflate": newDeflate,
