@@ -69,7 +69,8 @@ func (d *deployment) inspect(ctx context.Context) error {
 		row("make a gateway", s.checkDryRun("internet-gateway", "ec2", "create-internet-gateway"))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.settings.Hosts)) {
-		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + s.settings.Architectures[kind] + "/hvm/ebs-gp3/ami-id" // as modules/host has it
+		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + // as modules/host has it
+			s.settings.Architectures[kind] + "/hvm/ebs-gp3/ami-id"
 		command := []string{"ec2", "run-instances", "--image-id", image, "--instance-type", kind, "--count", "1"}
 		row("start "+kind, s.checkDryRun("instance", append(command, subnet...)...))
 	}
@@ -133,7 +134,8 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	needed, used := 0, 0
 	for instanceType, count := range s.settings.Hosts {
 		var cores int
-		if err := s.aws.ask(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType, "--query", "InstanceTypes[0].VCpuInfo.DefaultVCpus"); err != nil {
+		if err := s.aws.ask(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType,
+			"--query", "InstanceTypes[0].VCpuInfo.DefaultVCpus"); err != nil {
 			return "", err
 		}
 		if isStandard(instanceType) {
@@ -146,7 +148,8 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 		}
 	}
 	if used+needed > int(quota) {
-		return "", refuse("%d are needed, and %d of %g are in use: request more under Service Quotas (EC2, %s), or use fewer or smaller hosts", needed, used, quota, quotaCode)
+		return "", refuse("%d are needed, and %d of %g are in use: request more under Service Quotas (EC2, %s), or use fewer or smaller hosts",
+			needed, used, quota, quotaCode)
 	}
 	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
 }
@@ -186,7 +189,8 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	var content string // none: the account has no preferences
 	_ = s.aws.ask(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
 	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
-		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use: remove it from the preferences of Session Manager", key[1])
+		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use: "+
+			"remove it from the preferences of Session Manager", key[1])
 	}
 	return "the AWS command line and its Session Manager plugin are here", nil
 }
@@ -214,7 +218,8 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 	}
 	var missing []string
 	for _, statement := range p.Statement {
-		args := []string{"iam", "simulate-principal-policy", "--policy-source-arn", arn, "--query", "EvaluationResults[?EvalDecision!='allowed'].EvalActionName", "--action-names"}
+		args := []string{"iam", "simulate-principal-policy", "--policy-source-arn", arn,
+			"--query", "EvaluationResults[?EvalDecision!='allowed'].EvalActionName", "--action-names"}
 		// The simulation accepts no pattern.
 		args = append(args, slices.DeleteFunc(statement.Action, func(action string) bool { return strings.Contains(action, "*") })...)
 		args = append(args, "--resource-arns")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,21 +78,12 @@ const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,L
 
 // hosts returns the hosts of the region with a tag such as Run; all hosts if key is "".
 func (c *cloud) hosts(ctx context.Context, key, value string) (all []host, err error) {
-	args := []string{"ec2", "describe-instances", "--query", hostQuery, "--filters", "Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}
+	args := []string{"ec2", "describe-instances", "--query", hostQuery, "--filters",
+		"Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}
 	if key != "" {
 		args = append(args, "Name=tag:"+key+",Values="+value)
 	}
 	err = c.ask(ctx, &all, args...)
-	return all, err
-}
-
-type object struct {
-	Key          string
-	LastModified time.Time
-}
-
-func (c *cloud) objects(ctx context.Context, bucket string) (all []object, err error) {
-	err = c.ask(ctx, &all, "s3api", "list-objects-v2", "--bucket", bucket, "--query", "Contents[].{Key:Key,LastModified:LastModified}")
 	return all, err
 }
 
@@ -125,28 +117,17 @@ func poll(ctx context.Context, pause, limit time.Duration, done func() (bool, er
 	}
 }
 
-// remedies are what to do about errors of AWS that a first run meets, by the code that AWS gives them.
-var remedies = []struct{ code, remedy string }{
-	{"InsufficientInstanceCapacity", "the zone has no host of that type left to give at the moment: `make aws-down`, then set zone (or another instance type) in terraform.tfvars, and `make aws-up`"},
-	{"VcpuLimitExceeded|InstanceLimitExceeded", "the quota of the account is too small; request more under Service Quotas (EC2, L-1216C47A), which takes hours to days, or use fewer or smaller hosts"},
-	{"not eligible for Free Tier", "the account is on the Free plan: change it to the Paid plan, or set both instance types to c7i-flex.large in terraform.tfvars"},
-	{"ConflictException|ParameterAlreadyExists", "another deployment of this account has the name: choose one with NAME=, or see bin/soak-aws sweep"},
-	{"Unsupported:", "the zone does not offer that: set zone (or another instance type) in terraform.tfvars"},
-	{"OptInRequired", "the account is not signed up for EC2 in this region: complete its sign-up, or enable the region under Account in the AWS console"},
-	{"PendingVerification", "AWS still verifies the account for this region, which takes minutes to hours: it writes an e-mail when it is done"},
-	{"UnauthorizedOperation|AccessDenied", "these credentials may not do that: infra/terraform/deployer-policy.json is what they need. If only budgets are refused, set budget_usd = 0"},
-	{"TargetNotConnected", "the host is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `make aws-up` shows its state"},
-	{"SessionManagerPlugin is not found", "the Session Manager plugin of the AWS command line is not installed: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
-	{"ExpiredToken", "the credentials have expired: log in again (aws sso login)"},
-	{"AddressLimitExceeded", "the account has no public address left in this region: release one, or request more under Service Quotas"},
-	{"VpcLimitExceeded", "the account has no VPC left in this region (5 by default): delete one, or take another region"},
-}
+// remedies has a line for each error of AWS that a first run meets: a pattern of its text, a tab, and what to do.
+//
+//go:embed remedies.txt
+var remedies string
 
 // explain returns the remedy for an error of terraform or AWS, "" if none is known.
 func explain(text string) string {
-	for _, r := range remedies {
-		if found := regexp.MustCompile(r.code).FindString(text); found != "" {
-			return strings.TrimSuffix(found, ":") + ": " + r.remedy
+	for line := range strings.Lines(remedies) {
+		pattern, remedy, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if found := regexp.MustCompile(pattern).FindString(text); found != "" {
+			return strings.TrimSuffix(found, ":") + ": " + remedy
 		}
 	}
 	return ""

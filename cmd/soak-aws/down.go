@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,15 @@ func (d *deployment) down(ctx context.Context, k keep) error {
 	}
 	archives, err := s.archive(ctx, k)
 	if err != nil {
-		return fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
+		return fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n"+
+			"  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
 	}
 	var targets []string
 	kept := ""
 	if len(archives) > 0 { // all but the bucket
 		kept = s.out.Bucket
-		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners", "-target=module.storage.aws_s3_object.file"}
+		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners",
+			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
 		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  %s", err, d.target("aws-down"))
@@ -49,7 +52,8 @@ func (d *deployment) down(ctx context.Context, k keep) error {
 	if err := s.verifyGone(ctx, kept, k.lag, 5*time.Second); err != nil || kept == "" {
 		return err
 	}
-	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n", kept, s.settings.RetentionDays)
+	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n",
+		kept, s.settings.RetentionDays)
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", kept, key, url.QueryEscape(s.settings.Region))
 	}
@@ -62,7 +66,12 @@ func (s site) archive(ctx context.Context, k keep) (archives []string, err error
 	if s.out.Bucket == "" || k.all {
 		return nil, nil
 	}
-	objects, err := s.aws.objects(ctx, s.out.Bucket)
+	var objects []struct {
+		Key          string
+		LastModified time.Time
+	}
+	err = s.aws.ask(ctx, &objects, "s3api", "list-objects-v2", "--bucket", s.out.Bucket,
+		"--query", "Contents[].{Key:Key,LastModified:LastModified}")
 	if err != nil && !isMissing(err) {
 		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.out.Bucket, err)
 	}
@@ -163,12 +172,10 @@ func (c *cloud) left(ctx context.Context, key, value string) (hosts []host, cost
 		costs = append(costs, h.ID)
 	}
 	var disks, tagged []string
-	if err == nil {
-		err = c.ask(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId")
-	}
-	if err == nil {
-		err = c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value, "--query", "ResourceTagMappingList[].ResourceARN")
-	}
+	err = cmp.Or(err,
+		c.ask(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId"),
+		c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
+			"--query", "ResourceTagMappingList[].ResourceARN"))
 	costs = append(costs, disks...)
 	for _, arn := range tagged {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")

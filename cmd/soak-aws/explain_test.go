@@ -32,3 +32,9 @@ func TestAWSsErrorsHaveARemedy(t *testing.T) {
 	}
 	require.EqualError(t, failing(t, "Error: Invalid value for variable").change(context.Background(), "apply"), "terraform apply: exit status 1")
 }
+
+func TestAMissingFolderIsNamed(t *testing.T) {
+	d := failing(t, "")
+	d.dir = "elsewhere"
+	require.ErrorContains(t, d.change(context.Background(), "apply"), "elsewhere: no such file or directory; run soak-aws in the folder of the repository")
+}

@@ -211,7 +211,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	case left <= 0:
 		return end, errors.New("the hosts have ended: `make aws-up` makes new ones")
 	case missing > 0:
-		return end, fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it; move their end with `bin/soak-aws extend --minutes %d`, or soak for fewer SECONDS",
+		return end, fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it; "+
+			"move their end with `bin/soak-aws extend --minutes %d`, or soak for fewer SECONDS",
 			clock(end), left.Round(time.Second), length, aroundASoak, int(math.Ceil(missing.Minutes())))
 	}
 	return end, nil
@@ -232,9 +233,11 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 		case end.IsZero() || end.After(time.Now().Add(length+aroundASoak)):
 			return fmt.Sprintf("they are valid until after a soak of %v", length), nil
 		case fixed:
-			return "", refuse("the credentials in the environment end at %s, before a soak of %v is judged: log in for longer, or use a profile that renews them", clock(end), length)
+			return "", refuse("the credentials in the environment end at %s, before a soak of %v is judged: "+
+				"log in for longer, or use a profile that renews them", clock(end), length)
 		}
-		return "", fmt.Errorf("they end at %s, before a soak of %v is judged: its shards can be read only if the profile's session lives longer", clock(end), length)
+		return "", fmt.Errorf("they end at %s, before a soak of %v is judged: "+
+			"its shards can be read only if the profile's session lives longer", clock(end), length)
 	}
 }
 

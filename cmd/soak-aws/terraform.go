@@ -72,6 +72,9 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = d.dir
+	if _, err := os.Stat(d.dir); err != nil {
+		cmd.Err = fmt.Errorf("%w; run soak-aws in the folder of the repository, or pass --dir", err)
+	}
 	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is named each time: the
 	// one that was selected last may be of another deployment.
 	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}

@@ -158,7 +158,8 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 		case isOpen && !ok:
 			return errors.New("it does not answer any more")
 		case !ok && time.Since(start) > opensWithin:
-			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts", t.name, t.host, opensWithin)
+			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts",
+				t.name, t.host, opensWithin)
 		}
 	}
 }

@@ -131,7 +131,8 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 				ready[name] = true
 				fmt.Printf("%8s  %s is ready\n", time.Since(start).Round(time.Second), name)
 			case state == setupFailed:
-				failed = fmt.Sprintf("setup of the host %s (%s) failed %s\n  look:      aws ssm start-session --region %s --target %[1]s, and there /var/log/cloud-init-output.log",
+				failed = fmt.Sprintf("setup of the host %s (%s) failed %s\n"+
+					"  look:      aws ssm start-session --region %s --target %[1]s, and there /var/log/cloud-init-output.log",
 					host, name, details, s.settings.Region)
 			}
 		}
