@@ -53,6 +53,10 @@ func newKubernetes(s *session) (*kubernetes, error) {
 		return nil, UsageError{errors.New("--script is the one in the image on Kubernetes: spec.script of the overlay")}
 	case plan.IsServiceFile(s.Plan.Service):
 		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file. Put it into load-tests/services, build the image anew, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
+	case s.setting("PROMPTS", "") != "":
+		return nil, UsageError{fmt.Errorf("PROMPTS is %q: the pods do not have that file; put the prompts into body(n) of a module of load-tests/services", s.setting("PROMPTS", ""))}
+	case s.Suite.Target.Kind == suite.Model && s.Plan.BackendURL == "":
+		return nil, UsageError{fmt.Errorf("%s on Kubernetes needs BACKEND_URL: it starts no model there", s.Suite.Name)}
 	case s.Suite.Runners.NoKubernetes != "":
 		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.Runners.NoKubernetes)}
 	case s.Suite.Target.Kind == suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):

@@ -68,3 +68,15 @@ func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 		}
 	}
 }
+
+// Pods have neither the files of this machine nor its model.
+func TestFiniteOnKubernetesRefusesWhatPodsDoNotHave(t *testing.T) {
+	t.Setenv("MODEL", "gpt")
+	finite, err := suite.Of(plan.Plan{Suite: "finite"})
+	require.NoError(t, err)
+	_, err = newKubernetes(newSession(Config{Suite: finite}))
+	require.ErrorContains(t, err, "needs BACKEND_URL")
+	_, err = newKubernetes(newSession(Config{Suite: finite, Settings: []string{"PROMPTS=/p.ndjson"}}))
+	require.ErrorContains(t, err, `PROMPTS is "/p.ndjson": the pods do not have that file`)
+	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])
+}

@@ -225,6 +225,7 @@ func (s *session) settings(more map[string]string) map[string]string {
 	for _, one := range s.Suite.Settings {
 		names = append(names, one.Name)
 	}
+	names = append(names, s.Suite.Variables...)
 	for _, one := range s.Plan.Settings() {
 		if !s.Suite.Plan.DeclaredLoad && one.Help != "" && one.SuiteHelp == "" { // it has no flag
 			names = append(names, one.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ func (s *session) tryService(ctx context.Context) error {
 		described.Publish = nil
 	}
 	if config := s.trialOf(&described); described.Finite != nil {
+		config.Patience = s.answerPatience()
 		err = tryAnswer(ctx, config)
 	} else {
 		err = trial.Run(ctx, config)
@@ -77,22 +79,27 @@ func Try(ctx context.Context, c Config) error {
 // tryAnswer tries a response that ends by itself. A service that fails some requests may fail that one too, so others follow.
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
-	c.ID, c.Patience = c.Marker+"-trial", answerPatience
+	c.ID = c.Marker + "-trial"
 	c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
 	waiting := time.AfterFunc(3*time.Second, func() {
-		tell(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", answerPatience))
+		tell(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", c.Patience))
 	})
 	defer waiting.Stop()
 	for range attempts {
-		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil {
+		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil || errors.Is(err, trial.ErrNoAnswer) {
 			break
 		}
 	}
 	return err
 }
 
-// answerPatience is how long a trial waits for the header of a response, and for its end.
-const answerPatience = time.Minute
+// answerPatience returns how long a trial waits for the header of a response, and for its end: a minute, or less if FIRST_TIMEOUT is.
+func (s *session) answerPatience() time.Duration {
+	if first, err := strconv.ParseFloat(s.setting("FIRST_TIMEOUT", ""), 64); err == nil && first > 0 {
+		return min(time.Minute, time.Duration(first*float64(time.Second)))
+	}
+	return time.Minute
+}
 
 // trialOf returns the configuration of a trial with the first topic of the run and an id that none of its streams has.
 func (s *session) trialOf(described *service.Service) trial.Config {

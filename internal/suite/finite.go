@@ -41,7 +41,8 @@ var finite = Suite{
 		{"ACCEPT_ENCODING", "compression that is asked for: none, gzip, or browser"},
 		{"HTTP_VERSION", "HTTP that is spoken: auto, 1.1, or 2"},
 	},
-	Target: Target{Kind: Model},
+	Variables: []string{"MODEL", "TOOL"},
+	Target:    Target{Kind: Model},
 	Page: Page{Doc: "docs/finite.md", Sections: []string{
 		"checks", "actions", "responses", "found", "settings", "processes", "machines", "comparison", "data",
 	}},

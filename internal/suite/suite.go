@@ -24,12 +24,14 @@ type Suite struct {
 	Short    string   // one line of help
 	Script   []string // path of the k6 script from the repository's root
 	Settings []Setting
-	Plan     Plan
-	Target   Target
-	Runners  Runners
-	Sampling Sampling
-	Page     Page
-	Assess   func(*Run) verdict.Assessment
+	// Variables are environment variables that the modules of services read.
+	Variables []string
+	Plan      Plan
+	Target    Target
+	Runners   Runners
+	Sampling  Sampling
+	Page      Page
+	Assess    func(*Run) verdict.Assessment
 	// Metrics returns metrics to compare with other runs, in addition to those of Assess; nil: none.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of another round, nil if there is enough evidence; a nil func: one round. Only a run
