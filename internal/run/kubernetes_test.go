@@ -72,7 +72,7 @@ func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 // Pods have neither the files of this machine nor its model.
 func TestFiniteOnKubernetesRefusesWhatPodsDoNotHave(t *testing.T) {
 	t.Setenv("MODEL", "gpt")
-	finite, err := suite.Of(plan.Plan{Suite: "finite"})
+	finite, err := suite.ByName(plan.Plan{Suite: "finite"})
 	require.NoError(t, err)
 	_, err = newKubernetes(newSession(Config{Suite: finite}))
 	require.ErrorContains(t, err, "needs BACKEND_URL")

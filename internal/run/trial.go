@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,7 +44,7 @@ func (s *session) tryService(ctx context.Context) error {
 		described.Publish = nil
 	}
 	if config := s.trialOf(&described); described.Finite != nil {
-		config.Patience = s.answerPatience()
+		config.Patience, config.Prompt = s.answerPatience(), s.firstPrompt()
 		err = tryAnswer(ctx, config)
 	} else {
 		err = trial.Run(ctx, config)
@@ -80,7 +81,9 @@ func Try(ctx context.Context, c Config) error {
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID = c.Marker + "-trial"
-	c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
+	if c.Prompt = strings.ReplaceAll(c.Prompt, "{id}", c.ID); c.Prompt == "" {
+		c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
+	}
 	waiting := time.AfterFunc(3*time.Second, func() {
 		tell(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", c.Patience))
 	})
@@ -91,6 +94,23 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 		}
 	}
 	return err
+}
+
+// firstPrompt returns the first prompt of PROMPTS, which the script reads as well; "" if there is none.
+func (s *session) firstPrompt() (prompt string) {
+	file := s.setting("PROMPTS", "")
+	if file == "" {
+		return ""
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // G304: the user's file
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if json.Unmarshal([]byte(line), &prompt) != nil { // it is no text
+		return strings.TrimSpace(line)
+	}
+	return prompt
 }
 
 // answerPatience returns how long a trial waits for the header of a response, and for its end: a minute, or less if FIRST_TIMEOUT is.

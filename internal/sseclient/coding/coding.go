@@ -42,7 +42,7 @@ func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
 		switch name = strings.TrimSpace(name); name {
-		case "", "identity":
+		case "", "identity", "none": // graphql-sse sends the last one, which is not registered
 		case "x-gzip": // section 8.4.1.3
 			names = append(names, "gzip")
 		default:

@@ -246,6 +246,7 @@ func TestWhatWasAskedFor(t *testing.T) {
 		require.Equal(t, want, Name(header))
 	}
 	require.Equal(t, "gzip", Name("identity", "X-Gzip"))
+	require.Empty(t, Name("none"))
 	require.Equal(t, "gzip, br", Name("gzip", "br, identity"))
 	require.Empty(t, Name())
 	for value, want := range map[string]string{"none": None, "gzip": Gzip, "browser": Browser} {
