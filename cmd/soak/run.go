@@ -180,6 +180,7 @@ func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, which flags and variables win over; the default is read where it is there")
 	f.Bool(plan.AllowActions, false, "permission to run at: commands of soak.yaml in the working directory")
 	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
+	f.BoolVar(&c.Continue, "continue", false, "replace the runner of --runner, which was killed or interrupted: its clients continue for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)
 }
 

@@ -106,7 +106,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	}
 	checked := map[int]bool{}
 	for _, r := range runners {
-		if r.RunID == "" || p.RunID != "" || checked[r.Index] {
+		if r.Replaced || r.RunID == "" || p.RunID != "" || checked[r.Index] {
 			continue // of k6 alone
 		}
 		checked[r.Index] = true

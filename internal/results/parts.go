@@ -37,6 +37,12 @@ func Join(out, testid string, runner int) (Dir, error) {
 			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
 		}
 	}
+	return Rejoin(out, testid)
+}
+
+// Rejoin is Join for a runner that replaces an earlier one, whose files may be there.
+func Rejoin(out, testid string) (Dir, error) {
+	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
 		return "", fmt.Errorf("make the results folder: %w", err)
 	}
@@ -96,6 +102,9 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 		return run, err
 	}
 	for _, r := range runners {
+		if r.Replaced {
+			continue // the record of the one that replaced it has its name
+		}
 		var part Run
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err

@@ -32,6 +32,8 @@ type Config struct {
 
 	plan.Local
 	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
+	// Continue replaces a runner that ended early: the part runs its clients for the rest of the run.
+	Continue bool
 
 	Backends   int    // to start here where the plan names no service
 	NoNginx    bool   // connect to them directly
@@ -71,6 +73,9 @@ func (e UsageError) Unwrap() error { return e.Err }
 // complete checks what was asked for, and fills in what was left open.
 func (s *session) complete(now time.Time) (err error) {
 	if err := s.parsePart(); err != nil {
+		return err
+	}
+	if err := s.checkContinue(); err != nil {
 		return err
 	}
 	if s.startAt, err = parseStart(s.StartAt, now); err != nil {

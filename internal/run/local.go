@@ -108,7 +108,9 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if d.part > 0 {
+	if d.Continue {
+		d.dir, err = results.Rejoin(d.Out, d.Plan.TestID)
+	} else if d.part > 0 {
 		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
 	} else {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)

@@ -37,6 +37,7 @@ type session struct {
 	part         int           // K of --runner K/N; 0: the whole run
 	generatedID  bool          // the test id was not given
 	startAt      time.Time     // zero: at once
+	replaced     replaced      // by this part
 	actions      []plan.Action // of --at
 	secrets      *secret.Values
 	interval     time.Duration // of the noops that the target sends; 0: not known
@@ -102,6 +103,9 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 			return "", err
 		}
 	}
+	if err := s.replace(graceful, time.Now()); err != nil {
+		return "", err
+	}
 	switch err := s.reporting("checking the script and this machine", func() error { return s.driver.check(graceful) }); {
 	case err != nil && errors.Is(err, context.Canceled):
 		return "", errStopped
@@ -156,7 +160,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
-		p.RunID, p.ControlURL = "", ""
+		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replaced.seconds, p.Seconds)
 	}
 	return s.dir.WriteJSON(results.PlanFile, p)
 }
@@ -257,6 +261,7 @@ func (s *session) environment() map[string]string {
 			env["K6_NO_THRESHOLDS"] = "true"
 		}
 	}
+	maps.Copy(env, s.replaced.variables())
 	if len(s.actions) > 0 {
 		env[plan.ActionsVariable] = plan.ActionTimes(s.actions)
 	}

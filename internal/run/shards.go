@@ -72,7 +72,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 		return fmt.Errorf("the shards could not be merged from where they are to go: %w", err)
 	}
 	for _, name := range names {
-		if index, _ := shard.IndexOf(name); shard.IsFile(name) && (s.part == 0 || index == s.part) {
+		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.part == 0 || index == s.part) {
 			return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", at.At(name))
 		}
 	}

@@ -18,22 +18,27 @@ func (m *Merged) CheckConnections() (problems []string) {
 	case len(m.groups) == 1 && m.groups[0].refused:
 		return nil
 	case len(m.groups) < 2:
-		return checkIDs(m.Plan, m.Connections.All())
+		return m.checkIDs(m.Plan, m.Connections.All())
 	}
 	for _, g := range m.groups {
 		if !g.refused {
-			problems = append(problems, checkIDs(g.plan, m.Connections.between(g.first, g.first+g.runners))...)
+			problems = append(problems, m.checkIDs(g.plan, m.Connections.between(g.first, g.first+g.runners))...)
 		}
 	}
 	return problems
 }
 
-func checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
+func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	times := make([]uint8, p.Connections) // number of records of each, up to 2
+	times := make([]uint8, p.Connections)   // number of records of each, up to 2
+	replaced := make([]bool, p.Connections) // and whether a runner that was replaced has one
 	foreign := map[string]bool{}
 	for _, c := range connections {
 		if n, ok := p.Number(c.ID); ok {
+			if m.Runners[c.Runner].Replaced {
+				replaced[n] = true
+				continue
+			}
 			times[n] = min(times[n]+1, 2)
 		} else {
 			foreign[c.ID] = true
@@ -41,10 +46,10 @@ func checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []
 	}
 	var missing, twice ids
 	for n, seen := range times {
-		switch seen {
-		case 0:
+		switch {
+		case seen == 0 && !replaced[n]:
 			missing.add(p, n)
-		case 2:
+		case seen == 2:
 			twice.add(p, n)
 		}
 	}

@@ -112,7 +112,9 @@ func (g *Merger) Add(s *Shard) {
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
-	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
+	g.sort(func(a, b int) int {
+		return cmp.Or(cmp.Compare(m.Runners[a].Index, m.Runners[b].Index), cmp.Compare(m.Runners[a].StartedUS, m.Runners[b].StartedUS))
+	})
 	m.groups = []group{{plan: p, runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
 	m.checkSuites(g.parts)

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,4 +188,39 @@ func TestMetricsOfRunnersAddUp(t *testing.T) {
 	require.Equal(t, []Check{{"x", 11, 22}, {"y", 3, 4}}, m.Checks)
 	m.Metrics[0].Trend.Record(time.Second)
 	require.Zero(t, a.Metrics[1].Trend.Count(), "merging must not write into a shard")
+}
+
+func TestMergeOfAReplacedRunner(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(lost, next *Shard)
+		want string // "": no problem
+	}{
+		"replaced":         {func(_, _ *Shard) {}, ""},
+		"not said":         {func(_, next *Shard) { next.Runner.BegunUS = 0 }, "runner 2 left two shards"},
+		"after its end":    {func(lost, _ *Shard) { lost.Runner.State = Finished }, "runner 2 left two shards"},
+		"while it ran":     {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
+		"with other lines": {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
+		"without a client": {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
+		"another segment":  {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := planFor(3, 6)
+			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			lost, next := parts[1], *parts[1]
+			lost.Runner.State, lost.Runner.EndedUS = Interrupted, lost.Runner.StartedUS+20e6
+			next.Runner.BegunUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+1e6
+			next.Plan.Seconds -= 21
+			c.edit(lost, &next)
+			m := Merge(p, []*Shard{&next, parts[2], lost, parts[0]})
+			if c.want == "" {
+				require.Empty(t, m.Problems)
+				require.Len(t, m.Early, 1)
+				require.True(t, m.Runners[1].Replaced)
+				return
+			}
+			require.Contains(t, strings.Join(m.Problems, "\n"), c.want)
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -19,7 +20,7 @@ func (m *Merged) checkOverlap() {
 		if r.State != Finished {
 			continue
 		}
-		if began == nil || r.StartedUS > began.StartedUS {
+		if began == nil || r.begunUS() > began.begunUS() {
 			began = r
 		}
 		if ended == nil || r.EndedUS < ended.EndedUS {
@@ -29,7 +30,7 @@ func (m *Merged) checkOverlap() {
 	if began == nil {
 		return
 	}
-	if began.StartedUS <= ended.EndedUS {
+	if began.begunUS() <= ended.EndedUS {
 		if m.Plan.Connections > 0 {
 			m.checkShared(began)
 		}
@@ -49,8 +50,8 @@ func (m *Merged) checkShared(last *Runner) {
 		if r.State != Finished {
 			continue
 		}
-		end := max(r.EndedUS, r.StartedUS+planned.Microseconds())
-		if d := time.Duration(end-last.StartedUS) * time.Microsecond; d < shared {
+		end := max(r.EndedUS, r.begunUS()+planned.Microseconds())
+		if d := time.Duration(end-last.begunUS()) * time.Microsecond; d < shared {
 			first, shared = r, d
 		}
 	}
@@ -60,3 +61,6 @@ func (m *Merged) checkShared(last *Runner) {
 	m.problem("%s and %s ran at the same time for only %s of the %s that were planned: start them together (%g %% have to be common); or their clocks differ, so set them and run again",
 		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*leastShared)
 }
+
+// begunUS returns when the runner began, or the first of those that it replaces.
+func (r *Runner) begunUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }

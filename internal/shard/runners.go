@@ -27,25 +27,28 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	if g.refused {
 		return
 	}
-	want, seen := g.plan, map[int]bool{}
-	want.Runners = g.declared
-	for i, r := range runners {
+	seen := map[int]*Runner{}
+	for i := range runners {
+		r, want := &runners[i], g.plan
+		want.Runners = g.declared
 		who := m.who(g, r.Index)
-		if seen[r.Index] {
-			m.problem("%s left two shards", who)
+		if before := seen[r.Index]; before != nil {
+			m.replace(who, before, r)
 		}
-		seen[r.Index] = true
+		if seen[r.Index] = r; r.BegunUS != 0 {
+			want.Seconds = parts[i].plan.Seconds // the rest of the run
+		}
 		if r.Index > g.plan.Runners {
 			m.problem("%s is not one of the %d runners of the plan", who, g.plan.Runners)
 		}
 		switch {
 		case r.State == Finished:
 		case r.EndedEarly():
-			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, describe(r)))
+			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, describe(*r)))
 		default:
-			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
+			m.problem("%s on %s did not finish: %s", who, r.Host, describe(*r))
 		}
-		if text := suspension(&r); text != "" {
+		if text := suspension(r); text != "" {
 			m.problem("%s on %s was not there all the time: %s", who, r.Host, text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
@@ -60,7 +63,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		}
 	}
 	for i, named := 1, 0; named < min(missing, mostMissing); i++ {
-		if !seen[i] {
+		if seen[i] == nil {
 			m.problem("%s of %d left no shard", m.who(g, i), g.plan.Runners)
 			named++
 		}
@@ -72,6 +75,18 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		if gap := tile(runners); gap != "" {
 			m.problem("the execution segments%s do not cover the plan once: %s", m.of(g), gap)
 		}
+	}
+}
+
+// replace marks a runner as replaced by a later one with the same index.
+func (m *Merged) replace(who string, before, r *Runner) {
+	switch {
+	case r.BegunUS == 0 || !before.EndedEarly():
+		m.problem("%s left two shards", who)
+	case before.EndedUS > r.StartedUS:
+		m.problem("%s was replaced at %s, while it still ran: it ended at %s", who, format.Time(r.Started()), format.Time(time.UnixMicro(before.EndedUS)))
+	default:
+		before.Replaced = true
 	}
 }
 
@@ -138,6 +153,9 @@ func tile(runners []Runner) string {
 	type segment struct{ from, to *big.Rat }
 	var all []segment
 	for _, r := range runners {
+		if r.Replaced {
+			continue
+		}
 		from, to, ok := strings.Cut(r.Segment, ":")
 		f, fOK := fraction(from)
 		t, tOK := fraction(to)

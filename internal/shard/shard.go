@@ -107,6 +107,10 @@ type Runner struct {
 	StallMaxUS      int64    `json:"stall_max_us"`      // longest delay of a wake-up of the process
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
+	// BegunUS is the start of the first of the runners that this one replaces; 0: it replaces none.
+	BegunUS int64 `json:"begun_unix_us,omitempty"`
+
+	Replaced bool `json:"-"` // in Merged: it ended early, and another runner has its clients
 
 	Machine    *machine.Record `json:"-"` // of its shard, in Merged
 	Controlled *Controlled     `json:"-"` // in Merged: its control group; nil: it had none
@@ -135,6 +139,17 @@ func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 // publisher ended early, the messages after its last checkpoint are unknown; the run cannot be judged without them.
 func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
+}
+
+// Whole reports whether the runner ran from the start of the run to its end.
+func (r *Runner) Whole() bool { return !r.EndedEarly() && r.BegunUS == 0 }
+
+// Missed returns the time of the run before the start of this runner.
+func (r *Runner) Missed() time.Duration {
+	if r.BegunUS == 0 {
+		return 0
+	}
+	return time.Duration(r.StartedUS-r.BegunUS) * time.Microsecond
 }
 
 // A RunnerEnd states why a runner did not run to its end, as the process or the cluster shows it.

@@ -12,7 +12,7 @@ import (
 // noop came once, in order, intact and in time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
-	begun, watched := c.Planned-s.neverOpened, c.Planned-c.Unwatched
+	begun, watched, completed := c.Planned-s.neverOpened, c.Planned-c.Unwatched, max(c.Completed-s.endedBefore, 0)
 	add := func(c Check, reasons []string) {
 		c.Reasons = reasons
 		out = append(out, c)
@@ -22,9 +22,9 @@ func (s *Streams) Faults() (out []Check) {
 		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(begun-c.Opened, 0))},
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
 	openCheck := Check{
-		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == watched,
+		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
 		Why: "clients are disconnected, or streams do not end when asked", weight: restsOn(s.proofs.unheld), loaded: true,
-		faults: faults{unheld, uint64(max(watched-c.Completed, 0))},
+		faults: faults{unheld, uint64(max(watched-completed, 0))},
 	}
 	if c.Unfinished == 0 {
 		openCheck = s.attribute(openCheck, ledger.KindDropped)

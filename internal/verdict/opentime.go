@@ -95,15 +95,14 @@ func (s *Streams) openTime() {
 // HeldThroughout compares the time that streams were open with the plan. Connections that were refused,
 // dropped or not ended are reported by other checks.
 func (s *Streams) HeldThroughout() []Check {
-	planned := s.m.Plan.Hold()
-	least := time.Duration(leastOpen * float64(planned))
 	judged := 0
 	short := s.overruns(whole, func(c *shard.Connection) (excess time.Duration, sentence string) {
 		if c.State != ledger.Completed || s.nothingCame() { // which proves nothing at all
 			return 0, ""
 		}
 		judged++
-		open := s.openFor(c)
+		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].Missed()
+		least := time.Duration(leastOpen * float64(planned))
 		if open >= least {
 			return 0, ""
 		}

@@ -49,8 +49,9 @@ type Streams struct {
 	proofs      proofs
 	cuts        cutAccount
 
+	endedBefore int           // clients that did not stay open until their runner was replaced
 	neverOpened int           // clients without a stream whose runner ended early
-	unwatched   time.Duration // planned time of all clients, after their runners had ended early
+	watchedTime time.Duration // of all clients
 }
 
 // maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
@@ -179,8 +180,8 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	}
 	s.countState(r, early)
 	entry := s.server.entry(r.ID)
-	if s.m.Runners[r.Runner].EndedEarly() {
-		entry = nil // no client watched what was sent afterwards
+	if !s.m.Runners[r.Runner].Whole() {
+		entry = nil // no client watched what was sent before and afterwards
 	}
 	r, differs := s.addTail(i, r, entry)
 	s.prove(r, entry)
@@ -232,13 +233,25 @@ func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
 
 func (s *Streams) countState(r *shard.Connection, early bool) {
 	c := &s.Connections
+	s.watchedTime += s.watchedOf(r, early)
+	replaced := s.m.Runners[r.Runner].Replaced // another record has the end of the client
+	if r.Streams > 0 {
+		c.Reconnected += r.Streams - 1
+		if !replaced {
+			c.Opened++
+		}
+	}
 	if early {
-		s.countEarly(r)
+		if !replaced {
+			c.Unwatched++
+		}
+		if !replaced && r.Streams == 0 {
+			s.neverOpened++
+		}
 		return
 	}
-	if r.Streams > 0 {
-		c.Opened++
-		c.Reconnected += r.Streams - 1
+	if replaced {
+		s.endedBefore++
 	}
 	switch r.State {
 	case ledger.Completed:

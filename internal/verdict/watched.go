@@ -42,18 +42,18 @@ func (s *Streams) leftEarly(r *shard.Connection) bool {
 	return endOf(r) == endStopped && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
 }
 
-// countEarly adds a client that left early.
-func (s *Streams) countEarly(r *shard.Connection) {
-	c := &s.Connections
-	c.Unwatched++
-	if r.Streams == 0 {
-		s.neverOpened++
-	} else {
-		c.Opened++
-		c.Reconnected += r.Streams - 1
-		s.unwatched -= min(max(r.LastAt, r.ClosedAt)-r.OpenedAt, s.m.Plan.Hold())
+// watchedOf returns for how long a record watched its client. early: the client left early.
+func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
+	runner, hold := &s.m.Runners[r.Runner], s.m.Plan.Hold()
+	switch {
+	case early && r.Streams == 0:
+		return 0
+	case early:
+		return min(max(r.LastAt, r.ClosedAt)-r.OpenedAt, hold)
+	case runner.EndedEarly(): // the service had ended it before
+		return min(time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond, hold)
 	}
-	s.unwatched += s.m.Plan.Hold()
+	return max(hold-runner.Missed(), 0)
 }
 
 // watched sums up the client time that was watched; nil if all runners ran to their end.
@@ -62,7 +62,7 @@ func (s *Streams) watched() *Watched {
 		return nil
 	}
 	planned := s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections)
-	w := &Watched{Planned: planned, Watched: max(planned-s.unwatched.Seconds(), 0)}
+	w := &Watched{Planned: planned, Watched: min(s.watchedTime.Seconds(), planned)}
 	w.Share = w.Watched / max(planned, 1)
 	return w
 }

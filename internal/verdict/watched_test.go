@@ -87,3 +87,54 @@ func TestMissingChecksOfARunnerThatEndedEarly(t *testing.T) {
 	m.Checks[0].Passes = connections - 2
 	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client that was watched to its end has no check")
 }
+
+// replacedRunner is lostRunner with a runner that replaced the lost one 200 s after its end.
+func replacedRunner() (*shard.Merged, ServerLedger) {
+	m, server := lostRunner()
+	lost := &m.Runners[1]
+	lost.Replaced = true
+	m.Runners = append(m.Runners, shard.Runner{
+		Index: 2, Host: "h3", Segment: lost.Segment, State: shard.Finished, BegunUS: lost.StartedUS, StartedUS: lost.EndedUS + 200e6, EndedUS: lost.StartedUS + 3600e6,
+	})
+	m.Connections.Add(&shard.Connection{Runner: 2, Record: ledger.Record{
+		ID: m.Plan.DeviceID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 1595 * time.Second, Open: 1595 * time.Second,
+		OpenedAt: time.Second, ClosedAt: 1596 * time.Second, First: 130, Last: 236, Counts: ledger.Counts{Received: 106},
+	}})
+	m.Checks[0].Passes = connections
+	return m, server
+}
+
+func TestReplacedRunner(t *testing.T) {
+	t.Parallel()
+	m, server := replacedRunner()
+	assert.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict, "by default all must be watched")
+	m.Plan.MinCoverage = 90
+	v := judgeSoak(m, server, Evidence{})
+	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
+	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams held, 703 of 703 messages received", v.Sentence)
+	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
+
+	for record, name := range map[int]string{1: "of the runner that was replaced", 3: "of the runner that replaced it"} {
+		m, server := replacedRunner()
+		m.Plan.MinCoverage = 90
+		c := m.Connections.Edit(record)
+		c.Received, c.Lost = c.Received-1, 1
+		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
+		v := judgeSoak(m, server, Evidence{})
+		assert.Equal(t, Fail, v.Verdict, name)
+		assert.Contains(t, v.Sentence, "1 of 703 messages lost on 1 of 3 clients", name)
+	}
+}
+
+// The service ended a stream before its runner was lost and replaced: the next runner opens another one, and the fault stays.
+func TestFaultBeforeARunnerWasReplaced(t *testing.T) {
+	t.Parallel()
+	m, server := replacedRunner()
+	m.Plan.MinCoverage = 90
+	c := m.Connections.Edit(1)
+	c.State, c.Reason, c.ClosedAt = ledger.Dropped, "reset", 900*time.Second
+	c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, At: c.ClosedAt, Note: "reset"}}
+	v := judgeSoak(m, server, Evidence{})
+	assert.Equal(t, Fail, v.Verdict)
+	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3, Dropped: 1}, v.Connections)
+}

@@ -86,6 +86,11 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
+	if v := p.Environment[plan.BegunVariable]; v != "" {
+		if o.runner.BegunUS, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s is %q: it is a time in microseconds since 1970", plan.BegunVariable, v)
+		}
+	}
 	r.planIterations(o.runner.Iterations)
 	if suite := r.declaredSuite(); suite != nil {
 		o.probe.waits = new(waits)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,6 +113,37 @@ func TestAPartThatIsMissingIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "runner 1 of 3 left no shard")
 	require.Contains(t, reasons(v), "runner 3 of 3 left no shard")
 	require.Contains(t, reasons(v), "13 of 20 planned connections were not observed")
+}
+
+// A runner that was told to end is replaced by another one, which has its clients for the rest of the run.
+func TestReplacedRunner(t *testing.T) {
+	t.Parallel()
+	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
+	part := func(runner string, more ...string) *soakRun {
+		return begin(t, nil, append([]string{"--backend-url", url, "--connections", "20", "--seconds", "40", "--noop-interval", "1",
+			"--min-coverage", "40", "--runner", runner, "--shards", shared}, more...)...)
+	}
+	whole, first := part("1/2"), part("2/2")
+	whole.holding("10")
+	first.holding("10")
+	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 2, first.end(), first.out.String())
+	second := part("2/2", "--continue")
+	require.Equal(t, 0, second.end(), second.out.String())
+	require.Contains(t, second.out.String(), "its clients continue for")
+	require.Equal(t, 0, whole.end(), whole.out.String())
+	code, text := merge(t, filepath.Join(shared, "t"), "unused")
+	require.Equal(t, 0, code, text)
+	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
+	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
+	require.Len(t, v.Runners, 3)
+	require.Greater(t, v.Watched.Share, .5, "the other runner has watched half of it")
+	require.Less(t, v.Watched.Share, 1.)
+	require.Equal(t, 40, v.Plan.Seconds)
+
+	third := part("2/2", "--continue")
+	require.Equal(t, 2, third.end())
+	require.Contains(t, third.out.String(), "continue runner 2: it has finished")
 }
 
 // A shard that does not get through at the end is kept, and the run is whole again once it is

@@ -1,0 +1,110 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
+)
+
+// A replaced runner ended early; this session runs its clients for the rest of the run (--continue).
+type replaced struct {
+	seconds int   // length of the whole run; 0: nothing is replaced
+	begunUS int64 // when the first of the replaced runners began
+}
+
+// replace finds the last shard of the runner with the index of this part, and shortens the plan to the rest of its run.
+func (s *session) replace(ctx context.Context, now time.Time) error {
+	if !s.Continue {
+		return nil
+	}
+	location := results.Dir(filepath.Join(s.Out, s.Plan.TestID)).Path(results.ShardsDir)
+	if s.Shards != "" {
+		location = store.Join(s.Shards, s.Plan.TestID)
+	}
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
+	defer cancel()
+	last, err := lastShard(ctx, location, s.part)
+	if err != nil {
+		return fmt.Errorf("continue runner %d: %w", s.part, err)
+	}
+	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
+	left := int(end.Sub(now) / time.Second)
+	switch {
+	case last.Runner.State == shard.Finished:
+		return fmt.Errorf("continue runner %d: it has finished; `soak merge %s` makes the verdict", s.part, location)
+	case !last.Runner.EndedEarly():
+		return fmt.Errorf("continue runner %d: its state is %q and it published %t; only a runner that was killed or interrupted, and did not publish, can be replaced",
+			s.part, last.Runner.State, last.Published != nil)
+	case left <= plan.DisconnectLead:
+		return fmt.Errorf("continue runner %d: the run ended or ends at %s; `soak merge %s` makes the verdict", s.part, end.UTC().Format(time.DateTime), location)
+	}
+	s.replaced = replaced{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}
+	s.Plan.Seconds = min(left, s.Plan.Seconds)
+	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
+		s.part, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), s.Plan.Seconds)
+	return nil
+}
+
+// lastShard returns the shard of the runner with this index that began last.
+func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
+	all, err := store.Open(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	names, err := all.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if of, ok := shard.IndexOf(name); !ok || of != index {
+			continue
+		}
+		data, err := all.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		one, err := shard.Read(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", all.At(name), err)
+		}
+		if last == nil || one.Runner.StartedUS > last.Runner.StartedUS {
+			last = one
+		}
+	}
+	if last == nil {
+		return nil, fmt.Errorf("%s has no shard of it; run it without --continue", location)
+	}
+	return last, nil
+}
+
+// checkContinue checks the settings of --continue.
+func (s *session) checkContinue() error {
+	switch {
+	case !s.Continue:
+		return nil
+	case s.part == 0:
+		return errors.New("--continue needs --runner K/N: a runner that replaces another one is a part of a run")
+	case s.Suite.InPlan() != "":
+		return fmt.Errorf("--continue is for the soak, not for %s", s.Suite.Name)
+	}
+	return nil
+}
+
+// variables returns the environment variables of a runner that replaces another one.
+func (r replaced) variables() map[string]string {
+	if r.seconds == 0 {
+		return nil
+	}
+	return map[string]string{plan.BegunVariable: strconv.FormatInt(r.begunUS, 10)}
+}
