@@ -335,8 +335,8 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	if e.Count++; e.Count > 1 && e.Repeat {
 		f.log.repeats = true
 	}
-	opened := c.openedAt()
-	e.Live = e.Live || at-opened > joining && c.sawNoop
+	opened, span := c.openedAt(), c.openSpan()
+	e.Live = e.Live || at-opened > joining && c.sawNoop || e.Count > 1 && span != nil && span.Resumed
 	if at-opened > joining || e.Count > 1 && e.At >= opened-skew || !c.joins() {
 		f.joined = c.stream.count
 	}
@@ -349,7 +349,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	c.Received++
 	c.recordGap(at, at-c.lastAt)
 	c.sawNoop = true
-	if span := c.openSpan(); span != nil {
+	if span != nil {
 		span.receive(number)
 	}
 	if e.Count > 1 && e.At >= opened { // a message of a history was sent before the stream opened

@@ -339,6 +339,37 @@ func TestResumesOfComparedClients(t *testing.T) {
 	}
 }
 
+// After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses another one.
+func TestLossesOfClientsThatAllResume(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.plan.Reconnect, s.cfg.Resumes = true, true
+	s.only(func(_, message int) bool { return message >= 8 && message <= 10 })
+	s.only(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
+	s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+		switch message {
+		case 8:
+			l.Closed(at-100*time.Millisecond, "server", true, true)
+		case 11:
+			l.Connecting(at - 600*time.Millisecond)
+			l.IDReceived()
+			l.Opened(at - 500*time.Millisecond)
+			for sum := uint64(8); sum <= 10; sum++ {
+				if stream != 1 || sum != 9 {
+					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+				}
+			}
+		}
+	}
+	v := s.judge(t)
+	require.Equal(t, Fail, v.Verdict, v.Reasons)
+	require.EqualValues(t, 2, v.Messages.Missed, v.Reasons)
+	require.Len(t, v.Findings, 2)
+	texts := v.Findings[0].Text + v.Findings[1].Text // by runner
+	require.Contains(t, texts, "gold-1 missed message 9")
+	require.Contains(t, texts, "gold-2 missed message 11")
+}
+
 // A part of the clients is compared with all of them: most received the message once.
 func TestAPartOfTheClientsIsComparedWithAll(t *testing.T) {
 	t.Parallel()
