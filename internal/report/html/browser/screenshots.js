@@ -1,6 +1,6 @@
 // @ts-check
-// Takes the pictures of docs/report.md, and of docs/report.md: node screenshots.js REPORT.html FOLDER; and those of docs/report.md,
-// with the address of a run that goes on in place of the file. CHROMIUM is the browser.
+// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER; and those of a live run
+// with the address of a run in progress instead of the file. CHROMIUM is the browser.
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
