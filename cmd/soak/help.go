@@ -37,7 +37,7 @@ var allFlags = []helpGroup{
 	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "min-coverage", "max-outage", "back-within", "control", "control-url"}},
 	{"During the run", []string{"at", "at-env", "allow-actions", "live", "progress"}},
 	{"Results", []string{"out", "testid", "config", "verbose", "window", "github", "junit"}},
-	{"Several machines", []string{"runner", "shards", "start-at", "control-listen"}},
+	{"Several machines", []string{"runner", "continue", "shards", "start-at", "control-listen"}},
 	{"Kubernetes", []string{"on", "overlay", "backend-via", "kube-context", "start-timeout", "keep"}},
 }
 

@@ -250,7 +250,7 @@ func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric 
 	}
 	var out []verdict.Metric
 	add := func(name string, value, undelayed float64) {
-		out = append(out, verdict.Metric{Name: name + " " + subject, Unit: "ms", Value: value, OwnOutage: &undelayed, Bound: bound})
+		out = append(out, verdict.Metric{Name: name + " " + subject, Unit: "ms", Value: value, Undelayed: &undelayed, Bound: bound})
 	}
 	add("mean", st.Mean(), format.InMilliseconds(st.Undelayed.Mean()))
 	add("p50", quantile(st.OK, .5), quantile(st.Undelayed, .5))

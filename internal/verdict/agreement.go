@@ -50,7 +50,7 @@ func unchecked(m *shard.Merged) (most uint64) {
 	return most
 }
 
-// missingChecks finds checks that were not total for every connection: a check that was never total
+// missingChecks finds checks that were not made for every connection: a check that was never made
 // cannot fail. Runners that ended early may not have come to it.
 func (s *Streams) missingChecks() (out []string) {
 	all := int64(s.m.Plan.Connections)

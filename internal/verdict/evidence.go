@@ -74,8 +74,8 @@ type Metric struct {
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
 	// Bound reports whether the load generator was the limit; the service may be able to do more.
 	Bound bool `json:"bound,omitempty"`
-	// Own is the value without the waits of the load generator; nil: not known.
-	OwnOutage *float64 `json:"own,omitempty"`
+	// Undelayed is the value without the waits of the load generator; nil: not known.
+	Undelayed *float64 `json:"own,omitempty"`
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
 	Fault    bool  `json:"-"` // it counts what must not be: the first one is a regression

@@ -58,7 +58,10 @@ func (s *noopService) serve(t *testing.T) string {
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
 	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a client that vanished never closes its connection
+		server.Close()
+	})
 	return server.URL
 }
 

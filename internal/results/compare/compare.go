@@ -114,10 +114,10 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 	}
 	var now []float64
 	for _, m := range metricsNamed(c.New, f.Name) {
-		if m.OwnOutage == nil {
+		if m.Undelayed == nil {
 			return c.saturated
 		}
-		now = append(now, *m.OwnOutage)
+		now = append(now, *m.Undelayed)
 	}
 	without, err := changeOf(f, old, now, c.Tolerance)
 	return err != nil || without.Outcome != Worse

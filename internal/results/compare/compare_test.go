@@ -195,7 +195,7 @@ func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 			if slow, ok := times[name]; ok {
 				ms = slow
 			}
-			v.Metrics = append(v.Metrics, verdict.Metric{Name: name + " at 200/s", Unit: "ms", Value: ms, OwnOutage: &ms})
+			v.Metrics = append(v.Metrics, verdict.Metric{Name: name + " at 200/s", Unit: "ms", Value: ms, Undelayed: &ms})
 		}
 		v.Metrics = append(v.Metrics, verdict.Metric{Name: "failed at 200/s", Unit: suite.OfRequests, Value: 100 * float64(failed) / 6000, Requests: 6000})
 	}
@@ -210,7 +210,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 		v.Generator.Saturated = true
 		for i := range v.Metrics {
 			own := 5.
-			v.Metrics[i].OwnOutage = &own
+			v.Metrics[i].Undelayed = &own
 		}
 	}
 	once := func(v *verdict.Verdict) { // of all new runs
