@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -20,7 +21,8 @@ type Window struct {
 	Opened    int     `json:"opened"` // streams; a client that reconnects opens another one
 	Closed    int     `json:"closed"` // streams, whatever ended them
 	Messages  int     `json:"messages"`
-	// Faults are the messages that were lost, duplicated, reordered or corrupted, by the time of detection.
+	// Faults are the messages that were lost, duplicated, reordered or corrupted, by the time of detection. If a client has more findings
+	// than are listed, the messages are counted at which a runner noticed a fault: a gap of several is one.
 	Faults    int     `json:"faults"`
 	Late      int     `json:"late"`
 	Lateness  float64 `json:"lateness_p99_ms"`
@@ -29,18 +31,21 @@ type Window struct {
 	RunnerCPU float64 `json:"runner_cpu_avg_percent"`
 }
 
-// windowsOf divides a run into windows; nil if it is no longer than one.
+// mostWindows bounds the windows of a run whose shards have times that cannot be.
+const mostWindows = 10_000
+
+// windowsOf divides a run into windows; nil if it is no longer than one, or has too many.
 func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	series, length := s.m.Series, int64(s.m.Plan.Window()/time.Second)
 	if len(series) == 0 {
 		return nil
 	}
 	start, end := series[0].Unix, series[len(series)-1].Unix+int64(shard.BucketWidth/time.Second)
-	if end-start <= length {
+	if end-start <= length || (end-start)/length > mostWindows {
 		return nil
 	}
 	out := make([]Window, (end-start+length-1)/length)
-	at := func(unix int64) *Window { return &out[min(max((unix-start)/length, 0), int64(len(out)-1))] }
+	number := func(unix int64) int64 { return min(max((unix-start)/length, 0), int64(len(out)-1)) }
 	for i := range out {
 		from := start + int64(i)*length
 		out[i].StartUnix, out[i].Seconds = float64(from), float64(min(from+length, end)-from)
@@ -48,11 +53,11 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	lateness := make([]*shard.Histogram, len(out))
 	for i := range series {
 		b := &series[i]
-		at(b.Unix).add(b)
+		out[number(b.Unix)].add(b)
 		if b.Lateness == nil {
 			continue
 		}
-		n := (b.Unix - start) / length
+		n := number(b.Unix)
 		if lateness[n] == nil {
 			lateness[n] = shard.NewHistogram()
 		}
@@ -67,17 +72,28 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		out[i].RunnerCPU /= out[i].Seconds / shard.BucketWidth.Seconds()
 	}
 	for i := range samples {
-		w := at(samples[i].Unix)
+		w := &out[number(samples[i].Unix)]
 		w.Memory = max(w.Memory, samples[i].BackendRSS)
 	}
+	for i, n := range s.faultsBy(number, len(out)) {
+		out[i].Faults = max(out[i].Faults, n)
+	}
+	return out
+}
+
+// faultsBy counts the messages in the findings, by the number of a window.
+func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
+	faults := make([]int, windows)
 	for c := range s.Records() {
 		for _, f := range c.Findings {
-			if f.Source != "" && f.Kind == ledger.KindLost || f.Kind == ledger.KindTail { // no runner could count these
-				at(s.m.Runners[c.Runner].At(f.At).Unix()).Faults += int(min(f.Count, 1<<31)) // #nosec G115 -- bounded
+			switch f.Kind {
+			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
+				faults[number(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
+			default:
 			}
 		}
 	}
-	return out
+	return faults
 }
 
 // add adds a bucket.

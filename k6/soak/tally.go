@@ -87,7 +87,7 @@ func (t *tally) served(server string) {
 }
 
 // noop adds one arrival to the sums. first is the time since the headers for the first noop
-// of a stream, else negative; latency is receive − send where hasLatency. aside is of a stream that is not held.
+// of a stream, else negative; latency is receive − send where hasLatency. excluded: the stream is not held.
 func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
