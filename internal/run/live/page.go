@@ -105,7 +105,7 @@ func (s *state) soFar(sum *shard.Progress) (words string, lost bool) {
 		n    uint64
 		text string
 	}{
-		{sum.Missed(), s.nouns() + " missed"}, {sum.Faults(), s.nouns() + " faulty"},
+		{sum.Missed(), format.Form(sum.Missed(), s.Service.Noun(), s.nouns()) + " missed"}, {sum.Faults(), format.Form(sum.Faults(), s.Service.Noun(), s.nouns()) + " faulty"},
 		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
 	} {
 		if one.n > 0 {
@@ -155,7 +155,11 @@ func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.T
 	case sum.Received == 0:
 		missed.Value, missed.Note = "–", "nothing was received yet"
 	}
-	late := report.Tile{Name: "lateness p99", Value: "–", Note: "nothing was received yet"}
+	lateTile := "lateness p99"
+	if s.Service.Shared() {
+		lateTile = "spread p99"
+	}
+	late := report.Tile{Name: lateTile, Value: "–", Note: "nothing was received yet"}
 	if lateness.Count() > 0 {
 		late.Value, late.Note = format.Duration(lateness.Quantile(.99)), "at most "+format.Duration(lateness.Max())
 	}
