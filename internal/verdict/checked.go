@@ -8,8 +8,10 @@ import (
 )
 
 // ConnectionsOnly reports whether the run passed without checking any message, because the service description has
-// message: 'unchecked'.
-func (v *Verdict) ConnectionsOnly() bool { return v.Verdict == Pass && v.Evidence.By == ByNothing }
+// message: 'unchecked'. Responses that end by themselves are checked to their terminal event, with or without numbers.
+func (v *Verdict) ConnectionsOnly() bool {
+	return v.Verdict == Pass && v.Evidence.By == ByNothing && v.Responses == nil
+}
 
 // Word returns the outcome for display: pass, fail, invalid, or pass (connections only).
 func (v *Verdict) Word() string {

@@ -60,7 +60,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if worst := v.worstWindow(); worst != "" {
 		v.Warnings = append(v.Warnings, worst)
 	}
-	if v.ConnectionsOnly() && v.Responses == nil { // the reasons of responses state it
+	if v.ConnectionsOnly() {
 		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
 	}
 	v.Sentence = v.summarize()
