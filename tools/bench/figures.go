@@ -98,8 +98,8 @@ var figures = []figure{
 	{"Merge", "cpu-s", "merge", "merge, CPU", "s", 0, "", "user and system time of the same"},
 	{"Merge", "RSS-MB", "merge", "merge, largest RSS", "MB", 700, "", "of the same"},
 
-	{"Days", "wall-s", "days", "merge of 72 hours, wall time", "s", 0, "", "`soak merge` of 2 shards of 72 hours with 600 ledgers each, all reports included"},
-	{"Days", "RSS-MB", "days", "merge of 72 hours, largest RSS", "MB", 0, "", "of the same"},
-	{"Days", "shard-MB", "days", "a shard of 72 hours", "MB", 0, "", "the file of a runner with 600 streams"},
-	{"Days", "page-MB", "days", "report.html of 72 hours", "MB", 0, "", "of both"},
+	{"Days", "wall-s", "days", "merge of 72 hours, wall time", "s", 15, "", "`soak merge` of 2 shards of 72 hours with 600 ledgers each, all reports included"},
+	{"Days", "RSS-MB", "days", "merge of 72 hours, largest RSS", "MB", 500, "", "of the same"},
+	{"Days", "shard-MB", "days", "a shard of 72 hours", "MB", 10, "", "the file of a runner with 600 streams"},
+	{"Days", "page-MB", "days", "report.html of 72 hours", "MB", 2, "", "of both"},
 }
