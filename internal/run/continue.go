@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -42,9 +41,10 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	switch {
 	case last.Runner.State == shard.Finished:
 		return fmt.Errorf("continue runner %d: it has finished; `soak merge %s` makes the verdict", s.part, location)
-	case !last.Runner.EndedEarly():
-		return fmt.Errorf("continue runner %d: its state is %q and it published %t; only a runner that was killed or interrupted, and did not publish, can be replaced",
-			s.part, last.Runner.State, last.Published != nil)
+	case last.Published != nil:
+		return fmt.Errorf("continue runner %d: it published, and what it published after its last checkpoint is unknown; repeat the run", s.part)
+	case last.Runner.State == shard.Aborted:
+		return fmt.Errorf("continue runner %d: it ended with an error (%s); repeat the run", s.part, last.Runner.Error)
 	case left <= plan.DisconnectLead:
 		return fmt.Errorf("continue runner %d: the run ended or ends at %s; `soak merge %s` makes the verdict", s.part, end.UTC().Format(time.DateTime), location)
 	}
@@ -62,25 +62,13 @@ func lastShard(ctx context.Context, location string, index int) (last *shard.Sha
 		return nil, err
 	}
 	defer all.Close()
-	names, err := all.Names(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if of, ok := shard.IndexOf(name); !ok || of != index {
-			continue
-		}
-		data, err := all.Get(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		one, err := shard.Read(bytes.NewReader(data))
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", all.At(name), err)
-		}
+	err = shardsOf(ctx, all, index, func(_ string, one *shard.Shard) {
 		if last == nil || one.Runner.StartedUS > last.Runner.StartedUS {
 			last = one
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if last == nil {
 		return nil, fmt.Errorf("%s has no shard of it; run it without --continue", location)

@@ -45,9 +45,22 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 
 // ownShard finds the shard of the runner with this index among those of all runs.
 func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
+	err = shardsOf(ctx, all, index, func(n string, one *shard.Shard) {
+		if one.Runner.RunID == runID {
+			name, shardData = n, one
+		}
+	})
+	if err == nil && shardData == nil {
+		err = fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
+	}
+	return name, shardData, err
+}
+
+// shardsOf reads the shards of the runner with this index, of all runs.
+func shardsOf(ctx context.Context, all store.Store, index int, read func(name string, one *shard.Shard)) error {
 	names, err := all.Names(ctx)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	for _, name := range names {
 		if shardIndex, ok := shard.IndexOf(name); !ok || shardIndex != index {
@@ -55,16 +68,15 @@ func ownShard(ctx context.Context, all store.Store, index int, runID string) (na
 		}
 		data, err := all.Get(ctx, name)
 		if err != nil {
-			return "", nil, fmt.Errorf("the shard of runner %d: %w", index, err)
+			return fmt.Errorf("the shard of runner %d: %w", index, err)
 		}
-		if shardData, err = shard.Read(bytes.NewReader(data)); err != nil {
-			return "", nil, fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
+		one, err := shard.Read(bytes.NewReader(data))
+		if err != nil {
+			return fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
 		}
-		if shardData.Runner.RunID == runID {
-			return name, shardData, nil
-		}
+		read(name, one)
 	}
-	return "", nil, fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
+	return nil
 }
 
 // sayPart prints what this machine saw. The outcome is that of this part alone.

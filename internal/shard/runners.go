@@ -123,7 +123,7 @@ func suspension(r *Runner) string {
 	if s == nil || len(s.Moved) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit, caffeinate)",
+	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit)",
 		format.Duration(time.Duration(s.Grown*float64(time.Second))), format.Time(s.Moved[0].From()))
 }
 

@@ -144,8 +144,8 @@ func (r *Runner) EndedEarly() bool {
 // Whole reports whether the runner ran from the start of the run to its end.
 func (r *Runner) Whole() bool { return !r.EndedEarly() && r.BegunUS == 0 }
 
-// Missed returns the time of the run before the start of this runner.
-func (r *Runner) Missed() time.Duration {
+// StartDelay returns the time of the run before the start of this runner; 0 if it replaces none.
+func (r *Runner) StartDelay() time.Duration {
 	if r.BegunUS == 0 {
 		return 0
 	}

@@ -101,7 +101,7 @@ func (s *Streams) HeldThroughout() []Check {
 			return 0, ""
 		}
 		judged++
-		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].Missed()
+		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
 		least := time.Duration(leastOpen * float64(planned))
 		if open >= least {
 			return 0, ""

@@ -53,7 +53,7 @@ func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 	case runner.EndedEarly(): // the service had ended it before
 		return min(time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond, hold)
 	}
-	return max(hold-runner.Missed(), 0)
+	return max(hold-runner.StartDelay(), 0)
 }
 
 // watched sums up the client time that was watched; nil if all runners ran to their end.

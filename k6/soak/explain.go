@@ -68,3 +68,8 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	r.names[string(name)] = text
 	return text
 }
+
+// excerpt is what a finding shows of a corrupted message.
+//
+//go:noinline
+func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }

@@ -344,8 +344,8 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	o.recorder.noop(arrival, o.excluded, !ours, first, latency, r.HasSentAt && m.Broken == "")
 }
 
-// firstAfter is how long after the headers of its stream the first message came, -1 for each other one. It is called once for
-// each message.
+// firstAfter returns how long after the headers of its stream the first message came, -1 for each other one, which it counts by the
+// time since the message before. It is called once for each message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastAt
@@ -376,11 +376,6 @@ func (o *observer) countName(b *service.Block) {
 	}
 	o.ledger.Named(rare.lastName)
 }
-
-// excerpt is what a finding shows of a corrupted message.
-//
-//go:noinline
-func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }
 
 // closed ends what is open with the stream.
 func (o *observer) closed(at time.Time, c sseclient.Close) {

@@ -7,8 +7,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -89,4 +94,58 @@ func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		})
 	}
 	return s
+}
+
+// BenchmarkMerge makes the files of a large run of an hour and has `soak merge` judge it.
+func BenchmarkMerge(b *testing.B) {
+	for b.Loop() {
+		p := plan.Default()
+		p.Runners, p.Connections = size.shards, size.shards*size.ledgers
+		merge(b, p)
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkDays merges a run of 72 hours: what its shards and its page need.
+func BenchmarkDays(b *testing.B) {
+	for b.Loop() {
+		p := plan.Default()
+		p.Runners, p.Seconds = 2, size.days*24*3600
+		d := merge(b, p)
+		shards, err := filepath.Glob(d.Path(filepath.Join(results.ShardsDir, "*"+shard.Suffix)))
+		require.NoError(b, err)
+		require.Len(b, shards, p.Runners)
+		var all float64
+		for _, path := range shards {
+			all += sizeOf(b, path)
+		}
+		b.ReportMetric(all/float64(p.Runners), "shard-MB")
+		b.ReportMetric(sizeOf(b, d.Path(results.PageFile)), "page-MB")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// sizeOf returns the size of a file in MB.
+func sizeOf(b *testing.B, path string) float64 {
+	info, err := os.Stat(path)
+	require.NoError(b, err)
+	return float64(info.Size()) / mb
+}
+
+// merge writes a run with this plan, and measures `soak merge` of it.
+func merge(b *testing.B, p plan.Plan) results.Dir {
+	d := results.Dir(b.TempDir())
+	p.TestID, p.Prefix, p.BackendURL = "merge", "soak-", "http://127.0.0.1:1"
+	p.ConnectionsPerVU = p.Density()
+	require.NoError(b, writeRun(b.Context(), d, p))
+	cmd := exec.CommandContext(b.Context(), "bin/soak", "merge", string(d))
+	began := time.Now()
+	text, err := cmd.CombinedOutput()
+	require.NoError(b, err, string(text))
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	require.True(b, ok)
+	b.ReportMetric(time.Since(began).Seconds(), "wall-s")
+	b.ReportMetric((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "cpu-s")
+	b.ReportMetric(float64(usage.Maxrss)/1024, "RSS-MB") // Maxrss is in KiB
+	return d
 }

@@ -1,0 +1,56 @@
+package run
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestWhichRunnersCanBeReplaced(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
+	for name, c := range map[string]struct {
+		edit func(s *shard.Shard)
+		says string // "": it is replaced
+	}{
+		"killed":      {func(_ *shard.Shard) {}, ""},
+		"interrupted": {func(s *shard.Shard) { s.Runner.State = shard.Interrupted }, ""},
+		"finished":    {func(s *shard.Shard) { s.Runner.State = shard.Finished }, "continue runner 2: it has finished"},
+		"failed":      {func(s *shard.Shard) { s.Runner.State, s.Runner.Error = shard.Aborted, "no script" }, "it ended with an error (no script)"},
+		"over":        {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ended or ends at"},
+		"another one": {func(s *shard.Shard) { s.Runner.Index = 1 }, "has no shard of it; run it without --continue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := plan.Default()
+			p.TestID, p.Prefix, p.BackendURL, p.Runners = "t", "d-", "http://h", 2
+			one := &shard.Shard{
+				Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+				Runner: shard.Runner{
+					TestID: "t", Index: 2, Segment: "1/2:1", Script: "s.js", State: shard.Running, StartedUS: began.UnixMicro(), EndedUS: began.Add(time.Minute).UnixMicro(),
+				},
+			}
+			c.edit(one)
+			out := t.TempDir()
+			d, err := results.Rejoin(out, "t")
+			require.NoError(t, err)
+			require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(one.Runner))), one))
+			s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: out}}, part: 2}
+			err = s.replace(t.Context(), began.Add(20*time.Minute))
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, replaced{seconds: 3600, begunUS: began.UnixMicro()}, s.replaced)
+			require.Equal(t, 2400, s.Plan.Seconds, "the rest of the run")
+		})
+	}
+}
