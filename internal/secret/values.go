@@ -330,12 +330,18 @@ func Hide(text string, tokens ...string) string {
 
 // Error returns an error whose text has the secrets of the environment replaced, such as a token that a service repeats in a
 // malformed header. It wraps err. Error returns nil if err is nil.
-func Error(err error) error {
+func Error(err error) error { return replacedIn(err, Environment(os.Environ()).String) }
+
+// HideInError is Hide for the text of an error, which it wraps. It returns nil if err is nil.
+func HideInError(err error, tokens ...string) error {
+	return replacedIn(err, func(text string) string { return Hide(text, tokens...) })
+}
+
+func replacedIn(err error, replace func(string) string) error {
 	if err == nil {
 		return nil
 	}
-	v := Environment(os.Environ())
-	return hiddenValue{error: err, text: v.String(err.Error())}
+	return hiddenValue{error: err, text: replace(err.Error())}
 }
 
 type hiddenValue struct {

@@ -73,6 +73,7 @@ func FuzzHostileService(f *testing.F) {
 	} {
 		f.Add("HTTP/1.1 200 OK", "X-A: "+text, ": "+text+"\nid: "+text+"\nevent: "+text+"\ndata: "+text+"\n\nevent: news\ndata: "+text+"\n\n", text, text, text)
 		f.Add("HTTP/1.1 200 OK", "Content-Encoding: "+text, "event: news\nid: 1\ndata: {\"run\":\"run-1.0\",\"seq\":1,\"a\":\""+text+"\"}\n\nid\nevent: "+text+"\n\n", text, "gzip", "")
+		f.Add("HTTP/1.1 200 OK", "X\x13A: "+text, text, text, text, text)
 		f.Add("HTTP/1.1 302 "+text, "Location: http://x/"+text, text, text, text, "http://other/"+text)
 		f.Add("HTTP/1.1 403 "+text, "Retry-After: "+text, text, "unexpected status 403 Forbidden: "+text, "br", text)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -67,9 +68,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	progress := c.Progress
+	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
 	s := newSession(c, a)
 	if err := s.observe(c.network(ctx)); err != nil {
-		return Result{}, err
+		return Result{}, secret.HideInError(err, a.subscribe, a.publishing) // Go quotes a malformed response
 	}
 	return s.describe()
 }
