@@ -8,11 +8,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// An Annotation is a band on every graph while its query has values, and what one reads where it
-// begins. Grafana fills labels of the series into title and text.
+// An Annotation is a band on every graph while its query has values, with a title and a text at its start. Grafana
+// inserts labels of the series into both.
 type Annotation struct{ Name, Colour, Expr, title, text string }
 
-// Annotations mark the phases of a run, and what disturbed it.
+// Annotations returns bands for the phases of a run and for events that affect it.
 func (b Board) Annotations() []Annotation {
 	run := `{testid!=""}`
 	for _, v := range b.Variables {
@@ -22,12 +22,12 @@ func (b Board) Annotations() []Annotation {
 	}
 	return []Annotation{
 		{
-			"Streams are being opened", "blue", rises("sum by (testid)", "k6_sse_connection_opened_total"+run),
-			"Streams are being opened", "run {{testid}}",
+			"Streams open", "blue", rises("sum by (testid)", "k6_sse_connection_opened_total"+run),
+			"Streams open", "run {{testid}}",
 		},
 		{
-			"Streams are being ended", "purple", rises("sum by (testid)", "k6_sse_connection_closed_total"+run),
-			"Streams are being ended", "run {{testid}}; asked for at the end of a run, lost before it",
+			"Streams close", "purple", rises("sum by (testid)", "k6_sse_connection_closed_total"+run),
+			"Streams close", "run {{testid}}; at the end of a run by request, before it lost",
 		},
 		{
 			"Action started", "yellow", rises("max by (action, testid)", "k6_soak_action"+run),
@@ -35,12 +35,12 @@ func (b Board) Annotations() []Annotation {
 		},
 		{
 			"Backend restarted", "orange", `changes(process_start_time_seconds{job="backend"}[1m]) > 0`,
-			"Backend restarted", "{{instance}}: all its streams were cut",
+			"Backend restarted", "{{instance}}: all its streams were disconnected",
 		},
 		{
-			// Not a missing exporter: that disturbs who watches, not the run.
+			// Without TargetDown: a missing exporter does not affect the run.
 			"Alert", "red", `ALERTS{alertstate="firing",alertname!="TargetDown"}`,
-			"{{alertname}}", "{{severity}} {{testid}}{{instance}}; /prometheus/alerts says what to do",
+			"{{alertname}}", "{{severity}} {{testid}}{{instance}}; /prometheus/alerts has the remedy",
 		},
 	}
 }
