@@ -36,7 +36,7 @@ const (
 
 const sources = "id, id:REGEX, json:$.path, data, data:REGEX, comment or comment:REGEX"
 
-// parseExtractor parses id, json:$.path and so on. It appends a path to paths.
+// parseExtractor parses id, json:$.path and so on. It adds a path to paths.
 func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	kind, rest, more := strings.Cut(text, ":")
 	switch kind {
@@ -51,8 +51,7 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 		if err != nil {
 			return e, fmt.Errorf("is %q: %w", text, err)
 		}
-		*paths = append(*paths, path)
-		return extractor{from: fromJSON, path: len(*paths) - 1}, nil
+		return extractor{from: fromJSON, path: addPath(paths, path)}, nil
 	default:
 		return e, fmt.Errorf("is %q: it must be %s", text, sources)
 	}

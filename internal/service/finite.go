@@ -201,8 +201,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 			p.found.add(inJSON.at, "%s.json is %q: %s", path, text, err)
 			return c
 		}
-		p.service.paths = append(p.service.paths, steps)
-		c.inJSON, c.path = true, len(p.service.paths)-1
+		c.inJSON, c.path = true, addPath(&p.service.paths, steps)
 	}
 	switch {
 	case wanted == nil:

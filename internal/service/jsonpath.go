@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,17 @@ func parsePath(text string) ([]segment, error) {
 		return nil, fmt.Errorf("a path has at most %d steps", maxSegments)
 	}
 	return out, nil
+}
+
+// addPath adds a path to those of a description unless it is one of them, and returns its place.
+func addPath(paths *[][]segment, path []segment) int {
+	for i := range *paths {
+		if slices.Equal((*paths)[i], path) {
+			return i
+		}
+	}
+	*paths = append(*paths, path)
+	return len(*paths) - 1
 }
 
 func parseSegment(text string) (s segment, rest string, err error) {

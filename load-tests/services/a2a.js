@@ -1,6 +1,14 @@
 // @ts-check
-// A2A, the protocol between agents: message/stream over JSON-RPC (https://a2a-protocol.org/latest/specification/, 7.2). The
-// URL of the agent is the base. The key is SUBSCRIBE_TOKEN.
+// A2A 1.0, the protocol between agents: SendStreamingMessage over JSON-RPC (https://a2a-protocol.org/v1.0.0/specification/, 9.4).
+// The URL of the agent is the base. The key is SUBSCRIBE_TOKEN.
+
+/**
+ * Conditions that a task is in one of these states, as a status update or as a whole task reports it.
+ * @param {...string} states
+ */
+const state = (...states) => states.flatMap((name) => ['$.result.statusUpdate', '$.result.task'].map(
+  (place) => ({ json: /** @type {`$${string}`} */ (`${place}.status.state`), is: `TASK_STATE_${name}` }),
+));
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
@@ -9,15 +17,19 @@ export default {
   connect: {
     method: 'POST',
     url: '{base}',
-    headers: { Authorization: 'Bearer {token}' },
-    body: '{"jsonrpc":"2.0","id":"{id}","method":"message/stream","params":{"message":{"kind":"message","messageId":"{id}","role":"user","parts":[{"kind":"text","text":"{prompt}"}]}}}',
+    headers: { Authorization: 'Bearer {token}', 'A2A-Version': '1.0' },
+    body: '{"jsonrpc":"2.0","id":"{id}","method":"SendStreamingMessage","params":{"message":{"messageId":"{id}","role":"ROLE_USER","parts":[{"text":"{prompt}"}]}}}',
   },
   heartbeat: { comment: true },
-  message: { per: 'request', content: ['json:$.result.artifact', 'json:$.result.status.message', 'json:$.result.parts'] },
+  message: {
+    per: 'request',
+    content: ['json:$.result.artifactUpdate.artifact.parts', 'json:$.result.statusUpdate.status.message', 'json:$.result.message', 'json:$.result.task.artifacts'],
+  },
   end: {
     by: 'event',
-    done: [{ json: '$.result.final', is: 'true' }, { json: '$.result.kind', is: 'message' }],
-    failed: [{ json: '$.error' }, { json: '$.result.status.state', is: 'failed' }],
-    incomplete: [{ json: '$.result.status.state', is: 'canceled' }, { json: '$.result.status.state', is: 'rejected' }],
+    // The server closes the stream when the task has ended, or waits for its client. A message alone is the whole answer.
+    done: [{ json: '$.result.message' }, ...state('COMPLETED', 'CANCELED', 'REJECTED', 'INPUT_REQUIRED', 'AUTH_REQUIRED')],
+    failed: [{ json: '$.error' }, ...state('FAILED')],
+    incomplete: state('CANCELED', 'REJECTED', 'INPUT_REQUIRED', 'AUTH_REQUIRED'),
   },
 };
