@@ -198,7 +198,8 @@ up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
 	@mkdir -p certs/server
 	@command -v docker >/dev/null && docker compose version >/dev/null 2>&1 || \
 		{ echo 'make up needs Docker with its compose plugin (2.20 or newer): https://docs.docker.com/engine/install/' >&2; exit 1; }
-	@VERSION="$$(git describe --tags --always --dirty 2>/dev/null)" docker compose up -d --build --wait
+	@VERSION="$$(git describe --tags --always --dirty 2>/dev/null)" docker compose up -d --build --wait || \
+		{ code=$$?; [ $$code -ne 1 ] || infra/compose/failures; exit $$code; }
 	@infra/compose/refresh .env
 
 .PHONY: down

@@ -55,6 +55,7 @@ func TestEndIsMoved(t *testing.T) {
 	// Once more, from where it is now; but not for ever.
 	require.NoError(t, d.extend(context.Background(), 60))
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
+	require.ErrorContains(t, d.extend(context.Background(), -3), "--minutes must be positive, got -3")
 	require.ErrorContains(t, d.extend(context.Background(), 24*60), "an end may be 24h0m0s ahead at most")
 
 	// What ends them from outside comes first: hosts that believed in a later end would be terminated in their soak.

@@ -244,6 +244,9 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 // extend moves the end of all hosts, without making new ones. First the schedules outside, then the hosts' own: whatever
 // fails in between leaves the end where it was.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
+	if minutes < 1 {
+		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)
+	}
 	s, err := d.made(ctx)
 	if err != nil {
 		return err

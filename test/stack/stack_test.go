@@ -47,6 +47,7 @@ func TestStack(t *testing.T) {
 	s.survivesARestartOfTheBackend()
 	s.tellsOf("BackendRestarted", told)
 	s.becomesACluster()
+	s.showsWhyAServiceFailed()
 }
 
 // tellsOf: what Prometheus finds, Alertmanager says outside.
@@ -298,4 +299,16 @@ func (s *stack) becomesACluster() {
 		status, body := s.ask(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, body)
 	}
+}
+
+// showsWhyAServiceFailed checks that `make up` prints the error of a service that did not start.
+func (s *stack) showsWhyAServiceFailed() {
+	port := s.env["HTTP_PORT"]
+	s.set(map[string]string{"HTTP_PORT": "http"})
+	s.compose("up", "-d", "--no-deps", "--force-recreate", "nginxconf")
+	s.set(map[string]string{"HTTP_PORT": port})
+	await(s.t, "the error of nginxconf is not printed", func() bool {
+		out := runWith(s.t, time.Minute, []string{"COMPOSE_PROJECT_NAME=" + project, "COMPOSE_ENV_FILES=" + s.file}, "infra/compose/failures")
+		return strings.Contains(out, "nginxconf did not start:") && strings.Contains(out, `HTTP_PORT is "http"`)
+	})
 }
