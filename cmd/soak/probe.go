@@ -103,7 +103,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 func readyProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
-	c.Wrong = func(err error) error {
+	c.UsageError = func(err error) error {
 		return usageError{Err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)

@@ -16,24 +16,24 @@ func valueAt(path string) object { return object{{name: "json", value: path}} }
 
 // apis are the APIs that are known by their terminal event.
 var apis = map[string]api{
-	inline(object{{name: "data", value: "[DONE]"}}): {
+	literal(object{{name: "data", value: "[DONE]"}}): {
 		module:     "openai-chat",
 		failed:     []any{valueAt("$.error"), eventIs("error")},
 		incomplete: []any{valueIs("$.choices[0].finish_reason", "length"), valueIs("$.choices[0].finish_reason", "content_filter")},
 	},
-	inline(eventIs("response.completed")): {
+	literal(eventIs("response.completed")): {
 		module:     "openai-responses",
 		done:       []any{eventIs("response.completed"), eventIs("response.incomplete")},
 		failed:     []any{eventIs("response.failed"), eventIs("error")},
 		incomplete: eventIs("response.incomplete"),
 	},
-	inline(eventIs("message_stop")): {
+	literal(eventIs("message_stop")): {
 		module:     "anthropic-messages",
 		failed:     eventIs("error"),
 		incomplete: []any{valueIs("$.delta.stop_reason", "max_tokens"), valueIs("$.delta.stop_reason", "refusal")},
 	},
-	inline(valueIs("$.type", "RUN_FINISHED")): {module: "ag-ui", failed: valueIs("$.type", "RUN_ERROR")},
-	inline(eventIs("complete")):               {module: "graphql-sse", failed: valueAt("$.errors")},
+	literal(valueIs("$.type", "RUN_FINISHED")): {module: "ag-ui", failed: valueIs("$.type", "RUN_ERROR")},
+	literal(eventIs("complete")):               {module: "graphql-sse", failed: valueAt("$.errors")},
 }
 
 // doneOr returns the terminal events of the API, given the one that was seen.

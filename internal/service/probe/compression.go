@@ -12,12 +12,12 @@ import (
 // compression compares streams with each Accept-Encoding with one without.
 func (f *findings) compression() (out []string) {
 	var reference []*track
-	for _, t := range f.of(plain) {
-		if t != f.s.cut || f.s.Streams == 1 {
+	for _, t := range f.opened(plain) {
+		if t != f.session.disconnected || f.session.Streams == 1 {
 			reference = append(reference, t)
 		}
 	}
-	for _, t := range f.s.tracks {
+	for _, t := range f.session.tracks {
 		if t.role != compressed {
 			continue
 		}
@@ -31,7 +31,7 @@ func (f *findings) compression() (out []string) {
 		case cmp.Or(encoding, "identity") == "identity":
 			out = append(out, prefix+"not compressed.")
 		default:
-			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.s.quote(encoding), t.bytes, f.delay(t, reference)))
+			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.session.quote(encoding), t.bytes, f.delay(t, reference)))
 		}
 	}
 	if len(out) == len(encodings) && allEnd(out, "not compressed.") {
@@ -49,17 +49,17 @@ func allEnd(all []string, with string) bool {
 	return true
 }
 
-// delay reports whether a compressed stream brings events later than the others.
+// delay returns a sentence if a compressed stream delivers events later than the others.
 func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0
-	var together bursts
+	var together batches
 	for _, r := range reference {
 		came := map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
-			if _, there := came[f.key(u)]; !there && !u.alone() {
+			if _, there := came[f.key(u)]; !there && !u.isComment() {
 				came[f.key(u)] = u.at
 			}
 		}
@@ -69,7 +69,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 		}
 		for i := range f.units[r] {
 			u := &f.units[r][i]
-			if u.alone() || f.heartbeat.claims(u) || u.at.Before(t.head) || twice[f.key(u)] > 1 {
+			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || twice[f.key(u)] > 1 {
 				continue
 			}
 			due++
@@ -84,38 +84,38 @@ func (f *findings) delay(t *track, reference []*track) string {
 	case due == 0:
 		return "no event came by which to see whether it holds them back"
 	case compared == 0 && len(f.units[t]) == 0:
-		return fmt.Sprintf("it held everything back: nothing came in %s", inSeconds(t.lasted()))
+		return fmt.Sprintf("it held everything back: nothing came in %s", inSeconds(t.lifetime()))
 	case compared == 0:
 		return "whether it holds events back is not known: no event was the same as on another stream"
 	case latest > slow:
-		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), together.words())
+		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), together.sentence())
 	}
 	return "it holds nothing back"
 }
 
-// bursts are events that came together on a compressed stream, and one by one on another.
-type bursts struct {
-	sent, came       time.Time // the last one
-	within           bool      // it came together with the one before
-	number, together int
+// batches are events that arrived together on a compressed stream, and one by one on another.
+type batches struct {
+	sent, arrived time.Time // the last one
+	together      bool      // it came together with the one before
+	number, count int
 }
 
-func (b *bursts) add(sent, came time.Time) {
+func (b *batches) add(sent, arrived time.Time) {
 	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
-	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && came.Sub(b.came).Abs() < close
+	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
 	if within {
-		if !b.within {
+		if !b.together {
 			b.number++
-			b.together++
+			b.count++
 		}
-		b.together++
+		b.count++
 	}
-	b.sent, b.came, b.within = sent, came, within
+	b.sent, b.arrived, b.together = sent, arrived, within
 }
 
-func (b *bursts) words() string {
+func (b *batches) sentence() string {
 	if b.number == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", in bursts of %.0f: what compresses them, the service or a proxy before it, buffers compressed data", math.Round(float64(b.together)/float64(b.number)))
+	return fmt.Sprintf(", in bursts of %.0f: what compresses them, the service or a proxy before it, buffers compressed data", math.Round(float64(b.count)/float64(b.number)))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // A soak refuses what is compressed unasked.
-func TestStreamsThatComeCompressed(t *testing.T) {
+func TestCompressedStreams(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -17,46 +17,47 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// description puts the findings together.
+// description combines the findings.
 func (f *findings) description() (o object) {
-	s := f.s
+	s := f.session
 	if f.finite != nil {
 		o, f.missing = f.finite.description(s, f.connectNotes())
 		return o
 	}
-	o.add("name", s.asked.name)
-	if s.asked.token {
+	o.add("name", s.requests.name)
+	if s.requests.needsToken {
 		o.add("token", function("() => __ENV.SUBSCRIBE_TOKEN || ''"))
 	}
-	o.add("connect", s.asked.withThen(s.event, s.client, f.thenNotes()...), f.connectNotes()...)
-	if f.heartbeat.is != nil {
-		o.add("heartbeat", append(slices.Clone(f.heartbeat.is), field{name: "every", value: f.heartbeat.every}), f.heartbeat.notes...)
+	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes()...)
+	if f.heartbeat.match != nil {
+		o.add("heartbeat", append(slices.Clone(f.heartbeat.match), field{name: "every", value: f.heartbeat.interval}), f.heartbeat.notes...)
 	}
-	o.add("message", f.message.is, f.message.notes...)
+	o.add("message", f.message.match, f.message.notes...)
 	f.addEnd(&o)
-	if len(f.resume.is) > 0 {
-		o.add("resume", f.resume.is, f.resume.notes...)
+	if len(f.resume.fields) > 0 {
+		o.add("resume", f.resume.fields, f.resume.notes...)
 	}
-	if s.asked.publish == nil {
-		return f.checked(o, f.message.is)
+	if s.requests.publish == nil {
+		return f.withCheckedMessage(o, f.message.match)
 	}
 	with := slices.Clone(o)
-	with.add("publish", f.publishing(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.confirmed(), "message"), list(s.statuses), inSeconds(s.Pace)))
-	_, err := service.Parse(asJSON(with))
+	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.confirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	_, err := service.Parse(toJSON(with))
 	if err == nil {
 		return with
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
-	return f.checked(o, slices.DeleteFunc(slices.Clone(f.message.is), func(m field) bool { return m.name == "sum" })) // it is of publish
+	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // it is of publish
 }
 
-// checked returns the description with that message, with the one by which clients are compared with each other, or with
-// message: 'unchecked' if nothing was found by which messages can be checked. What was seen of them is then in its notes.
-func (f *findings) checked(o object, is object) object {
+// withCheckedMessage returns the description with a message that can be checked: this one, or the one by which
+// clients are compared with each other. It is message: 'unchecked' if there is neither; the notes then have the
+// evidence.
+func (f *findings) withCheckedMessage(o object, is object) object {
 	if slices.ContainsFunc(is, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
 		return withMessage(o, is)
 	}
-	if same := f.findSame(is); same != nil {
+	if same := f.findShared(is); same != nil {
 		return withMessage(o, same)
 	}
 	o = withMessage(o, "unchecked")
@@ -65,7 +66,7 @@ func (f *findings) checked(o object, is object) object {
 			continue
 		}
 		for _, seen := range is {
-			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, inline(seen.value), strings.Join(seen.notes, " ")))
+			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, literal(seen.value), strings.Join(seen.notes, " ")))
 		}
 	}
 	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, and streams did not receive the same messages, so a run checks connections and no message. "+
@@ -84,13 +85,13 @@ func withMessage(o object, value any) object {
 	return o
 }
 
-// publishing is the request that publishes, with the statuses that were seen where they are not the usual ones.
-func (f *findings) publishing() object {
-	out := slices.Clone(f.s.asked.publish)
+// publishRequest returns the request that publishes, with the observed statuses unless all are the usual ones.
+func (f *findings) publishRequest() object {
+	out := slices.Clone(f.session.requests.publish)
 	usual := []int{200, 201, 202, 204}
-	if slices.ContainsFunc(f.s.statuses, func(status int) bool { return !slices.Contains(usual, status) }) {
+	if slices.ContainsFunc(f.session.statuses, func(status int) bool { return !slices.Contains(usual, status) }) {
 		var ok []any
-		for _, status := range f.s.statuses {
+		for _, status := range f.session.statuses {
 			ok = append(ok, float64(status))
 		}
 		out.add("ok", ok)
@@ -101,19 +102,19 @@ func (f *findings) publishing() object {
 func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
-	for _, t := range f.s.tracks {
+	for _, t := range f.session.tracks {
 		if t.role == plain {
 			if t.err != nil {
 				answers[t.err.Error()]++
 				continue
 			}
-			heads = append(heads, t.head.Sub(t.asked))
+			heads = append(heads, t.headersAt.Sub(t.requestedAt))
 			answers[fmt.Sprintf("%d %s", t.status, http.Header(t.header).Get("Content-Type"))]++
 		}
 	}
 	var said []string
 	for what, n := range answers {
-		said = append(said, fmt.Sprintf("%s (%s)", f.s.quote(what), times(n)))
+		said = append(said, fmt.Sprintf("%s (%s)", f.session.quote(what), times(n)))
 	}
 	slices.Sort(said)
 	note := "Answered " + strings.Join(said, ", ")
@@ -121,14 +122,14 @@ func (f *findings) connectNotes() (out []string) {
 		note += fmt.Sprintf("; headers after %.0f ms at most", math.Ceil(float64(slices.Max(heads))/float64(time.Millisecond)))
 	}
 	out = append(out, note+".")
-	for _, t := range f.of(plain) {
+	for _, t := range f.opened(plain) {
 		if packed := t.open.Packed(); packed != "" {
-			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", f.s.quote(packed)))
+			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", f.session.quote(packed)))
 			break
 		}
 	}
 	if to := f.origin(); to != "" {
-		f.s.notes = append(f.s.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which got none of the headers: give that as the URL, or soak with --follow-redirects.", to))
+		f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which got none of the headers: give that as the URL, or soak with --follow-redirects.", to))
 	}
 	if f.finite != nil {
 		return out
@@ -139,10 +140,10 @@ func (f *findings) connectNotes() (out []string) {
 	return append(out, f.compression()...)
 }
 
-// origin is where redirects led the streams, "" if they stayed at the origin that was asked.
+// origin returns the origin to which redirects led the streams; "" if they stayed at the requested one.
 func (f *findings) origin() string {
-	asked, _ := url.Parse(f.s.asked.base)
-	for _, t := range f.of(plain) {
+	asked, _ := url.Parse(f.session.requests.base)
+	for _, t := range f.opened(plain) {
 		if origin := t.open.Origin(); origin != sseclient.Origin(asked) {
 			return origin
 		}
@@ -151,31 +152,31 @@ func (f *findings) origin() string {
 }
 
 func (f *findings) thenNotes() []string {
-	if f.s.asked.then == nil {
+	if f.session.requests.then == nil {
 		return nil
 	}
-	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(stringShort(f.s.event)))
-	if f.s.client != "" {
-		note += ", and what is there at " + quoteJS(f.s.client) + " was another one on each"
+	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(excerptOf(f.session.firstEvent)))
+	if f.session.clientSource != "" {
+		note += ", and what is there at " + quoteJS(f.session.clientSource) + " was another one on each"
 	}
-	return []string{fmt.Sprintf("%s. Answered %d.", note, f.s.thenStatus)}
+	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// leastLifetime is how long a stream lives that is one.
+// leastLifetime is the shortest time that a stream must be open to have a lifetime.
 const leastLifetime = 100 * time.Millisecond
 
 // addEnd adds which side ends a stream.
 func (f *findings) addEnd(o *object) {
 	var ended []time.Duration
 	longest, how := time.Duration(0), ""
-	for _, t := range f.of(plain, resumed) {
-		if t.ended != nil && !t.ours {
-			ended = append(ended, t.lasted())
+	for _, t := range f.opened(plain, resumed) {
+		if t.ended != nil && !t.closedHere {
+			ended = append(ended, t.lifetime())
 			if !errors.Is(t.ended, io.EOF) {
 				how = " One of them: " + stream.EndInWords(t.ended) + "."
 			}
 		} else {
-			longest = max(longest, t.lasted())
+			longest = max(longest, t.lifetime())
 		}
 	}
 	if len(ended) == 0 {
@@ -183,7 +184,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
-	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), between(least, most), how)
+	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
 	if most < leastLifetime {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s That is no lifetime: there is nothing to hold.", note))
 		return
@@ -200,12 +201,12 @@ func (f *findings) addEnd(o *object) {
 // floorTo and ceilTo round a lifetime to whole seconds, a short one to tenths.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
-	return tidy(math.Floor(d.Seconds()/unit+0.02) * unit)
+	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
 }
 
 func ceilTo(d time.Duration) float64 {
 	unit := unitOf(d)
-	return tidy(math.Ceil(d.Seconds()/unit-0.02) * unit)
+	return trimFloat(math.Ceil(d.Seconds()/unit-0.02) * unit)
 }
 
 func unitOf(d time.Duration) float64 {
@@ -215,13 +216,13 @@ func unitOf(d time.Duration) float64 {
 	return 1
 }
 
-// head is what stands above the description.
-func (f *findings) head() []string {
-	s := f.s
+// header returns the comment at the top of the description.
+func (f *findings) header() []string {
+	s := f.session
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: it looked at %s for %s with %s at a time.",
-		s.began.UTC().Format("2006-01-02"), s.asked.base, inSeconds(time.Since(s.began)), format.Count(s.Streams, "stream"))}
-	if s.asked.names("{topic}") {
-		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(stringShort(s.Topic))))
+		s.started.UTC().Format("2006-01-02"), s.requests.base, inSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
+	if s.requests.uses("{topic}") {
+		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerptOf(s.Topic))))
 	}
 	out = append(out, s.notes...)
 	if len(f.missing) > 0 {

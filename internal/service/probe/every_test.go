@@ -9,7 +9,7 @@ import (
 )
 
 // The times are given: a machine that stalls makes messages of a real stream come irregularly.
-func TestMessagesThatComeEverySoManySeconds(t *testing.T) {
+func TestMessageInterval(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string][]time.Duration{
 		`{"every":0.1}`: {0, 100 * time.Millisecond, 195 * time.Millisecond, 310 * time.Millisecond, 400 * time.Millisecond},
@@ -18,15 +18,15 @@ func TestMessagesThatComeEverySoManySeconds(t *testing.T) {
 		`{}`:            {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
 	} {
 		var m message
-		one := series{t: &track{role: plain}}
+		one := series{track: &track{role: plain}}
 		for _, since := range at {
 			one.units = append(one.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
 		}
-		(&findings{}).findEvery(&m, []series{one})
-		require.Equal(t, strings.ReplaceAll(want, " ", ""), string(asJSON(m.is)), at)
+		(&findings{}).findInterval(&m, []series{one})
+		require.Equal(t, strings.ReplaceAll(want, " ", ""), string(toJSON(m.match)), at)
 
-		numbered := message{is: object{{name: "per", value: "topic"}}}
-		(&findings{}).findEvery(&numbered, []series{one})
-		require.Equal(t, `{"per":"topic"}`, string(asJSON(numbered.is)), "a gap in the numbers of a topic is a loss")
+		numbered := message{match: object{{name: "per", value: "topic"}}}
+		(&findings{}).findInterval(&numbered, []series{one})
+		require.Equal(t, `{"per":"topic"}`, string(toJSON(numbered.match)), "a gap in the numbers of a topic is a loss")
 	}
 }

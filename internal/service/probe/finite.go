@@ -34,18 +34,18 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
 	}
-	until := s.began.Add(s.Length / 2)
+	until := s.started.Add(s.Length / 2)
 	switch {
-	case s.asked.names("{prompt}"):
-		until = s.began.Add(s.Length)
-	case s.service.Connect.Method == http.MethodGet && !slices.ContainsFunc(s.tracks, (*track).over):
+	case s.requests.uses("{prompt}"):
+		until = s.started.Add(s.Length)
+	case s.service.Connect.Method == http.MethodGet && !slices.ContainsFunc(s.tracks, (*track).endedByService):
 		return false
 	}
-	open := func(t *track) bool { return t.role == plain && t.open != nil && !t.over() }
+	open := func(t *track) bool { return t.role == plain && t.open != nil && !t.endedByService() }
 	for time.Now().Before(until) && ctx.Err() == nil && slices.ContainsFunc(s.tracks, open) {
 		s.sleep(ctx, s.Pace/10)
 	}
-	return findFinite(s.tracks, s.cut) != nil
+	return findFinite(s.tracks, s.disconnected) != nil
 }
 
 // findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event. cut is the stream
@@ -54,9 +54,9 @@ func findFinite(tracks []*track, cut *track) *finite {
 	f := &finite{}
 	for _, t := range tracks {
 		switch {
-		case t.role != plain || t.open == nil || t == cut && !t.over():
+		case t.role != plain || t.open == nil || t == cut && !t.endedByService():
 			continue
-		case !t.over() || !errors.Is(t.ended, io.EOF):
+		case !t.endedByService() || !errors.Is(t.ended, io.EOF):
 			return nil
 		}
 		blocks := f.blocks(t)
@@ -76,11 +76,11 @@ func findFinite(tracks []*track, cut *track) *finite {
 
 // blocks returns the blocks of a response without heartbeats.
 func (f *finite) blocks(t *track) series {
-	out := series{t: t}
+	out := series{track: t}
 	all := t.units()
 	for i := range all {
 		switch u := &all[i]; {
-		case len(u.Event) <= maxQuoted && nameOfBeat.Match(u.Event):
+		case len(u.Event) <= maxQuoted && heartbeatName.Match(u.Event):
 			f.heartbeat = string(u.Event)
 		case u.HasData || len(u.Event) > 0:
 			out.units = append(out.units, u)
@@ -126,9 +126,9 @@ func (f *finite) findDone() object {
 	return nil
 }
 
-// endsAll reports whether a condition is met by the last block of each response, and by no other.
+// endsAll reports whether the last block of each response meets a condition, and no other block does.
 func (f *finite) endsAll(done object) bool {
-	s := compiled(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(asJSON(done))+`}`)
+	s := compile(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(toJSON(done))+`}`)
 	if s == nil {
 		return false
 	}
@@ -146,7 +146,7 @@ func (f *finite) endsAll(done object) bool {
 func (f *finite) chunks(event string) []series {
 	out := make([]series, len(f.responses))
 	for i, one := range f.responses {
-		out[i].t = one.t
+		out[i].track = one.track
 		for _, u := range one.units[:len(one.units)-1] {
 			if event == "" || u.EventName() == event {
 				out[i].units = append(out[i].units, u)
@@ -163,7 +163,7 @@ func findSeq(all []series) string {
 		return ""
 	}
 	for _, option := range sources(longest.units[0].Block) {
-		if read := reading(option, readSeq); read != nil && countsUp(all, read) {
+		if read := readerOf(option, readSeq); read != nil && countsUp(all, read) {
 			return option
 		}
 	}
@@ -246,7 +246,7 @@ func (f *finite) message() (o object, missing []string) {
 		}
 	}
 	if seq != "" {
-		first, _ := reading(seq, readSeq)(&f.chunks("")[0].units[0].Block)
+		first, _ := readerOf(seq, readSeq)(&f.chunks("")[0].units[0].Block)
 		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", min(first.number, 1)))
 	} else {
 		missing = append(missing, "message.seq: nothing in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
@@ -287,7 +287,7 @@ func (f *finite) bursts() string {
 func (f *finite) end() (o object, module string) {
 	o.add("by", "event")
 	note := fmt.Sprintf("It was once in each of %s, at the end: %s", format.Count(len(f.responses), "response"), f.last().example())
-	api, known := apis[inline(f.done)]
+	api, known := apis[literal(f.done)]
 	if !known {
 		o.add("done", f.done, note, "No error inside a response was seen. If the service reports some, add them, such as", "failed: { event: 'error' },")
 		return o, ""
@@ -302,11 +302,11 @@ func (f *finite) end() (o object, module string) {
 
 // description describes the service.
 func (f *finite) description(s *session, notes []string) (o object, missing []string) {
-	o.add("name", s.asked.name)
-	if s.asked.token {
+	o.add("name", s.requests.name)
+	if s.requests.needsToken {
 		o.add("token", "SUBSCRIBE_TOKEN")
 	}
-	o.add("connect", s.asked.withThen(s.event, s.client), notes...)
+	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource), notes...)
 	if f.heartbeat != "" {
 		o.add("heartbeat", object{{name: "event", value: f.heartbeat}})
 	}
@@ -317,7 +317,7 @@ func (f *finite) description(s *session, notes []string) (o object, missing []st
 	if module != "" {
 		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes the API, its request included.", module))
 	}
-	if !s.asked.names("{prompt}") {
+	if !s.requests.uses("{prompt}") {
 		missing = append(missing, "connect: all requests are the same; {prompt} in --body (or --url) is another text in each, or a line of --prompts.")
 	}
 	return o, missing

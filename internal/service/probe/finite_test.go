@@ -40,7 +40,7 @@ func answering(t *testing.T, blocks ...string) *httptest.Server {
 	return server
 }
 
-func TestProbeDescribesResponsesThatEndByThemselves(t *testing.T) {
+func TestFiniteResponses(t *testing.T) {
 	t.Parallel()
 	ask := Request{Method: "POST", Body: `{"question":"{prompt}"}`}
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 	}
 }
 
-func TestProbeFindsTheAPIsOfTheNumberedModel(t *testing.T) {
+func TestNumberedModelAPIs(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(model.New(model.Config{
 		Order: model.Order{Chunks: 8, Delay: 2 * time.Millisecond}, Keep: 100, Log: slog.New(slog.DiscardHandler),
@@ -104,7 +104,7 @@ func TestProbeFindsTheAPIsOfTheNumberedModel(t *testing.T) {
 	}
 }
 
-func TestProbeRefusesPromptsOfEndlessStreams(t *testing.T) {
+func TestPromptNeedsFiniteResponses(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -128,11 +128,11 @@ func TestKnownAPIsEqualTheModules(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(evaluate(t, string(source))), &described))
 		if known.done != nil {
-			require.JSONEq(t, string(described.End.Done), string(asJSON(known.done)))
+			require.JSONEq(t, string(described.End.Done), string(toJSON(known.done)))
 		}
-		require.JSONEq(t, string(described.End.Failed), string(asJSON(known.failed)), known.module)
+		require.JSONEq(t, string(described.End.Failed), string(toJSON(known.failed)), known.module)
 		if known.incomplete != nil || described.End.Incomplete != nil {
-			require.JSONEq(t, string(described.End.Incomplete), string(asJSON(known.incomplete)), known.module)
+			require.JSONEq(t, string(described.End.Incomplete), string(toJSON(known.incomplete)), known.module)
 		}
 	}
 }

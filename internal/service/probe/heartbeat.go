@@ -10,69 +10,69 @@ import (
 	"time"
 )
 
-// heartbeat is what keeps a stream alive.
+// A heartbeat is the block that keeps streams alive.
 type heartbeat struct {
-	is     object // what the description says of it; nil: none was seen
-	every  float64
-	notes  []string
-	claims func(u *unit) bool // never nil
+	match    object // fields in the description; nil: none was observed
+	interval float64
+	notes    []string
+	matches  func(u *unit) bool // never nil
 }
 
-// beats are blocks that look alike.
-type beats struct {
-	is      object
-	what    string
-	claims  func(u *unit) bool
-	n       int
-	early   int
-	example string
-	bare    bool            // without data
-	named   bool            // by its name or its data
-	payload map[string]bool // its data
-	silent  []time.Duration // since anything came before each
-	regular []time.Duration // since the one before each
+// A group is a set of similar blocks, which may be heartbeats.
+type group struct {
+	match     object
+	name      string
+	matches   func(u *unit) bool
+	n         int
+	early     int
+	example   string
+	empty     bool            // without data
+	named     bool            // its name or its data is typical of heartbeats
+	payload   map[string]bool // its data
+	silences  []time.Duration // before each: since anything else
+	intervals []time.Duration // before each: since the previous one
 }
 
 var (
-	nameOfBeat = regexp.MustCompile(`(?i)^(ping|pong|hb|noop|beat)$|keep.?alive|heart.?beat|ping$|^ping`)
-	dataOfBeat = regexp.MustCompile(`(?i)^(\{\}|\[\]|null|"?(ping|heart.?beat|keep.?alive|hb|noop)"?|\{"(type|event|kind)": ?"(ping|heart.?beat|keep.?alive)"\})?$`)
+	heartbeatName = regexp.MustCompile(`(?i)^(ping|pong|hb|noop|beat)$|keep.?alive|heart.?beat|ping$|^ping`)
+	heartbeatData = regexp.MustCompile(`(?i)^(\{\}|\[\]|null|"?(ping|heart.?beat|keep.?alive|hb|noop)"?|\{"(type|event|kind)": ?"(ping|heart.?beat|keep.?alive)"\})?$`)
 )
 
-// groupOf is the group that a unit may be a heartbeat with; "" where it is none.
-func groupOf(u *unit) (key string, b *beats) {
+// groupOf returns the group of a unit that may be a heartbeat; "" if it cannot be one.
+func groupOf(u *unit) (key string, b *group) {
 	switch {
-	case u.alone():
-		return ":", &beats{
-			is: object{{name: "comment", value: true}}, what: "a comment", bare: true, named: true,
-			claims: func(o *unit) bool { return o.alone() },
+	case u.isComment():
+		return ":", &group{
+			match: object{{name: "comment", value: true}}, name: "a comment", empty: true, named: true,
+			matches: func(o *unit) bool { return o.isComment() },
 		}
 	case len(u.Event) > maxQuoted: // too long for a description
 		return "", nil
 	case len(u.Event) > 0:
 		name := string(u.Event)
-		return "event " + name, &beats{
-			is: object{{name: "event", value: name}}, what: "the event " + quoteJS(show(u.Event)), bare: !u.HasData, named: nameOfBeat.MatchString(name),
-			claims: func(o *unit) bool { return string(o.Event) == name },
+		return "event " + name, &group{
+			match: object{{name: "event", value: name}}, name: "the event " + quoteJS(excerpt(u.Event)), empty: !u.HasData, named: heartbeatName.MatchString(name),
+			matches: func(o *unit) bool { return string(o.Event) == name },
 		}
 	case u.HasData && !u.HasID && len(u.Data) <= maxQuoted:
 		data := string(u.Data)
-		return "data " + data, &beats{
-			is: object{{name: "data", value: data}}, what: "the data " + quoteJS(show(u.Data)), named: dataOfBeat.MatchString(data),
-			claims: func(o *unit) bool { return o.HasData && string(o.Data) == data },
+		return "data " + data, &group{
+			match: object{{name: "data", value: data}}, name: "the data " + quoteJS(excerpt(u.Data)), named: heartbeatData.MatchString(data),
+			matches: func(o *unit) bool { return o.HasData && string(o.Data) == data },
 		}
 	}
 	return "", nil
 }
 
-// groups are the blocks that are not ours, by their likeness.
-func (f *findings) groups() []*beats {
-	byKey := map[string]*beats{}
-	for _, t := range f.of(plain, resumed, fresh) {
-		last, lastOf := t.head, map[string]time.Time{}
+// groups returns the blocks that the probe did not publish, in groups.
+func (f *findings) groups() []*group {
+	byKey := map[string]*group{}
+	for _, t := range f.opened(plain, resumed, fresh) {
+		last, lastOf := t.headersAt, map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			key, made := groupOf(u)
-			if made != nil && !f.ours(u) {
+			if made != nil && !f.published(u) {
 				b := byKey[key]
 				if b == nil {
 					b = made
@@ -80,48 +80,49 @@ func (f *findings) groups() []*beats {
 					byKey[key] = b
 				}
 				b.payload[string(u.Data)] = true
-				if f.early(t, u) {
+				if f.atStart(t, u) {
 					b.early++
 				} else {
 					b.n++
 					since := lastOf[key]
 					if since.IsZero() {
-						since = t.head
+						since = t.headersAt
 					}
-					b.silent, b.regular = append(b.silent, u.at.Sub(last)), append(b.regular, u.at.Sub(since))
+					b.silences, b.intervals = append(b.silences, u.at.Sub(last)), append(b.intervals, u.at.Sub(since))
 				}
 				lastOf[key] = u.at
 			}
 			last = u.at
 		}
 	}
-	var out []*beats
+	var out []*group
 	for _, b := range byKey {
 		out = append(out, b)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].n > out[j].n || out[i].n == out[j].n && out[i].what < out[j].what })
+	sort.Slice(out, func(i, j int) bool { return out[i].n > out[j].n || out[i].n == out[j].n && out[i].name < out[j].name })
 	return out
 }
 
-// isBeat reports whether a group is of heartbeats: by its kind, or because it alone never changes while messages do.
-func (b *beats) isBeat(others bool) bool {
+// isHeartbeat reports whether a group consists of heartbeats: by its kind, or because it never changes while messages
+// do.
+func (b *group) isHeartbeat(changing bool) bool {
 	switch {
 	case b.n == 0:
 		return false
-	case b.bare, b.named:
+	case b.empty, b.named:
 		return true
 	}
-	return others && len(b.payload) == 1 && b.n >= 3 && spread(b.regular) < 1.3
+	return changing && len(b.payload) == 1 && b.n >= 3 && ratio(b.intervals) < 1.3
 }
 
-// findHeartbeat looks for what keeps streams alive.
+// findHeartbeat finds the blocks that keep streams alive.
 func (f *findings) findHeartbeat() heartbeat {
-	out := heartbeat{claims: func(*unit) bool { return false }}
+	out := heartbeat{matches: func(*unit) bool { return false }}
 	groups := f.groups()
-	var found []*beats
+	var found []*group
 	for _, b := range groups {
-		others := len(f.s.published) > 0 || slices.ContainsFunc(groups, func(o *beats) bool { return o != b && !o.bare && !o.named && o.n > 0 })
-		if b.isBeat(others) {
+		others := len(f.session.published) > 0 || slices.ContainsFunc(groups, func(o *group) bool { return o != b && !o.empty && !o.named && o.n > 0 })
+		if b.isHeartbeat(others) {
 			found = append(found, b)
 		}
 	}
@@ -131,14 +132,14 @@ func (f *findings) findHeartbeat() heartbeat {
 		return out
 	}
 	b := found[0]
-	after, how := b.regular, between(slices.Min(b.regular), slices.Max(b.regular))+" apart"
-	if spread(b.silent) < spread(b.regular) {
-		after, how = b.silent, fmt.Sprintf("after %s without anything else", between(slices.Min(b.silent), slices.Max(b.silent)))
+	after, how := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
+	if ratio(b.silences) < ratio(b.intervals) {
+		after, how = b.silences, fmt.Sprintf("after %s without anything else", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
-	out.is, out.claims, out.every = b.is, b.claims, rounded(usual(after))
-	out.notes = []string{fmt.Sprintf("Seen %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.what, b.example, how, inSeconds(silence))}
+	out.match, out.matches, out.interval = b.match, b.matches, roundInterval(typicalInterval(after))
+	out.notes = []string{fmt.Sprintf("Seen %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, how, inSeconds(silence))}
 	for _, o := range found[1:] {
-		out.notes = append(out.notes, fmt.Sprintf("Also seen, %s: %s (%s). A description has one heartbeat.", times(o.n), o.what, o.example))
+		out.notes = append(out.notes, fmt.Sprintf("Also seen, %s: %s (%s). A description has one heartbeat.", times(o.n), o.name, o.example))
 	}
 	return out
 }
@@ -150,8 +151,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usual is the middle of some intervals, and the longest where they differ much.
-func usual(d []time.Duration) time.Duration {
+// typicalInterval returns the median of intervals, or the longest if it is much longer.
+func typicalInterval(d []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(d))
 	middle, longest := sorted[len(sorted)/2], sorted[len(sorted)-1]
 	if float64(longest) > 1.3*float64(middle) {
@@ -160,36 +161,37 @@ func usual(d []time.Duration) time.Duration {
 	return middle
 }
 
-// spread is how much longer the longest is than the shortest.
-func spread(d []time.Duration) float64 {
+// ratio returns the longest duration divided by the shortest.
+func ratio(d []time.Duration) float64 {
 	if len(d) == 0 {
 		return math.Inf(1)
 	}
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// rounded is an interval in seconds as its author wrote it, most likely: whole from 2 s on, unless it is clearly above.
-func rounded(d time.Duration) float64 {
+// roundInterval returns an interval in seconds as its author probably wrote it: whole from 2 s on, rounded up if it
+// is clearly above.
+func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0
 	for s < 2*unit {
 		unit /= 10
 	}
 	if n := math.Round(s / unit); s <= n*unit*1.03 {
-		return tidy(n * unit)
+		return trimFloat(n * unit)
 	}
-	return tidy(math.Ceil(s/unit) * unit)
+	return trimFloat(math.Ceil(s/unit) * unit)
 }
 
-// tidy takes away what floating point adds.
-func tidy(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+// trimFloat removes the noise of floating-point arithmetic.
+func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// greetings are the blocks that come at the start of streams and never again.
+// greetings returns the blocks that arrive only at the start of streams.
 func (f *findings) greetings() string {
 	var out []string
 	for _, b := range f.groups() {
 		if b.n == 0 && b.early > 0 {
-			out = append(out, fmt.Sprintf("%s (%s)", b.what, b.example))
+			out = append(out, fmt.Sprintf("%s (%s)", b.name, b.example))
 		}
 	}
 	return strings.Join(out[:min(len(out), 3)], " and ")

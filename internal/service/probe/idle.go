@@ -20,9 +20,9 @@ import (
 // LongestIdle is the longest silence that is measured.
 const LongestIdle = 15 * time.Minute
 
-// ages are the silences after which a message checks a stream, one stream each: below and above the known limits. A message ends the
+// checkTimes are the silences after which a message checks a stream, one stream each: below and above the known limits. A message ends the
 // silence, so each stream is checked once.
-var ages = []time.Duration{
+var checkTimes = []time.Duration{
 	30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 125 * time.Second, 235 * time.Second, 245 * time.Second,
 	345 * time.Second, 355 * time.Second,
 }
@@ -41,7 +41,7 @@ var knownLimits = []struct {
 	{350 * time.Second, "a security group on Nitro v6 (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingSpecificationRequest.html)"},
 }
 
-// A fate is what became of a silent stream.
+// A fate is the outcome of a silent stream.
 type fate int
 
 const (
@@ -51,20 +51,20 @@ const (
 	lost               // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is one that is kept silent.
+// A silentStream is a stream on which nothing is published until its check.
 type silentStream struct {
 	*track
-	age   time.Duration // of the silence after which it is checked; 0: it is not
-	fate  fate
-	after time.Duration // the silence at that time
-	most  time.Duration // the longest silence that it survived
+	checkAfter time.Duration // silence after which it is checked; 0: never
+	fate       fate
+	silence    time.Duration // at the time of its fate
+	longest    time.Duration // the longest silence that it survived
 }
 
-// idler measures silent streams.
-type idler struct {
+// An idleProbe measures silent streams.
+type idleProbe struct {
 	*session
-	checks bool // a message checks whether a stream is alive
-	ages   []time.Duration
+	canPublish bool // a message checks whether a stream is alive
+	checkTimes []time.Duration
 
 	mu      sync.Mutex // guards fates, and publishing
 	streams []*silentStream
@@ -79,13 +79,13 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	i := &idler{session: newSession(c, a)}
-	i.quiet = true
-	if i.checks = i.service.Publish != nil && strings.Contains(string(asJSON(a.connect)), "{topic}"); i.checks {
-		if i.ages = c.ages; i.ages == nil {
-			i.ages = i.within(ages)
+	i := &idleProbe{session: newSession(c, a)}
+	i.silent = true
+	if i.canPublish = i.service.Publish != nil && strings.Contains(string(toJSON(a.connect)), "{topic}"); i.canPublish {
+		if i.checkTimes = c.checkTimes; i.checkTimes == nil {
+			i.checkTimes = i.checkTimesWithin(checkTimes)
 		}
-		i.Streams = len(i.ages)
+		i.Streams = len(i.checkTimes)
 	}
 	if err := i.watchSilence(c.network(ctx)); err != nil {
 		return "", err
@@ -93,8 +93,8 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	return i.report(), nil
 }
 
-// within returns the silences that a probe of that length can wait for, and the longest that it can.
-func (c *Config) within(all []time.Duration) (out []time.Duration) {
+// checkTimesWithin returns the silences that fit into the length of the probe, and the longest that does.
+func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, age := range all {
 		if age < last {
@@ -104,8 +104,8 @@ func (c *Config) within(all []time.Duration) (out []time.Duration) {
 	return append(out[:min(len(out), MostStreams-1)], last)
 }
 
-func (i *idler) watchSilence(ctx context.Context) error {
-	i.began = time.Now()
+func (i *idleProbe) watchSilence(ctx context.Context) error {
+	i.started = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer i.closeAll()
@@ -114,11 +114,11 @@ func (i *idler) watchSilence(ctx context.Context) error {
 	}
 	for n, t := range i.tracks {
 		if t.open == nil {
-			return i.refused(t)
+			return i.checkFirst(t)
 		}
 		s := &silentStream{track: t}
-		if i.checks {
-			s.age = i.ages[n]
+		if i.canPublish {
+			s.checkAfter = i.checkTimes[n]
 			came, err := i.check(ctx, s)
 			if err == nil && !came && ctx.Err() == nil {
 				err = fmt.Errorf("a message that was published to %s was confirmed, and did not arrive on the stream of that topic within %s, so no message can check a silent stream",
@@ -136,20 +136,20 @@ func (i *idler) watchSilence(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
-			if i.follow(ctx, limit, s); len(i.of(lost)) > 1 { // one may have failed for a reason of its own
+			if i.follow(ctx, limit, s); len(i.withFate(lost)) > 1 { // a single one may have another cause
 				stop()
 			}
 		})
 	}
 	watching.Wait()
 	if ctx.Err() != nil {
-		i.notes = append(i.notes, fmt.Sprintf("The probe was stopped after %s.", inSeconds(time.Since(i.began))))
+		i.notes = append(i.notes, fmt.Sprintf("The probe was stopped after %s.", inSeconds(time.Since(i.started))))
 	}
 	return nil
 }
 
 // check publishes a message to the topic of a stream, and reports whether it arrives.
-func (i *idler) check(ctx context.Context, s *silentStream) (came bool, err error) {
+func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err error) {
 	i.mu.Lock()
 	asked := time.Now()
 	err = i.send(ctx, s.n)
@@ -161,71 +161,71 @@ func (i *idler) check(ctx context.Context, s *silentStream) (came bool, err erro
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return slices.ContainsFunc(s.parts, func(p stream.Part) bool {
-			return !p.Line && p.HasData && p.At.After(asked) && (!i.sends("{run}") || bytes.Contains(slices.Concat(p.Event, p.ID, p.Data), []byte(i.marker)))
+			return !p.Line && p.HasData && p.At.After(asked) && (!i.publishes("{run}") || bytes.Contains(slices.Concat(p.Event, p.ID, p.Data), []byte(i.marker)))
 		})
 	}
-	for until := time.Now().Add(10 * i.Pace); time.Now().Before(until) && ctx.Err() == nil && !s.over() && !arrived(); {
+	for until := time.Now().Add(10 * i.Pace); time.Now().Before(until) && ctx.Err() == nil && !s.endedByService() && !arrived(); {
 		i.sleep(ctx, i.Pace/20)
 	}
 	return arrived(), nil
 }
 
 // follow waits for the fate of a stream, until limit. Any byte starts a new silence.
-func (i *idler) follow(ctx, limit context.Context, s *silentStream) {
+func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	for limit.Err() == nil {
-		last := s.heard()
+		last := s.lastByte()
 		quiet := time.Since(last)
 		switch {
-		case s.over():
+		case s.endedByService():
 			i.decide(s, closed, s.endedAt.Sub(last))
 			return
-		case s.age > 0 && quiet >= s.age:
+		case s.checkAfter > 0 && quiet >= s.checkAfter:
 			came, err := i.check(ctx, s)
 			switch {
 			case came:
-				s.most = max(s.most, quiet)
+				s.longest = max(s.longest, quiet)
 				i.decide(s, alive, quiet)
-			case s.over(): // it ended instead
+			case s.endedByService(): // the stream ended first
 				i.decide(s, closed, quiet)
 			case err == nil && ctx.Err() == nil: // otherwise notes has the reason
 				i.decide(s, lost, quiet)
 			}
 			return
 		}
-		s.most = max(s.most, quiet)
+		s.longest = max(s.longest, quiet)
 		i.sleep(limit, i.Pace/4)
 	}
 }
 
-func (i *idler) decide(s *silentStream, f fate, after time.Duration) {
+func (i *idleProbe) decide(s *silentStream, f fate, after time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.fate, s.after = f, after
+	s.fate, s.silence = f, after
 	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(after), [...]string{"", "alive", "closed", "lost without notice"}[f]))
 }
 
-// of returns the streams with a fate, by their silence.
-func (i *idler) of(f fate) []*silentStream {
+// withFate returns the streams with a fate, by their silence.
+func (i *idleProbe) withFate(f fate) []*silentStream {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.fate != f })
-	slices.SortFunc(out, func(a, b *silentStream) int { return cmp.Compare(a.after, b.after) })
+	slices.SortFunc(out, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) })
 	return out
 }
 
-// heard returns the time of the last byte of the stream, of its headers if there was none. An empty line, which is no part, resets a
+// lastByte returns the time of the last byte of the stream, of its headers if there was none. An empty line, which is no part, resets a
 // proxy's timeout as well.
-func (t *track) heard() time.Time {
+func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if at, ok := t.open.LastArrival(); ok {
 			return at
 		}
 	}
-	return t.head
+	return t.headersAt
 }
 
-// how returns how a stream ended, as the client saw it.
-func (t *track) how() string {
+// endReason returns how a stream ended, as the client observed it.
+func (t *track) endReason() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -240,24 +240,24 @@ func (t *track) how() string {
 }
 
 // report returns the findings as text.
-func (i *idler) report() string {
+func (i *idleProbe) report() string {
 	var b strings.Builder
 	v := i.values(0)
 	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), inSeconds(i.Length))
-	if !i.checks {
+	if !i.canPublish {
 		b.WriteString("Only streams that are closed are found. To find a NAT, add --publish-url, with {topic} in both URLs.\n")
 	}
 	b.WriteString("\n")
 	for _, f := range []fate{alive, closed, lost} {
-		for _, s := range i.of(f) {
+		for _, s := range i.withFate(f) {
 			what := "alive"
 			switch f {
 			case closed:
-				what = "closed: " + s.how()
+				what = "closed: " + s.endReason()
 			case lost:
 				what = "lost: the message did not arrive, and the stream did not end"
 			}
-			fmt.Fprintf(&b, "after %7.1f s  %s\n", s.after.Seconds(), what)
+			fmt.Fprintf(&b, "after %7.1f s  %s\n", s.silence.Seconds(), what)
 		}
 	}
 	b.WriteString("\n" + i.conclusion() + "\n")
@@ -268,23 +268,23 @@ func (i *idler) report() string {
 }
 
 // conclusion returns the range of the limit, what is known to have such a limit, and the remedy.
-func (i *idler) conclusion() string {
-	dead := append(i.of(closed), i.of(lost)...)
+func (i *idleProbe) conclusion() string {
+	dead := append(i.withFate(closed), i.withFate(lost)...)
 	survived := time.Duration(0)
 	for _, s := range i.streams {
-		survived = max(survived, s.most)
+		survived = max(survived, s.longest)
 	}
 	if len(dead) == 0 {
 		return fmt.Sprintf("Nothing closed a stream that was silent for %s.", inSeconds(survived))
 	}
-	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.after, b.after) }).after
+	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) }).silence
 	slack := max(to/50, 2*time.Second) // a timeout may start at another moment than the client's silence
 	from := time.Duration(0)
-	for _, s := range i.of(alive) {
+	for _, s := range i.withFate(alive) {
 		switch {
-		case s.after < to:
-			from = max(from, s.after)
-		case len(dead) == 1 && s.after > to+slack:
+		case s.silence < to:
+			from = max(from, s.silence)
+		case len(dead) == 1 && s.silence > to+slack:
 			return "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again."
 		}
 	}

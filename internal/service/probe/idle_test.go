@@ -15,15 +15,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-// A path is what lies between client and service: it forgets connections that are silent for too long.
-type path struct {
-	limit time.Duration
-	tells bool // it closes them; else it drops what comes, as a NAT does
-	reset bool
+// A network is a path between client and service that drops connections after a silence.
+type network struct {
+	limit  time.Duration
+	closes bool // it closes them; else it drops what comes, as a NAT does
+	reset  bool
 }
 
-// start is a path to an address, and the URL at this end.
-func (p *path) start(t *testing.T, to string) string {
+// start listens for connections to an address, and returns the URL of the listener.
+func (p *network) start(t *testing.T, to string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func (p *path) start(t *testing.T, to string) string {
 	return "http://" + l.Addr().String()
 }
 
-func (p *path) carry(client net.Conn, to string) {
+func (p *network) carry(client net.Conn, to string) {
 	defer client.Close()
 	server, err := net.Dial("tcp", to)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *path) carry(client net.Conn, to string) {
 	var forgotten atomic.Bool
 	timer := time.AfterFunc(p.limit, func() {
 		forgotten.Store(true)
-		if p.tells {
+		if p.closes {
 			if p.reset {
 				_ = client.(*net.TCPConn).SetLinger(0)
 			}
@@ -77,15 +77,15 @@ func (p *path) carry(client net.Conn, to string) {
 	pass(server, client)
 }
 
-// silentFor are the ages of these tests, and forgetful is a path in their midst: each so far from the next that a machine
-// with other work, which delays everything by half a second and more, mixes none of them up.
+// silentFor are the check times of these tests, and pathLimit is a limit in the middle of them. They are far apart,
+// so that delays of half a second on a busy machine change no result.
 var silentFor = []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond}
 
-const forgetful = 2800 * time.Millisecond
+const pathLimit = 2800 * time.Millisecond
 
-func idleOf(t *testing.T, url string, publish Request, c Config) string {
+func probeIdle(t *testing.T, url string, publish Request, c Config) string {
 	t.Helper()
-	c.URL, c.Publish, c.Streams, c.Pace, c.ages = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, silentFor
+	c.URL, c.Publish, c.Streams, c.Pace, c.checkTimes = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, silentFor
 	if c.Length == 0 {
 		c.Length = 10 * time.Second
 	}
@@ -95,12 +95,12 @@ func idleOf(t *testing.T, url string, publish Request, c Config) string {
 	return text
 }
 
-func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
+func TestIdleTimeouts(t *testing.T) {
 	t.Parallel()
-	const limit = forgetful
+	const limit = pathLimit
 	const two = `\n(after +\S+ s  alive\n){2}after`
 	for name, c := range map[string]struct {
-		path *path
+		path *network
 		hub  *hub.Hub
 		no   bool // nothing publishes
 		says []string
@@ -108,28 +108,28 @@ func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 		"nobody": {says: []string{
 			`\n(after +\S+ s  alive\n){5}\n`, `Nothing closed a stream that was silent for (7\.[6-9]|[89]|1\d).* s\.`,
 		}},
-		"one who closes": {path: &path{limit: limit, tells: true}, says: []string{
+		"one who closes": {path: &network{limit: limit, closes: true}, says: []string{
 			two, `\n(after +(2\.[89]|3\.[0-6]) s  closed: the connection was closed in the middle of the response\n){3}\n`,
 			"Send something on each stream, such as a comment, at least every 1.",
 		}},
-		"one who resets": {path: &path{limit: limit, tells: true, reset: true}, says: []string{`(closed: the connection was reset\n.*){3}`}},
-		"a NAT": {path: &path{limit: limit}, says: []string{
+		"one who resets": {path: &network{limit: limit, closes: true, reset: true}, says: []string{`(closed: the connection was reset\n.*){3}`}},
+		"a NAT": {path: &network{limit: limit}, says: []string{
 			two, `\n(after +(4\.[89]|[5-9]\.\d) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
-		"one who closes, seen without messages": {path: &path{limit: limit, tells: true}, no: true, says: []string{
+		"one who closes, seen without messages": {path: &network{limit: limit, closes: true}, no: true, says: []string{
 			"Only streams that are closed are found", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
 		}},
-		"a NAT, unseen without messages": {path: &path{limit: limit}, no: true, says: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
+		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, says: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
 		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
 			`(closed: the response ended in order, by the service itself perhaps .*\n.*){3}`,
 		}},
-		"heartbeats that are part of nothing": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: "\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"many heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), Beat: 100 * time.Millisecond}, no: true, says: []string{
+		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), Beat: 100 * time.Millisecond}, no: true, says: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
 			`Nothing closed a stream that was silent for [0-2]\.`,
 		}},
 	} {
@@ -147,7 +147,7 @@ func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 			if c.no {
 				publish = Request{}
 			}
-			text := idleOf(t, to, publish, Config{})
+			text := probeIdle(t, to, publish, Config{})
 			for _, want := range c.says {
 				require.Regexp(t, want, text)
 			}
@@ -159,11 +159,11 @@ func TestKnownLimits(t *testing.T) {
 	t.Parallel()
 	at := func(f fate, after ...time.Duration) (out []*silentStream) {
 		for _, d := range after {
-			out = append(out, &silentStream{track: &track{ended: io.ErrUnexpectedEOF}, fate: f, after: d})
+			out = append(out, &silentStream{track: &track{ended: io.ErrUnexpectedEOF}, fate: f, silence: d})
 		}
 		return out
 	}
-	conclude := func(all ...*silentStream) string { return (&idler{session: &session{}, streams: all}).conclusion() }
+	conclude := func(all ...*silentStream) string { return (&idleProbe{session: &session{}, streams: all}).conclusion() }
 	minute := conclude(at(closed, 60030*time.Millisecond, 60100*time.Millisecond)...)
 	require.Contains(t, minute, "Known limit of 60 s: nginx's proxy_read_timeout")
 	require.Contains(t, minute, "Application Load Balancer")
@@ -183,7 +183,7 @@ func TestKnownLimits(t *testing.T) {
 	}
 }
 
-func TestAnIdleProbeThatIsStoppedSaysWhatItSaw(t *testing.T) {
+func TestStoppedIdleProbeReports(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{}
 	c := Config{URL: h.Start(t).URL + "/sub/{topic}", Streams: 2, Length: time.Minute}
@@ -198,20 +198,20 @@ func TestAnIdleProbeThatIsStoppedSaysWhatItSaw(t *testing.T) {
 	require.Contains(t, text, "was stopped after")
 }
 
-func TestSilenceIsWaitedForAsLongAsThereIsTime(t *testing.T) {
+func TestCheckTimesFitTheProbe(t *testing.T) {
 	t.Parallel()
 	c := Config{Length: 2 * time.Minute, Pace: time.Second}
-	require.Equal(t, []time.Duration{30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 119 * time.Second}, c.within(ages))
+	require.Equal(t, []time.Duration{30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 119 * time.Second}, c.checkTimesWithin(checkTimes))
 	c.Length = LongestIdle
-	all := c.within(ages)
+	all := c.checkTimesWithin(checkTimes)
 	require.Len(t, all, MostStreams)
 	require.Equal(t, 899*time.Second, all[len(all)-1])
 }
 
 // A service that confirms and brings nothing would make every stream look dead.
-func TestAStreamThatBringsNothingCannotBeAsked(t *testing.T) {
+func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}
-	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Pace: 20 * time.Millisecond, Length: time.Second, ages: silentFor})
+	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: silentFor})
 	require.ErrorContains(t, err, "was confirmed, and did not arrive on the stream of that topic")
 }

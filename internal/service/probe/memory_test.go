@@ -20,9 +20,9 @@ func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 		return p
 	}
 	for _, recent := range []bool{false, true} {
-		kept := track{recent: recent}
+		kept := track{keepsLast: recent}
 		for i := range 100 {
-			kept.keep(part(byte(i)))
+			kept.store(part(byte(i)))
 		}
 		size := 0
 		for _, p := range kept.parts {

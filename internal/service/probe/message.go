@@ -10,25 +10,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// message is what a message is, and where its values stand.
+// message is the message of a description: its fields, and the notes on them.
 type message struct {
-	is    object
-	seq   string
-	notes []string // of the whole
-	ids   string   // what the ids are, in words
+	match  object
+	seq    string
+	notes  []string // of the whole
+	idNote string   // what the ids are, in words
 }
 
-// series are the messages of one stream in the order in which they came.
+// A series is the messages of one stream in the order of arrival.
 type series struct {
-	t     *track
+	track *track
 	units []*unit
 }
 
-// messages are the blocks that may be messages: ours, where the probe has published; otherwise what has data and is
-// no heartbeat.
+// messages returns the blocks that may be messages: those that the probe published, if it publishes; otherwise blocks
+// with data that are not heartbeats.
 func (f *findings) messages(roles ...role) (out []series) {
-	for _, t := range f.of(roles...) {
-		one := series{t: t}
+	for _, t := range f.opened(roles...) {
+		one := series{track: t}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			if f.isMessage(u) {
@@ -41,10 +41,10 @@ func (f *findings) messages(roles ...role) (out []series) {
 }
 
 func (f *findings) isMessage(u *unit) bool {
-	if len(f.s.published) > 0 {
-		return f.ours(u)
+	if len(f.session.published) > 0 {
+		return f.published(u)
 	}
-	return u.HasData && !f.heartbeat.claims(u) && (f.s.event == "" || u.EventName() != f.s.event)
+	return u.HasData && !f.heartbeat.matches(u) && (f.session.firstEvent == "" || u.EventName() != f.session.firstEvent)
 }
 
 func units(all []series) (out []*unit) {
@@ -54,27 +54,27 @@ func units(all []series) (out []*unit) {
 	return out
 }
 
-// findMessage looks for messages, and for the values in them.
+// findMessage finds messages, and the values in them.
 func (f *findings) findMessage() (m message) {
-	m.is = object{}
+	m.match = object{}
 	all := f.messages(plain, resumed, fresh)
 	came := units(all)
-	m.ids = f.describeIDs(came)
+	m.idNote = f.describeIDs(came)
 	if len(came) == 0 {
 		f.noMessage(&m)
 		return m
 	}
-	if len(f.s.published) == 0 {
-		all, came = f.oneKind(&m, all)
+	if len(f.session.published) == 0 {
+		all, came = f.keepCounted(&m, all)
 	}
 	m.notes = append(m.notes, fmt.Sprintf("%s came, such as %s", format.Count(len(came), "message"), came[len(came)-1].example()))
-	if m.ids != "" {
-		m.notes = append(m.notes, m.ids)
+	if m.idNote != "" {
+		m.notes = append(m.notes, m.idNote)
 	}
-	if len(f.s.published) > 0 {
+	if len(f.session.published) > 0 {
 		f.findPublished(&m, came)
 	} else {
-		f.findOwn(&m, all, came)
+		f.findCounter(&m, all, came)
 	}
 	f.findOrder(&m, all)
 	return m
@@ -82,16 +82,16 @@ func (f *findings) findMessage() (m message) {
 
 // noMessage records that there is nothing to count.
 func (f *findings) noMessage(m *message) {
-	if n := f.s.confirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), list(f.s.statuses), f.s.Topic))
+	if n := f.session.confirmed(); n > 0 {
+		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
 		return
 	}
 	f.missing = append(f.missing,
 		"message: none came. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// oneKind keeps the events of the name that has the most numbers, where there are several names.
-func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
+// keepCounted keeps the events of the name that has the most numbers, if there are several names.
+func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
 		names[u.EventName()]++
@@ -99,7 +99,7 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 	if len(names) == 1 {
 		for name := range names {
 			if name != "message" && len(name) <= maxQuoted {
-				m.is.add("event", name, "All had this name.")
+				m.match.add("event", name, "All had this name.")
 			}
 		}
 		return all, units(all)
@@ -113,10 +113,10 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 	})
 	var told []string
 	for _, name := range order[:min(len(order), 8)] {
-		told = append(told, fmt.Sprintf("%s (%d)", quoteJS(stringShort(name)), names[name]))
+		told = append(told, fmt.Sprintf("%s (%d)", quoteJS(excerptOf(name)), names[name]))
 	}
 	note := "Events came by the names " + strings.Join(told, ", ")
-	if source, _ := f.counter(all); source != "" {
+	if source, _ := f.findSequence(all); source != "" {
 		m.notes = append(m.notes, note+".")
 		return all, units(all)
 	}
@@ -126,15 +126,15 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 		}
 		some := make([]series, len(all))
 		for i, one := range all {
-			some[i].t = one.t
+			some[i].track = one.track
 			for _, u := range one.units {
 				if u.EventName() == name {
 					some[i].units = append(some[i].units, u)
 				}
 			}
 		}
-		if source, _ := f.counter(some); source != "" {
-			m.is.add("event", name, note+": this one has numbers.")
+		if source, _ := f.findSequence(some); source != "" {
+			m.match.add("event", name, note+": this one has numbers.")
 			return some, units(some)
 		}
 	}
@@ -142,36 +142,36 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-func stringShort(s string) string { return show([]byte(s)) }
+func excerptOf(s string) string { return excerpt([]byte(s)) }
 
 // quote returns the start of a text of the service, without the tokens: part of a token would not be found later.
-func (s *session) quote(text string) string { return stringShort(s.asked.withoutTokens(text)) }
+func (s *session) quote(text string) string { return excerptOf(s.requests.withoutTokens(text)) }
 
-// findPublished finds number, marker and time of what the probe has published.
+// findPublished finds number, marker and time of the messages that the probe published.
 func (f *findings) findPublished(m *message, came []*unit) {
 	options := sources(came[0].Block)
-	sentAt := map[int64]sending{}
-	for _, p := range f.s.published {
+	sentAt := map[int64]publication{}
+	for _, p := range f.session.published {
 		sentAt[p.seq] = p
 	}
-	for _, source := range append(slices.Clone(options), f.s.templateSources("seq")...) {
-		if read := reading(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
+	for _, source := range append(slices.Clone(options), f.session.templateSources("seq")...) {
+		if read := readerOf(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
 			m.seq = source
-			m.is.add("seq", source, "Every message had the number that was published there.")
+			m.match.add("seq", source, "Every message had the number that was published there.")
 			break
 		}
 	}
 	if m.seq == "" {
 		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+came[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
 	}
-	if f.s.sends("{run}") {
-		all := append(slices.Clone(options), f.s.templateSources("run")...)
+	if f.session.publishes("{run}") {
+		all := append(slices.Clone(options), f.session.templateSources("run")...)
 		i := slices.IndexFunc(all, func(option string) bool {
 			message := object{{name: "run", value: option}, {name: "every", value: 1}}
-			return allDelivered(compiled(`{"url":"{base}"}`, string(asJSON(message)), ""), f.s.marker, came)
+			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, came)
 		})
 		if i >= 0 {
-			m.is.add("run", all[i], "Every message had the marker that was published there.")
+			m.match.add("run", all[i], "Every message had the marker that was published there.")
 		} else {
 			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
 		}
@@ -179,21 +179,21 @@ func (f *findings) findPublished(m *message, came []*unit) {
 		f.missing = append(f.missing, "message.run: the published message has no {run}, so messages of others would be counted. Add {run} to --publish-body.")
 	}
 	f.findTime(m, came, func(u *unit, at int64) bool {
-		return slices.ContainsFunc(f.s.published, func(p sending) bool { return p.sentAt == at })
+		return slices.ContainsFunc(f.session.published, func(p publication) bool { return p.sentAt == at })
 	})
 	f.findSum(m, came, options)
 }
 
-// findSum finds the checksum that was published. It is one of the values that were found.
+// findSum finds the checksum that was published among the values of a message.
 func (f *findings) findSum(m *message, came []*unit, options []string) {
-	if !f.s.sends("{sum}") {
+	if !f.session.publishes("{sum}") {
 		return
 	}
-	publish := `,"publish":` + string(asJSON(f.s.asked.publish))
-	for _, option := range append(slices.Clone(options), f.s.templateSources("sum")...) {
-		message := append(slices.Clone(m.is), field{name: "sum", value: option})
-		if allDelivered(compiled(`{"url":"{base}/{topic}"}`, string(asJSON(message)), publish), f.s.marker, came) {
-			m.is.add("sum", option, "Every message had the checksum that was published there, and it was right.")
+	publish := `,"publish":` + string(toJSON(f.session.requests.publish))
+	for _, option := range append(slices.Clone(options), f.session.templateSources("sum")...) {
+		message := append(slices.Clone(m.match), field{name: "sum", value: option})
+		if allDelivered(compile(`{"url":"{base}/{topic}"}`, string(toJSON(message)), publish), f.session.marker, came) {
+			m.match.add("sum", option, "Every message had the checksum that was published there, and it was right.")
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 }
 
 // numbersOf reports whether the numbers are the published ones: each after its publication, and at least two.
-func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) bool {
+func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]publication) bool {
 	seen := map[int64]bool{}
 	for _, u := range came {
 		v, ok := read(&u.Block)
@@ -209,7 +209,7 @@ func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) 
 		if !ok || !published || u.at.Before(p.at) {
 			return false
 		}
-		if f.s.sends("{sentAt}") && !strings.Contains(string(u.Data)+"\x00"+string(u.Comment)+"\x00"+string(u.ID), fmt.Sprint(p.sentAt)) {
+		if f.session.publishes("{sentAt}") && !strings.Contains(string(u.Data)+"\x00"+string(u.Comment)+"\x00"+string(u.ID), fmt.Sprint(p.sentAt)) {
 			return false
 		}
 		seen[v.number] = true
@@ -217,16 +217,16 @@ func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) 
 	return len(seen) > 1
 }
 
-// findTime finds the time of messages: one that was published, or one that is near the time at which they came.
+// findTime finds the time of messages: a published one, or one that is near the time of arrival.
 func (f *findings) findTime(m *message, came []*unit, published func(*unit, int64) bool) {
 	const near = time.Minute
 	best, coarse := "", ""
 	options := sources(came[0].Block)
 	if published != nil {
-		options = append(options, f.s.templateSources("sentAt")...)
+		options = append(options, f.session.templateSources("sentAt")...)
 	}
 	for _, source := range options {
-		read := reading(source, readTime)
+		read := readerOf(source, readTime)
 		if read == nil {
 			continue
 		}
@@ -243,8 +243,8 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 		}
 		switch {
 		case !exact || len(values) < 2:
-		case ours && f.s.sends("{sentAt}"):
-			m.is.add("sentAt", source, "Every message had the time that was published there.")
+		case ours && f.session.publishes("{sentAt}"):
+			m.match.add("sentAt", source, "Every message had the time that was published there.")
 			return
 		case fine && best == "":
 			best = source
@@ -254,7 +254,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 	}
 	switch {
 	case best != "":
-		m.is.add("sentAt", best, "A time there was within a minute of when each message came.")
+		m.match.add("sentAt", best, "A time there was within a minute of when each message came.")
 	case coarse != "":
 		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: there are only whole seconds at %s, which is too coarse to be late by.", quoteJS(coarse)))
 	default:
@@ -262,7 +262,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 	}
 }
 
-// describeIDs says in words what the ids of messages are.
+// describeIDs describes the ids of messages in a sentence.
 func (f *findings) describeIDs(came []*unit) string {
 	var ids []string
 	distinct := map[string]bool{}
@@ -277,12 +277,12 @@ func (f *findings) describeIDs(came []*unit) string {
 		return ""
 	case len(ids) == 0:
 		return "They had no id."
-	case len(distinct) <= len(f.s.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
-		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", show([]byte(ids[0])))
+	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
+		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt([]byte(ids[0])))
 	case uuid.MatchString(ids[0]):
-		return fmt.Sprintf("Their ids were random (%s): no sequence.", show([]byte(ids[0])))
+		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt([]byte(ids[0])))
 	}
-	return fmt.Sprintf("Their ids were such as %s and %s.", show([]byte(ids[0])), show([]byte(ids[len(ids)-1])))
+	return fmt.Sprintf("Their ids were such as %s and %s.", excerpt([]byte(ids[0])), excerpt([]byte(ids[len(ids)-1])))
 }
 
 // onePerStream reports whether all messages of each stream had one id.

@@ -10,24 +10,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// object is an object of a description in the order in which it is written.
+// An object is an object of a description, in the order in which it is written.
 type object []field
 
-// field is a member, with what was seen of it.
+// A field is a member of an object, with the evidence for it.
 type field struct {
 	name  string
 	value any // string, number, bool, []any, object or function
 	notes []string
 }
 
-// function is one of the two functions of a description, as JavaScript.
+// A function is one of the two functions of a description, as JavaScript.
 type function string
 
 func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
 }
 
-// value returns the value of a member, nil if there is none.
+// value returns the value of a member; nil if there is none.
 func (o object) value(name string) any {
 	for _, f := range o {
 		if f.name == name {
@@ -39,21 +39,21 @@ func (o object) value(name string) any {
 
 func (o object) has(name string) bool { return o.value(name) != nil }
 
-// asJSON is the description as service.Parse reads it.
-func asJSON(v any) []byte {
+// toJSON returns a description as service.Parse reads it.
+func toJSON(v any) []byte {
 	switch v := v.(type) {
 	case function:
 		return []byte("true")
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
-			parts[i] = string(asJSON(f.name)) + ":" + string(asJSON(f.value))
+			parts[i] = string(toJSON(f.name)) + ":" + string(toJSON(f.value))
 		}
 		return []byte("{" + strings.Join(parts, ",") + "}")
 	case []any:
 		parts := make([]string, len(v))
 		for i, item := range v {
-			parts[i] = string(asJSON(item))
+			parts[i] = string(toJSON(item))
 		}
 		return []byte("[" + strings.Join(parts, ",") + "]")
 	}
@@ -64,47 +64,47 @@ func asJSON(v any) []byte {
 	return text
 }
 
-// lineWidth is where lines of the module are broken.
+// lineWidth is the length in bytes at which the module breaks lines.
 const lineWidth = 110
 
-// asModule is the description as a JavaScript module.
-func asModule(o object, head []string) string {
+// toModule returns the description as a JavaScript module.
+func toModule(o object, head []string) string {
 	var out strings.Builder
 	out.WriteString("// @ts-check\n")
-	comment(&out, "", head)
+	writeComment(&out, "", head)
 	out.WriteString("\n/** @type {import('../types/service').ServiceDescription} */\nexport default {\n")
-	members(&out, o, "  ")
+	writeMembers(&out, o, "  ")
 	out.WriteString("};\n")
 	return out.String()
 }
 
-func members(out *strings.Builder, o object, indent string) {
+func writeMembers(out *strings.Builder, o object, indent string) {
 	for _, f := range o {
-		comment(out, indent, f.notes)
+		writeComment(out, indent, f.notes)
 		inner, nested := f.value.(object)
-		line := indent + key(f.name) + ": " + inline(f.value) + ","
-		if !nested || !annotated(inner) && len(line) <= lineWidth {
+		line := indent + key(f.name) + ": " + literal(f.value) + ","
+		if !nested || !hasNotes(inner) && len(line) <= lineWidth {
 			out.WriteString(line + "\n")
 			continue
 		}
 		out.WriteString(indent + key(f.name) + ": {\n")
-		members(out, inner, indent+"  ")
+		writeMembers(out, inner, indent+"  ")
 		out.WriteString(indent + "},\n")
 	}
 }
 
-// annotated reports whether an object has notes.
-func annotated(o object) bool {
+// hasNotes reports whether an object has notes.
+func hasNotes(o object) bool {
 	for _, f := range o {
 		inner, _ := f.value.(object)
-		if len(f.notes) > 0 || annotated(inner) {
+		if len(f.notes) > 0 || hasNotes(inner) {
 			return true
 		}
 	}
 	return false
 }
 
-func inline(v any) string {
+func literal(v any) string {
 	switch v := v.(type) {
 	case function:
 		return string(v)
@@ -113,7 +113,7 @@ func inline(v any) string {
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
-			parts[i] = key(f.name) + ": " + inline(f.value)
+			parts[i] = key(f.name) + ": " + literal(f.value)
 		}
 		if len(parts) == 0 {
 			return "{}"
@@ -122,7 +122,7 @@ func inline(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, item := range v {
-			parts[i] = inline(item)
+			parts[i] = literal(item)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case float64:
@@ -131,7 +131,7 @@ func inline(v any) string {
 	return fmt.Sprint(v)
 }
 
-// key is a name of a member: those of headers have hyphens.
+// key returns the name of a member, quoted if it needs quotes: names of headers have hyphens.
 func key(name string) string {
 	for i, c := range name {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
@@ -141,7 +141,7 @@ func key(name string) string {
 	return name
 }
 
-// quoteJS is text in single quotes.
+// quoteJS returns text in single quotes.
 func quoteJS(text string) string {
 	var out strings.Builder
 	out.WriteByte('\'')
@@ -161,8 +161,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// comment writes sentences as line comments. What a service said may be in them: no character ends a line.
-func comment(out *strings.Builder, indent string, sentences []string) {
+// writeComment writes sentences as line comments. They may quote the service: no character ends a line.
+func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "
 		line := indent + prefix

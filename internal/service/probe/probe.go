@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Config is what a probe needs. URLs, headers and bodies may have the placeholders of a description.
+// Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
 type Config struct {
 	URL     string  // of a stream
 	Connect Request // the rest of that request
@@ -33,24 +33,25 @@ type Config struct {
 	CA                           string // file of certificates that are trusted, too
 	Insecure                     bool   // certificates are not verified
 
-	Progress func(sentence string) // may be nil
-	Wrong    func(err error) error // makes wrong usage of an error; may be nil
+	Progress   func(sentence string) // may be nil
+	UsageError func(err error) error // makes wrong usage of an error; may be nil
 
-	ages []time.Duration // of Idle, in tests
+	checkTimes []time.Duration // of Idle, in tests
 }
 
 // The probe is no load: these bound it.
 const (
+	// These limits keep the load of a probe low.
 	MostStreams = 10
 	Shortest    = 20 * time.Second
 	Longest     = 10 * time.Minute
 )
 
-// patience is how long a request may take.
-const patience = 10 * time.Second
+// requestTimeout is the time limit of a request.
+const requestTimeout = 10 * time.Second
 
-// usualTopic is the topic where none is given.
-const usualTopic = "soak-probe"
+// defaultTopic is the topic if the user names none.
+const defaultTopic = "soak-probe"
 
 // A Result is the outcome of a probe.
 type Result struct {
@@ -72,37 +73,37 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
 	s := newSession(c, a)
 	if err := s.observe(c.network(ctx)); err != nil {
-		return Result{}, secret.HideInError(err, a.subscribe, a.publishing) // Go quotes a malformed response
+		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // Go quotes a malformed response
 	}
 	return s.describe()
 }
 
-// prepare fills in what is left out, and reads what was asked.
-func (c *Config) prepare() (*asked, error) {
+// prepare sets defaults and reads the requests.
+func (c *Config) prepare() (*requests, error) {
 	if c.Pace == 0 {
 		c.Pace = time.Second
 	}
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
-	if c.Wrong == nil {
-		c.Wrong = func(err error) error { return err }
+	if c.UsageError == nil {
+		c.UsageError = func(err error) error { return err }
 	}
 	if err := proxy.Trust(c.CA, c.Insecure); err != nil {
-		return nil, c.Wrong(err)
+		return nil, c.UsageError(err)
 	}
-	a, err := understand(c)
+	a, err := readRequests(c)
 	if err != nil {
-		return nil, c.Wrong(err)
+		return nil, c.UsageError(err)
 	}
 	if c.Topic == "" {
-		c.Topic = usualTopic
+		c.Topic = defaultTopic
 	}
-	c.sayProxy()
+	c.reportProxy()
 	return a, nil
 }
 
-// network is a context whose requests follow the redirects that the user allows.
+// network returns a context whose requests follow the redirects that the user allows.
 func (c *Config) network(ctx context.Context) context.Context {
 	if c.FollowRedirects {
 		return stream.FollowingRedirects(ctx)
@@ -110,35 +111,35 @@ func (c *Config) network(ctx context.Context) context.Context {
 	return ctx
 }
 
-// sayProxy tells of a proxy on the way: what is seen of the service may be its doing.
-func (c *Config) sayProxy() {
+// reportProxy reports a proxy on the way, which may affect what the probe observes.
+func (c *Config) reportProxy() {
 	if p, err := proxy.FromEnvironmentTo(c.URL); err == nil && p != nil {
 		c.Progress(fmt.Sprintf("through the proxy %s (%s)", p, p.Variable()))
 	}
 }
 
-// describe writes the description. Its comments quote the service, which may have repeated a token.
+// describe returns the description. Its comments quote the service, which may have repeated a token.
 func (s *session) describe() (Result, error) {
-	f := look(s)
-	if f.finite == nil && s.asked.names("{prompt}") {
+	f := conclude(s)
+	if f.finite == nil && s.requests.uses("{prompt}") {
 		return Result{}, fmt.Errorf("{prompt} is of requests whose responses end by themselves, and not each of %s ended within %s with an event that only its end has; probe for longer (--seconds)",
-			format.Count(s.opened, "response"), inSeconds(time.Since(s.began)))
+			format.Count(s.streams, "response"), inSeconds(time.Since(s.started)))
 	}
 	description := f.description()
-	if _, err := service.Parse(asJSON(description)); err != nil {
+	if _, err := service.Parse(toJSON(description)); err != nil {
 		return Result{}, fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	head := f.head()
+	head := f.header()
 	for i, sentence := range head {
-		head[i] = s.asked.withoutTokens(sentence)
+		head[i] = s.requests.withoutTokens(sentence)
 	}
 	for i, sentence := range f.missing {
-		f.missing[i] = s.asked.withoutTokens(sentence)
+		f.missing[i] = s.requests.withoutTokens(sentence)
 	}
-	s.asked.hideTokens(description)
+	s.requests.hideTokens(description)
 	return Result{
-		Module: asModule(description, head), Missing: f.missing,
-		Publishes: description.has("publish"), Topics: s.asked.names("{topic}"), Checked: description.value("message") != "unchecked",
+		Module: toModule(description, head), Missing: f.missing,
+		Publishes: description.has("publish"), Topics: s.requests.uses("{topic}"), Checked: description.value("message") != "unchecked",
 		Finite: f.finite != nil,
 	}, nil
 }

@@ -21,7 +21,7 @@ import (
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
 
-func TestAServiceThatIsPublishedTo(t *testing.T) {
+func TestPublishedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name      string
@@ -146,7 +146,7 @@ func TestAServiceThatIsPublishedTo(t *testing.T) {
 }
 
 // Payloads that are no JSON.
-func TestValuesAreFoundInText(t *testing.T) {
+func TestValuesInText(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{}
 	server := h.Start(t)
@@ -157,7 +157,7 @@ func TestValuesAreFoundInText(t *testing.T) {
 	require.Equal(t, service.Reading{Kind: service.Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}, reading)
 }
 
-func TestASecondRequest(t *testing.T) {
+func TestSecondRequest(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Then: true, ID: func(int) string { return "c1" }}
 	server := h.Start(t)
@@ -172,7 +172,7 @@ func TestASecondRequest(t *testing.T) {
 }
 
 // What a service sends by itself.
-func TestAServiceThatSendsByItself(t *testing.T) {
+func TestUnpublishedMessages(t *testing.T) {
 	t.Parallel()
 	var tick atomic.Int64
 	for _, c := range []struct {
@@ -245,7 +245,7 @@ func TestAServiceThatSendsByItself(t *testing.T) {
 }
 
 // A chat passes on the text of a message, and adds fields of its own.
-func TestAServiceThatPassesOnAText(t *testing.T) {
+func TestMessagesOfPlainText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{
@@ -281,7 +281,7 @@ func TestAServiceThatPassesOnAText(t *testing.T) {
 	}
 }
 
-func TestStreamsThatTheServiceEnds(t *testing.T) {
+func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
@@ -294,7 +294,7 @@ func TestStreamsThatTheServiceEnds(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeProbedIsOneSentence(t *testing.T) {
+func TestProbeErrors(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Token: "x", PubToken: "y"}
 	open := &hub.Hub{PubToken: "y"}
@@ -317,13 +317,13 @@ func TestWhatCannotBeProbedIsOneSentence(t *testing.T) {
 		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish sends no {seq}: the number that message.seq finds must be in its url, headers or body"},
 	} {
 		c.give.Streams, c.give.Length, c.give.Pace = 2, time.Second, 10*time.Millisecond
-		c.give.Wrong = func(err error) error { return fmt.Errorf("wrong: %w", err) }
+		c.give.UsageError = func(err error) error { return fmt.Errorf("wrong: %w", err) }
 		_, err := Run(t.Context(), c.give)
 		require.EqualError(t, err, c.want)
 	}
 }
 
-func TestAProbeThatIsStoppedWritesWhatItSaw(t *testing.T) {
+func TestStoppedProbeWritesDescription(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.Counting}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -340,7 +340,7 @@ func TestAProbeThatIsStoppedWritesWhatItSaw(t *testing.T) {
 }
 
 // Whatever a service sends stands in a comment or in a text of the module, and changes nothing else of it.
-func TestNothingThatIsSentBreaksTheModule(t *testing.T) {
+func TestModuleEscapesData(t *testing.T) {
 	t.Parallel()
 	evil := "'};\u2028alert(1)//*/\\"
 	h := &hub.Hub{Own: func(_, n int) string {
@@ -355,7 +355,7 @@ func TestNothingThatIsSentBreaksTheModule(t *testing.T) {
 	}
 }
 
-func TestATopicIsFoundWhereItStandsAlone(t *testing.T) {
+func TestTopicPlaceholder(t *testing.T) {
 	for text, want := range map[string]string{
 		"/sub/room": "/sub/{topic}", "/rooms/room/room2": "/rooms/{topic}/room2", "/room": "/{topic}", "/a-room": "/a-room",
 		"/x?a=room&b=roomy": "/x?a={topic}&b=roomy", "/{room}": "/{room}",
@@ -366,26 +366,26 @@ func TestATopicIsFoundWhereItStandsAlone(t *testing.T) {
 	require.Equal(t, "/x", withTopic("/x", ""))
 }
 
-func TestAnIDThatNeverWas(t *testing.T) {
+func TestUnusedID(t *testing.T) {
 	for id, want := range map[string]string{
 		"17": "1000017", "1732250000:3": "1732250000:1000003", "a": "a-never-was",
 		"urn:uuid:1b4e28ba-2fa1-11d2-883f-0016d3cca427": "urn:uuid:5f0ac000-0000-4000-8000-000000000000",
 	} {
-		require.Equal(t, want, neverWas(id))
+		require.Equal(t, want, unusedID(id))
 	}
 }
 
-func TestIntervalsAreRounded(t *testing.T) {
+func TestRoundInterval(t *testing.T) {
 	for d, want := range map[time.Duration]float64{
 		15*time.Second + 3*time.Millisecond: 15, 14990 * time.Millisecond: 15, 40 * time.Second: 40, 15600 * time.Millisecond: 16,
 		101 * time.Millisecond: 0.1, 1010 * time.Millisecond: 1, 2030 * time.Millisecond: 2, 330 * time.Millisecond: 0.4, 4 * time.Millisecond: 0.004,
 	} {
-		require.InDelta(t, want, rounded(d), 1e-9, d)
+		require.InDelta(t, want, roundInterval(d), 1e-9, d)
 	}
 }
 
 // Streams that end at once made a description that was none.
-func TestStreamsThatEndAtOnce(t *testing.T) {
+func TestStreamsThatEndImmediately(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A sending is a published message with its known times.
-type sending struct {
+// A publication is a message that was published, with its times.
+type publication struct {
 	seq, sentAt int64
 	at          time.Time
 	confirmed   bool
 }
 
-// publish publishes n messages, one for each Pace. The error has the reason of the first refusal.
+// publish publishes n messages, one per Pace. The error has the reason of the first refusal.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {
@@ -32,14 +32,15 @@ func (s *session) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// send publishes the next message, to the topic of stream n. What goes wrong is an error as long as nothing was confirmed, and a note later.
+// send publishes the next message, to the topic of stream n. Failures are errors until a message is confirmed, then
+// notes.
 func (s *session) send(ctx context.Context, n int) error {
 	v := s.values(n)
-	v.Token, v.Seq, v.SentAt = s.asked.publishing, s.first+int64(len(s.published)), time.Now().UnixMicro()
+	v.Token, v.Seq, v.SentAt = s.requests.publishToken, s.firstSeq+int64(len(s.published)), time.Now().UnixMicro()
 	r := stream.Fill(s.service.Publish, &v)
 	r.NoRedirect = true
-	s.published = append(s.published, sending{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})
-	ctx, done := context.WithTimeout(ctx, patience)
+	s.published = append(s.published, publication{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})
+	ctx, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
 	answer, err := stream.Do(ctx, r)
 	switch {
@@ -53,7 +54,7 @@ func (s *session) send(ctx context.Context, n int) error {
 		}
 		s.published[len(s.published)-1].confirmed = true
 	case err == nil:
-		err = refusedBy(r, answer)
+		err = refusalError(r, answer)
 	}
 	if err == nil || s.confirmed() == 0 {
 		return err
@@ -62,8 +63,8 @@ func (s *session) send(ctx context.Context, n int) error {
 	return nil
 }
 
-// refusedBy describes the refusal of a message.
-func refusedBy(r stream.Request, answer stream.Answer) error {
+// refusalError describes the refusal of a message.
+func refusalError(r stream.Request, answer stream.Answer) error {
 	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
 		return fmt.Errorf("%s, to %s, which is not followed: give the URL that it leads to", what, stream.Shorten(secret.Hide(to, r.Secret()), 200))

@@ -71,7 +71,7 @@ func redirecting(t *testing.T) (server, other *httptest.Server, got chan http.He
 	return server, other, got
 }
 
-func TestAnotherOriginGetsNoSecretOfTheProbe(t *testing.T) {
+func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
 	server, other, got := redirecting(t)
 	c := Config{
@@ -98,7 +98,7 @@ func TestAnotherOriginGetsNoSecretOfTheProbe(t *testing.T) {
 }
 
 // A service may say back what it was sent.
-func TestATokenThatTheServiceSaysBackIsNotWritten(t *testing.T) {
+func TestEchoedTokenIsNotWritten(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -11,28 +11,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// findOwn finds number and time in messages that the probe has not published.
-func (f *findings) findOwn(m *message, all []series, came []*unit) {
+// findCounter finds number and time of messages that the probe did not publish.
+func (f *findings) findCounter(m *message, all []series, came []*unit) {
 	if len(came) > 2 && !bytes.Contains(came[0].Data, []byte("{token}")) && !slices.ContainsFunc(came, func(u *unit) bool { return string(u.Data) != string(came[0].Data) }) {
 		if same := came[0].Data; len(same) <= maxQuoted {
-			m.is.add("data", string(same), "All messages had this data.")
+			m.match.add("data", string(same), "All messages had this data.")
 		} else {
 			m.notes = append(m.notes, fmt.Sprintf("All messages had the same data of %d bytes, which is too long to quote.", len(same)))
 		}
 	}
-	source, note := f.counter(all)
+	source, note := f.findSequence(all)
 	if m.seq = source; source != "" {
-		m.is.add("seq", source, note)
-		f.findPer(m, all)
+		m.match.add("seq", source, note)
+		f.findScope(m, all)
 	} else {
 		f.missing = append(f.missing, "message.seq: "+note)
 	}
 	f.findTime(m, came, nil)
-	f.findEvery(m, all)
+	f.findInterval(m, all)
 }
 
-// counter finds a source whose values grow by one on each stream; note has the evidence, or why there is none.
-func (f *findings) counter(all []series) (source, note string) {
+// findSequence finds a source whose values grow by one on each stream; note has the evidence, or why there is none.
+func (f *findings) findSequence(all []series) (source, note string) {
 	longest := series{}
 	for _, one := range all {
 		if len(one.units) > len(longest.units) {
@@ -48,7 +48,7 @@ func (f *findings) counter(all []series) (source, note string) {
 		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
 	}
 	for _, option := range options {
-		read := reading(option, readSeq)
+		read := readerOf(option, readSeq)
 		if read == nil {
 			continue
 		}
@@ -66,7 +66,7 @@ func (f *findings) counter(all []series) (source, note string) {
 					byOne = false
 				}
 				last = v.number
-				if one.t == longest.t && len(example) < 4 {
+				if one.track == longest.track && len(example) < 4 {
 					example = append(example, v.number)
 				}
 			}
@@ -76,23 +76,23 @@ func (f *findings) counter(all []series) (source, note string) {
 		}
 		switch {
 		case byOne:
-			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", list(example))
+			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
 		case grows && holes == "" && !f.isTime(option, longest):
-			holes = fmt.Sprintf("what is at %s grows, but not by one (%s …): a counter of the whole service, or messages for others between. ", quoteJS(option), list(example))
+			holes = fmt.Sprintf("what is at %s grows, but not by one (%s …): a counter of the whole service, or messages for others between. ", quoteJS(option), joinNumbers(example))
 		}
 	}
 	return "", holes + "Nothing in the messages grew by one with each."
 }
 
 // isTime reports whether a number grows because it is a time.
-func (f *findings) isTime(source string, one series) bool {
-	read := reading(source, readTime)
-	v, ok := read(&one.units[0].Block)
-	return ok && one.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
+func (f *findings) isTime(source string, messages series) bool {
+	read := readerOf(source, readTime)
+	v, ok := read(&messages.units[0].Block)
+	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
 }
 
-// list joins numbers by commas.
-func list[N int | int64](numbers []N) string {
+// joinNumbers joins numbers by commas.
+func joinNumbers[N int | int64](numbers []N) string {
 	var out []string
 	for _, n := range numbers {
 		out = append(out, fmt.Sprint(n))
@@ -100,12 +100,12 @@ func list[N int | int64](numbers []N) string {
 	return strings.Join(out, ", ")
 }
 
-// findPer tells numbers of each stream from numbers of the topic, by a stream that was opened later.
-func (f *findings) findPer(m *message, all []series) {
-	read := reading(m.seq, readSeq)
+// findScope finds whether numbers are per stream or per topic, by a stream that was opened later.
+func (f *findings) findScope(m *message, all []series) {
+	read := readerOf(m.seq, readSeq)
 	var later *unit
 	for _, one := range all {
-		if one.t.role == fresh && len(one.units) > 0 {
+		if one.track.role == fresh && len(one.units) > 0 {
 			later = one.units[0]
 		}
 	}
@@ -116,30 +116,30 @@ func (f *findings) findPer(m *message, all []series) {
 	v, _ := read(&later.Block)
 	const at = time.Second
 	for _, one := range all {
-		if one.t.role != plain {
+		if one.track.role != plain {
 			continue
 		}
 		for _, u := range one.units {
-			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.s.Pace) {
-				m.is.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the others had it then.", v.number))
+			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.session.Pace) {
+				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the others had it then.", v.number))
 				return
 			}
 		}
 	}
-	m.is.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
+	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
 }
 
-// leastEvery is the shortest interval that can be told from chance.
-const leastEvery = 50 * time.Millisecond
+// shortestInterval is the shortest interval that cannot be chance.
+const shortestInterval = 50 * time.Millisecond
 
-// findEvery finds the interval of messages, if they have one.
-func (f *findings) findEvery(m *message, all []series) {
-	if slices.ContainsFunc(m.is, func(is field) bool { return is.name == "per" && is.value == "topic" }) {
+// findInterval finds the interval of messages, if they have one.
+func (f *findings) findInterval(m *message, all []series) {
+	if slices.ContainsFunc(m.match, func(is field) bool { return is.name == "per" && is.value == "topic" }) {
 		return // the numbers decide
 	}
 	var apart []time.Duration
 	for _, one := range all {
-		for i := 1; one.t.role == plain && i < len(one.units); i++ {
+		for i := 1; one.track.role == plain && i < len(one.units); i++ {
 			apart = append(apart, one.units[i].at.Sub(one.units[i-1].at))
 		}
 	}
@@ -148,12 +148,12 @@ func (f *findings) findEvery(m *message, all []series) {
 	}
 	slices.Sort(apart)
 	middle := apart[len(apart)/2]
-	if middle < leastEvery {
+	if middle < shortestInterval {
 		return
 	}
-	slack := max(middle/5, leastEvery)
+	slack := max(middle/5, shortestInterval)
 	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
-		m.is.add("every", rounded(middle), "They came "+between(apart[0], apart[len(apart)-1])+" apart.")
+		m.match.add("every", roundInterval(middle), "They came "+formatRange(apart[0], apart[len(apart)-1])+" apart.")
 	}
 }
 
@@ -162,7 +162,7 @@ func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return
 	}
-	read := reading(m.seq, readSeq)
+	read := readerOf(m.seq, readSeq)
 	twice, swapped := 0, 0
 	for _, one := range all {
 		seen, last := map[int64]bool{}, int64(math.MinInt64)

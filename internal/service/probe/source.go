@@ -16,7 +16,7 @@ import (
 // mostSources bounds the places that are tried.
 const mostSources = 300
 
-// sources are the places of a block where a value may be, as a description writes them, the likeliest first.
+// sources returns the places of a block that may contain a value, as a description writes them, the likeliest first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
 		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
@@ -25,15 +25,15 @@ func sources(b service.Block) (out []string) {
 			}
 		})
 		if len(out) == 0 {
-			out = append(out, runsOf("data", string(b.Data))...)
+			out = append(out, textSources("data", string(b.Data))...)
 		}
 	}
 	if b.HasID {
 		out = append(out, "id")
-		out = append(out, runsOf("id", string(b.ID))...)
+		out = append(out, textSources("id", string(b.ID))...)
 	}
 	if b.HasComment {
-		out = append(out, runsOf("comment", string(b.Comment))...)
+		out = append(out, textSources("comment", string(b.Comment))...)
 	}
 	if b.HasData {
 		out = append(out, "data")
@@ -41,10 +41,10 @@ func sources(b service.Block) (out []string) {
 	return out[:min(len(out), mostSources)]
 }
 
-// simple is a name that follows a dot in a path.
-var simple = regexp.MustCompile(`^[^.\[\]'" *]+$`)
+// identifier matches a name that follows a dot in a path.
+var identifier = regexp.MustCompile(`^[^.\[\]'" *]+$`)
 
-// jsonOf returns the object or the list that data is; nil if it is neither.
+// jsonOf returns the object or list in data; nil if it is neither.
 func jsonOf(data []byte) (payload any) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -58,7 +58,7 @@ func jsonOf(data []byte) (payload any) {
 	return nil
 }
 
-// walk calls leaf with the path of each text, number and boolean, the shorter ones first.
+// walk calls leaf with the path of each text, number and boolean, short paths first.
 func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	const deepest = 10
 	if depth > deepest {
@@ -73,7 +73,7 @@ func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	case map[string]any:
 		for name, member := range v {
 			switch {
-			case simple.MatchString(name):
+			case identifier.MatchString(name):
 				below = append(below, child{path + "." + name, member})
 			case !strings.ContainsAny(name, "']*"):
 				below = append(below, child{path + "['" + name + "']", member})
@@ -99,34 +99,35 @@ func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	}
 }
 
-// word is a number, or a marker: letters, digits and hyphens with a digit in them.
-var word = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
+// wordOrNumber matches a number or a marker: letters, digits and hyphens with at least one digit.
+var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// runsOf are the numbers and words in a text, each as a regular expression that finds it by what stands before it.
-func runsOf(field, text string) (out []string) {
+// textSources returns the numbers and words in a text, each as a regular expression that finds it by the text before
+// it.
+func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {
 		text = text[:longest]
 	}
 	for _, at := range digits.FindAllStringIndex(text, -1) {
-		out = append(out, field+":"+before(text[:at[0]])+"([0-9]+)"+after(text[at[1]:]))
+		out = append(out, field+":"+prefixPattern(text[:at[0]])+"([0-9]+)"+suffixPattern(text[at[1]:]))
 	}
-	for _, at := range word.FindAllStringIndex(text, -1) {
+	for _, at := range wordOrNumber.FindAllStringIndex(text, -1) {
 		if digits.FindString(text[at[0]:at[1]]) != text[at[0]:at[1]] {
-			out = append(out, field+":"+before(text[:at[0]])+"([A-Za-z0-9_.-]+)"+after(text[at[1]:]))
+			out = append(out, field+":"+prefixPattern(text[:at[0]])+"([A-Za-z0-9_.-]+)"+suffixPattern(text[at[1]:]))
 		}
 	}
 	return out
 }
 
-// before is a pattern of what stands before a value, from the start of the text on: with any numbers and words.
-func before(text string) string {
+// prefixPattern returns a pattern for the text before a value, with any numbers and words.
+func prefixPattern(text string) string {
 	var out strings.Builder
 	out.WriteString("^")
 	rest := 0
-	for _, at := range word.FindAllStringIndex(text, -1) {
+	for _, at := range wordOrNumber.FindAllStringIndex(text, -1) {
 		out.WriteString(regexp.QuoteMeta(text[rest:at[0]]))
 		class := "[A-Za-z0-9_.-]+"
 		if digits.FindString(text[at[0]:at[1]]) == text[at[0]:at[1]] {
@@ -139,24 +140,25 @@ func before(text string) string {
 	return out.String()
 }
 
-// after is what ends a value: the end of the text, or nothing where the pattern ends it by itself.
-func after(text string) string {
+// suffixPattern returns a pattern for the end of a value: the end of the text, or nothing if the value ends by
+// itself.
+func suffixPattern(text string) string {
 	if text == "" {
 		return "$"
 	}
 	return ""
 }
 
-// value is what was read at a source.
+// A value is a value that was read from a source.
 type value struct {
 	text   string
 	number int64
 }
 
-// reader reads a value out of a block, as a run does.
+// A reader reads a value from a block, as a run does.
 type reader func(b *service.Block) (value, bool)
 
-// purpose is what a value is read as.
+// A purpose is the field of a description for which a value is read.
 type purpose int
 
 const (
@@ -165,17 +167,17 @@ const (
 	readClient
 )
 
-// compiled returns a description with these fields, nil if one is invalid.
-func compiled(connect, message, more string) *service.Service {
-	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s%s}`, connect, message, more))
+// compile returns a description with these fields; nil if one is invalid.
+func compile(connect, message, fields string) *service.Service {
+	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s%s}`, connect, message, fields))
 	if err != nil {
 		return nil
 	}
 	return s
 }
 
-// reading returns a reader of a source, nil if it is none.
-func reading(source string, as purpose) reader {
+// readerOf returns a reader of a source; nil if it is invalid.
+func readerOf(source string, as purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`
 	switch as {
@@ -186,7 +188,7 @@ func reading(source string, as purpose) reader {
 	case readClient:
 		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
 	}
-	s := compiled(connect, message, "")
+	s := compile(connect, message, "")
 	if s == nil {
 		return nil
 	}
@@ -206,7 +208,7 @@ func reading(source string, as purpose) reader {
 	}
 }
 
-// allDelivered reports whether a description takes all units for valid messages with the marker.
+// allDelivered reports whether a description accepts all units as valid messages with the marker.
 func allDelivered(s *service.Service, marker string, came []*unit) bool {
 	if s == nil {
 		return false

@@ -17,8 +17,8 @@ var (
 // valuePatterns match the values of placeholders.
 var valuePatterns = map[string]string{"run": "[A-Za-z0-9._-]+", "seq": "[0-9]+", "sentAt": "[0-9]+", "sum": "[0-9a-f]{8}"}
 
-// templateSources returns the places where a value may be by the text around its placeholder in what is published, as a description
-// writes them: by the text before it, else by the whole text.
+// templateSources returns the places of a value by the text around its placeholder in the published message, as a
+// description writes them: by the text before it, or else by the text after it.
 func (s *session) templateSources(name string) (out []string) {
 	_, query, _ := strings.Cut(s.Publish.URL, "?")
 	for _, text := range append(verbatim.FindAllString(s.Publish.Body, -1), strings.Split(query, "&")...) {

@@ -12,39 +12,39 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// role is what a stream is opened for.
+// A role is the purpose of a stream.
 type role int
 
 const (
-	plain      role = iota // looked at from its start to its end
+	plain      role = iota // observed from start to end
 	compressed             // asks for a compression
 	resumed                // resumes a disconnected stream
-	fresh                  // opened at the same time as that, without a last event ID
-	unknown                // opened with an event ID that never was
+	fresh                  // opened at the same time as resumed, without a last event ID
+	unknown                // opened with an event ID that no event had
 )
 
-// track is what was seen of one stream.
+// A track is the record of one stream.
 type track struct {
 	role     role
 	n        int    // {n}
-	encoding string // that it asks for
-	lastID   string // that it sends
+	encoding string // requested compression
+	sentID   string // as Last-Event-ID
 
-	asked, head time.Time
-	status      int
-	header      map[string][]string
-	err         error // why there was no answer
-	refusal     string
+	requestedAt, headersAt time.Time
+	status                 int
+	header                 map[string][]string
+	err                    error // of the request
+	refusal                string
 
-	mu      sync.Mutex
-	parts   []stream.Part
-	size    int  // bytes of parts
-	recent  bool // keeps the last parts, not the first, if there are too many
-	ended   error
-	endedAt time.Time
-	ours    bool // it was closed here
-	id      string
-	bytes   int64
+	mu         sync.Mutex
+	parts      []stream.Part
+	size       int  // bytes of parts
+	keepsLast  bool // keeps the last parts, not the first, if there are too many
+	ended      error
+	endedAt    time.Time
+	closedHere bool // closed by the probe
+	lastID     string
+	bytes      int64
 
 	open *stream.Stream
 	done chan struct{}
@@ -56,15 +56,15 @@ const (
 	maxBytes = 4 << 20
 )
 
-// maxQuoted is the length in bytes up to which a description quotes what a service sent.
+// maxQuoted is the maximum length in bytes of quoted data in a description.
 const maxQuoted = 1 << 10
 
-// keep stores a part within the limits of a stream.
-func (t *track) keep(p stream.Part) {
+// store adds a part within the limits of a stream.
+func (t *track) store(p stream.Part) {
 	size := sizeOf(p)
-	if t.recent {
+	if t.keepsLast {
 		for len(t.parts) > 0 && (len(t.parts) == maxParts || t.size+size > maxBytes) {
-			t.forget((len(t.parts) + 1) / 2)
+			t.drop((len(t.parts) + 1) / 2)
 		}
 	}
 	if len(t.parts) == maxParts || t.size+size > maxBytes {
@@ -73,8 +73,8 @@ func (t *track) keep(p stream.Part) {
 	t.parts, t.size = append(t.parts, p), t.size+size
 }
 
-// forget removes the first n parts.
-func (t *track) forget(n int) {
+// drop removes the first n parts.
+func (t *track) drop(n int) {
 	for _, p := range t.parts[:n] {
 		t.size -= sizeOf(p)
 	}
@@ -83,8 +83,8 @@ func (t *track) forget(n int) {
 
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
-// read reads a stream to its end. It calls first for each block, for the second request. Secrets that the service
-// repeats are not kept.
+// read reads a stream to its end. It calls first for each block, for the second request, and hides secrets that the
+// service repeats.
 func (t *track) read(secrets []string, first func(stream.Part)) {
 	defer close(t.done)
 	for {
@@ -92,12 +92,12 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 		t.mu.Lock()
 		if err != nil {
 			t.ended, t.endedAt, t.bytes = err, time.Now(), t.open.Bytes()
-			t.ours = errors.Is(err, context.Canceled)
+			t.closedHere = errors.Is(err, context.Canceled)
 			t.mu.Unlock()
 			return
 		}
-		t.keep(without(p, secrets))
-		t.id = t.open.LastEventID()
+		t.store(hideSecrets(p, secrets))
+		t.lastID = t.open.LastEventID()
 		t.mu.Unlock()
 		if !p.Line && first != nil {
 			first(p)
@@ -105,8 +105,8 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 	}
 }
 
-// without is a part with {token} in the place of secrets.
-func without(p stream.Part, secrets []string) stream.Part {
+// hideSecrets returns a part with {token} in place of secrets.
+func hideSecrets(p stream.Part, secrets []string) stream.Part {
 	for _, text := range []*[]byte{&p.Event, &p.ID, &p.Data, &p.Comment} {
 		if len(*text) > 0 {
 			*text = []byte(secret.Hide(string(*text), secrets...))
@@ -115,7 +115,7 @@ func without(p stream.Part, secrets []string) stream.Part {
 	return p
 }
 
-// close ends the stream from here.
+// close ends the stream from this side.
 func (t *track) close() {
 	if t == nil || t.open == nil {
 		return
@@ -124,21 +124,21 @@ func (t *track) close() {
 	<-t.done
 }
 
-// over reports whether the service has ended the stream.
-func (t *track) over() bool {
+// endedByService reports whether the service has ended the stream.
+func (t *track) endedByService() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ended != nil && !t.ours
+	return t.ended != nil && !t.closedHere
 }
 
 func (t *track) lastEventID() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.id
+	return t.lastID
 }
 
-// since counts the blocks with data since then.
-func (t *track) since(from time.Time) (n int) {
+// countSince counts the blocks with data since a time.
+func (t *track) countSince(from time.Time) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range t.parts {
@@ -149,20 +149,20 @@ func (t *track) since(from time.Time) (n int) {
 	return n
 }
 
-// unit is a block, or a comment that came alone.
+// A unit is a block, or a comment that arrived alone.
 type unit struct {
 	service.Block
 	at time.Time
 }
 
-// alone reports whether there is only a comment.
-func (u *unit) alone() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
+// isComment reports whether there is only a comment.
+func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
-// sameBlock is how long after a comment line the block that it is in ends at most. A heartbeat without a blank line
-// behind it stands in the block of the next message, too, but that comes later.
+// sameBlock is the longest time between a comment line and the end of its block. A heartbeat without an empty line
+// after it becomes part of the block of the next message, which arrives later.
 const sameBlock = 300 * time.Millisecond
 
-// units are the blocks of a stream, and the comments that came alone.
+// units returns the blocks of a stream, and the comments that arrived alone.
 func (t *track) units() (out []unit) {
 	var lines []stream.Part
 	for _, p := range t.parts {
@@ -184,5 +184,5 @@ func (t *track) units() (out []unit) {
 	return out
 }
 
-// lasted is how long the stream was open.
-func (t *track) lasted() time.Duration { return t.endedAt.Sub(t.head) }
+// lifetime returns how long the stream was open.
+func (t *track) lifetime() time.Duration { return t.endedAt.Sub(t.headersAt) }

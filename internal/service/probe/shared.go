@@ -13,20 +13,20 @@ import (
 // leastShared is the number of messages that streams must have in common to be compared with each other.
 const leastShared = 3
 
-// findSame returns the message of a description by which clients are compared with each other: the events and the part of them that
-// all streams received in the same order. nil: there is none. is has what else was found.
-func (f *findings) findSame(is object) object {
-	if len(f.s.published) > 0 {
+// findShared returns the message of a description by which clients are compared with each other: the events, and the
+// part of them, that all streams received in the same order; nil if there is none.
+func (f *findings) findShared(is object) object {
+	if len(f.session.published) > 0 {
 		return nil
 	}
 	names := f.sharedNames()
-	for _, source := range f.sameSources() {
+	for _, source := range f.sharedSources() {
 		shared := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.shared(source, name) == 0 })
 		if len(shared) == 0 {
 			continue
 		}
 		out := object{}
-		if len(shared) < len(names) || f.greets(shared) {
+		if len(shared) < len(names) || f.hasGreetings(shared) {
 			var events []any
 			for _, name := range shared {
 				events = append(events, name)
@@ -37,7 +37,7 @@ func (f *findings) findSame(is object) object {
 		for _, name := range shared {
 			count += f.shared(source, name)
 		}
-		out.add("same", source, f.sameNotes(source, count)...)
+		out.add("same", source, f.sharedNotes(source, count)...)
 		for _, one := range is {
 			if one.name == "sentAt" {
 				out = append(out, one)
@@ -48,7 +48,8 @@ func (f *findings) findSame(is object) object {
 	return nil
 }
 
-// sharedNames are the names of events with data that are no heartbeats, and came over a second after the start of a stream.
+// sharedNames returns the names of events with data that are not heartbeats and arrived more than a second after the
+// start of a stream.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
 		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.steady(name) {
@@ -59,20 +60,21 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
-// steady reports whether events of a name came not only at the start of streams.
+// steady reports whether events of a name arrived later than at the start of streams.
 func (f *findings) steady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(one series) bool {
-		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.t.head) > f.s.Pace })
+		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.track.headersAt) > f.session.Pace })
 	})
 }
 
-// greets reports whether streams received other events with data than those.
-func (f *findings) greets(names []string) bool {
+// hasGreetings reports whether streams received events with data of other names.
+func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
 
-// sameSources are the parts of a message that may be the same for all streams: the data, a part of it, or the id.
-func (f *findings) sameSources() []string {
+// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of it, or the
+// id.
+func (f *findings) sharedSources() []string {
 	all := units(f.messages(plain))
 	if len(all) == 0 {
 		return nil
@@ -86,8 +88,8 @@ func (f *findings) sameSources() []string {
 	return out
 }
 
-// A seen is a message of one stream.
-type seen struct {
+// A sighting is a message on one stream.
+type sighting struct {
 	print uint64
 	at    time.Time
 }
@@ -95,17 +97,17 @@ type seen struct {
 // shared returns how many messages of a name all streams that were open together received, in the same order; 0: they differ, or are
 // too few, or mostly the same.
 func (f *findings) shared(source, name string) int {
-	s := compiled(`{"url":"{base}"}`, string(asJSON(object{{name: "same", value: source}})), "")
+	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
 	if s == nil {
 		return 0
 	}
-	var all [][]seen
+	var all [][]sighting
 	var from, to time.Time
 	for _, one := range f.messages(plain) {
-		if one.t == f.s.cut || len(one.units) == 0 {
+		if one.track == f.session.disconnected || len(one.units) == 0 {
 			continue
 		}
-		var list []seen
+		var list []sighting
 		for _, u := range one.units {
 			if u.EventName() != name {
 				continue
@@ -114,21 +116,21 @@ func (f *findings) shared(source, name string) int {
 			if reading.Kind != service.Delivery || reading.Err != nil {
 				return 0
 			}
-			list = append(list, seen{reading.Print, u.at})
+			list = append(list, sighting{reading.Print, u.at})
 		}
 		all = append(all, list)
-		if head := one.t.head.Add(f.s.Pace); from.IsZero() || head.After(from) {
+		if head := one.track.headersAt.Add(f.session.Pace); from.IsZero() || head.After(from) {
 			from = head
 		}
-		if end := one.t.endedAt.Add(-f.s.Pace); to.IsZero() || end.Before(to) {
+		if end := one.track.endedAt.Add(-f.session.Pace); to.IsZero() || end.Before(to) {
 			to = end
 		}
 	}
-	return agree(all, from, to)
+	return countShared(all, from, to)
 }
 
-// agree returns how many messages between two times all streams received in the same order; 0: see shared.
-func agree(all [][]seen, from, to time.Time) int {
+// countShared returns how many messages between two times all streams received in the same order; 0: see shared.
+func countShared(all [][]sighting, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0
 	}
@@ -162,31 +164,31 @@ func agree(all [][]seen, from, to time.Time) int {
 	return len(first)
 }
 
-// sameNotes states what was seen of messages that are the same for all streams.
-func (f *findings) sameNotes(source string, count int) []string {
+// sharedNotes states the evidence that messages are the same for all streams.
+func (f *findings) sharedNotes(source string, count int) []string {
 	notes := []string{fmt.Sprintf("All streams received the same %s in the same order there. A soak compares its clients with each other.", format.Count(count, "message"))}
 	if source != "data" {
 		notes = append(notes, "The rest of the data differed between streams.")
 	}
-	if n := f.history(); n > 0 {
+	if n := f.countHistory(); n > 0 {
 		notes = append(notes, fmt.Sprintf("A new stream began with %s that others had received before it opened; these are not expected of others.", format.Count(n, "message")))
 	}
 	return notes
 }
 
-// history returns how many messages a stream that opened later brought again.
-func (f *findings) history() (n int) {
+// countHistory returns how many earlier messages a stream received that was opened later.
+func (f *findings) countHistory() (n int) {
 	for _, late := range f.messages(fresh) {
 		known := map[string]bool{}
 		for _, one := range f.messages(plain) {
 			for _, u := range one.units {
-				if u.at.Before(late.t.asked) {
+				if u.at.Before(late.track.requestedAt) {
 					known[string(u.Data)] = true
 				}
 			}
 		}
 		for _, u := range late.units {
-			if u.at.Sub(late.t.head) < f.s.Pace && known[string(u.Data)] {
+			if u.at.Sub(late.track.headersAt) < f.session.Pace && known[string(u.Data)] {
 				n++
 			}
 		}

@@ -13,12 +13,12 @@ import (
 
 // A stream brings a price every 300 ms and greets; content makes the data of a message.
 func sharedFindings(content func(client, message int) string) *findings {
-	f := &findings{s: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
-	f.heartbeat.claims = func(*unit) bool { return false }
+	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
+	f.heartbeat.matches = func(*unit) bool { return false }
 	began := time.Unix(1_700_000_000, 0)
 	for stream := range 3 {
 		t := newSharedTrack(began)
-		f.s.tracks = append(f.s.tracks, t)
+		f.session.tracks = append(f.session.tracks, t)
 		f.units[t] = []unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, began.Add(time.Millisecond)}}
 		for message := 1; message <= 10; message++ {
 			f.units[t] = append(f.units[t], unit{
@@ -30,7 +30,7 @@ func sharedFindings(content func(client, message int) string) *findings {
 	return f
 }
 
-func TestWhatClientsCanBeComparedBy(t *testing.T) {
+func TestSharedMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		content func(stream, message int) string
@@ -46,17 +46,17 @@ func TestWhatClientsCanBeComparedBy(t *testing.T) {
 		"other data for each":   {func(stream, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100+stream) }, `{}`},
 		"the same all the time": {func(int, int) string { return `{"price":1}` }, `{}`},
 	} {
-		require.Equal(t, c.want, string(asJSON(sharedFindings(c.content).findSame(object{}))), name)
+		require.Equal(t, c.want, string(toJSON(sharedFindings(c.content).findShared(object{}))), name)
 	}
 }
 
 // A price that moves between a few values repeats most of its content.
-func TestContentThatRepeatsCanBeCompared(t *testing.T) {
+func TestRepeatedContentIsShared(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	messages := func(content func(n int) uint64) (out []seen) {
+	messages := func(content func(n int) uint64) (out []sighting) {
 		for n := range 40 {
-			out = append(out, seen{content(n), began.Add(time.Duration(n) * time.Second)})
+			out = append(out, sighting{content(n), began.Add(time.Duration(n) * time.Second)})
 		}
 		return out
 	}
@@ -69,10 +69,10 @@ func TestContentThatRepeatsCanBeCompared(t *testing.T) {
 		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
 		list := messages(c.content)
-		require.Equal(t, c.want, agree([][]seen{list, list}, began.Add(-1), began.Add(time.Hour)), name)
+		require.Equal(t, c.want, countShared([][]sighting{list, list}, began.Add(-1), began.Add(time.Hour)), name)
 	}
 }
 
 func newSharedTrack(began time.Time) *track {
-	return &track{role: plain, head: began, endedAt: began.Add(4 * time.Second), open: new(stream.Stream)}
+	return &track{role: plain, headersAt: began, endedAt: began.Add(4 * time.Second), open: new(stream.Stream)}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// Request is a request as the user gives it: URLs with {topic} and others, headers as "Name: value".
+// A Request is a request as the user writes it: a URL with placeholders such as {topic}, and headers as "Name:
+// value".
 type Request struct {
 	Method, URL, Body string
 	Headers           []string
@@ -22,32 +23,32 @@ func (r Request) empty() bool {
 	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
 }
 
-// asked is what the user gave, as a description has it.
-type asked struct {
-	name, base             string
-	connect, then, publish object
-	thenClient             bool // the second request needs {client}
-	token                  bool
-	subscribe, publishing  string // the tokens
+// requests are the requests of the user in the form of a description.
+type requests struct {
+	name, base                   string
+	connect, then, publish       object
+	thenClient                   bool // the second request needs {client}
+	needsToken                   bool
+	subscribeToken, publishToken string // the tokens
 }
 
-// schemeBefore is what stands before a token in Authorization.
-var schemeBefore = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)
+// authScheme matches the scheme before a token in a value of Authorization.
+var authScheme = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)
 
-// secrets replaces the values of headers and parameters by {token}.
-type secrets struct {
+// A tokenHider replaces the values of headers and parameters by {token}.
+type tokenHider struct {
 	token string // from the environment, or what was found
 	found string
 	used  bool
 }
 
-func (s *secrets) hide(value string) (string, error) {
+func (s *tokenHider) hide(value string) (string, error) {
 	s.used = true
 	if strings.Contains(value, "{token}") {
 		return value, nil
 	}
 	before := ""
-	if parts := schemeBefore.FindStringSubmatch(value); parts != nil {
+	if parts := authScheme.FindStringSubmatch(value); parts != nil {
 		before, value = parts[1], parts[2]
 	}
 	if s.found != "" && s.found != value {
@@ -57,9 +58,9 @@ func (s *secrets) hide(value string) (string, error) {
 	return before + "{token}", nil
 }
 
-// understand reads what the user gave.
-func understand(c *Config) (*asked, error) {
-	out := &asked{name: cmp.Or(c.Name, "probed")}
+// readRequests reads the requests of the user.
+func readRequests(c *Config) (*requests, error) {
+	out := &requests{name: cmp.Or(c.Name, "probed")}
 	to, err := url.Parse(c.URL)
 	switch {
 	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "":
@@ -68,37 +69,37 @@ func understand(c *Config) (*asked, error) {
 		return nil, errors.New("a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'")
 	}
 	out.base = to.Scheme + "://" + to.Host
-	subscriber, publisher := &secrets{token: c.SubscribeToken}, &secrets{token: c.PublishToken}
+	subscriber, publisher := &tokenHider{token: c.SubscribeToken}, &tokenHider{token: c.PublishToken}
 	connect := c.Connect
 	connect.URL = c.URL
-	if out.connect, err = out.request(c, connect, subscriber, ""); err != nil {
+	if out.connect, err = out.build(c, connect, subscriber, ""); err != nil {
 		return nil, err
 	}
 	if !c.Then.empty() {
-		if out.then, err = out.request(c, c.Then, subscriber, "--then-url"); err != nil {
+		if out.then, err = out.build(c, c.Then, subscriber, "--then-url"); err != nil {
 			return nil, err
 		}
-		out.thenClient = strings.Contains(string(asJSON(out.then)), "{client}")
+		out.thenClient = strings.Contains(string(toJSON(out.then)), "{client}")
 	}
 	if !c.Publish.empty() {
-		if out.publish, err = out.request(c, c.Publish, publisher, "--publish-url"); err != nil {
+		if out.publish, err = out.build(c, c.Publish, publisher, "--publish-url"); err != nil {
 			return nil, err
 		}
 	}
-	out.token, out.subscribe, out.publishing = subscriber.used || strings.Contains(string(asJSON(out.connect))+string(asJSON(out.then)), "{token}"), subscriber.token, publisher.token
-	_, err = service.Parse(asJSON(out.draft("any", "id")))
+	out.needsToken, out.subscribeToken, out.publishToken = subscriber.used || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.then)), "{token}"), subscriber.token, publisher.token
+	_, err = service.Parse(toJSON(out.draft("any", "id")))
 	return out, err //nolint:wrapcheck // sentences for the user
 }
 
-// request is one request as a description has it.
-func (a *asked) request(c *Config, r Request, s *secrets, flag string) (o object, err error) {
+// build returns a request in the form of a description.
+func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o object, err error) {
 	if r.URL == "" {
 		return nil, fmt.Errorf("%s is missing: the request needs a URL", flag)
 	}
 	if r.Method != "" {
 		o.add("method", strings.ToUpper(r.Method))
 	}
-	target, err := a.url(c, r.URL, s)
+	target, err := a.normalizeURL(c, r.URL, s)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +127,8 @@ func (a *asked) request(c *Config, r Request, s *secrets, flag string) (o object
 	return o, nil
 }
 
-// url puts {base}, {topic} and {token} into a URL.
-func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
+// normalizeURL puts {base}, {topic} and {token} into a URL.
+func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, error) {
 	raw, _, _ = strings.Cut(raw, "#")
 	rest, ours := strings.CutPrefix(raw, "{base}")
 	if !ours {
@@ -187,7 +188,7 @@ func withTopic(text, topic string) string {
 			}
 			i += from
 			out.WriteString(text[from:i])
-			if from = i + len(name); alone(text, i, from) {
+			if from = i + len(name); isolated(text, i, from) {
 				out.WriteString("{topic}")
 			} else {
 				out.WriteString(name)
@@ -198,8 +199,8 @@ func withTopic(text, topic string) string {
 	return text
 }
 
-// alone reports whether text[from:to] is neither part of a longer word nor a placeholder.
-func alone(text string, from, to int) bool {
+// isolated reports whether text[from:to] is neither part of a longer word nor a placeholder.
+func isolated(text string, from, to int) bool {
 	isWord := func(i int) bool {
 		if i < 0 || i >= len(text) {
 			return false
@@ -210,24 +211,24 @@ func alone(text string, from, to int) bool {
 	return !isWord(from-1) && !isWord(to)
 }
 
-// draft is a description of the requests alone, with which the probe makes them. event and client are those of
-// the first event of a stream, where a second request waits for it.
-func (a *asked) draft(event, client string) (o object) {
+// draft returns a description of the requests alone, with which the probe sends them. event and client are those of
+// the first event of a stream, if a second request waits for it.
+func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
-	if a.token {
+	if a.needsToken {
 		o.add("token", function("() => ''"))
 	}
-	o.add("connect", a.withThen(event, client))
+	o.add("connect", a.connectWithSecond(event, client))
 	if a.publish == nil {
 		o.add("message", "unchecked")
-		if a.names("{prompt}") {
+		if a.uses("{prompt}") {
 			o.add("end", object{{name: "by", value: "event"}, {name: "done", value: eventIs("any")}})
 		}
 		return o
 	}
 	message := object{}
 	for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
-		if value.name == "seq" || strings.Contains(string(asJSON(a.publish)), value.sent) {
+		if value.name == "seq" || strings.Contains(string(toJSON(a.publish)), value.sent) {
 			message.add(value.name, "id") // it must be somewhere
 		}
 	}
@@ -236,18 +237,18 @@ func (a *asked) draft(event, client string) (o object) {
 	return o
 }
 
-// names reports whether one of the requests has a placeholder.
-func (a *asked) names(placeholder string) bool {
-	return strings.Contains(string(asJSON(a.connect))+string(asJSON(a.then))+string(asJSON(a.publish)), placeholder)
+// uses reports whether one of the requests has a placeholder.
+func (a *requests) uses(placeholder string) bool {
+	return strings.Contains(string(toJSON(a.connect))+string(toJSON(a.then))+string(toJSON(a.publish)), placeholder)
 }
 
 // withoutTokens replaces the tokens in a text by {token}.
-func (a *asked) withoutTokens(text string) string {
-	return secret.Hide(text, a.subscribe, a.publishing)
+func (a *requests) withoutTokens(text string) string {
+	return secret.Hide(text, a.subscribeToken, a.publishToken)
 }
 
 // hideTokens replaces the tokens in the notes of a description.
-func (a *asked) hideTokens(o object) {
+func (a *requests) hideTokens(o object) {
 	for _, f := range o {
 		for i, note := range f.notes {
 			f.notes[i] = a.withoutTokens(note)
@@ -258,8 +259,8 @@ func (a *asked) hideTokens(o object) {
 	}
 }
 
-// withThen is connect, with the second request in it.
-func (a *asked) withThen(event, client string, notes ...string) object {
+// connectWithSecond returns the request of a stream, with the second request in it.
+func (a *requests) connectWithSecond(event, client string, notes ...string) object {
 	connect := append(object{}, a.connect...)
 	if a.then == nil {
 		return connect
