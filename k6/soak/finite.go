@@ -318,7 +318,7 @@ func (f *finiteLoad) call(r *response) (err error) {
 		}
 	}
 	r.request = f.requestOf(&v, r)
-	return f.service.override(&r.request, r.n, r.client)
+	return f.service.override(&r.request, r.n, r.client, v.Prompt)
 }
 
 // requestOf fills in the request of a response.

@@ -268,7 +268,7 @@ func TestFiniteContinuesConversations(t *testing.T) {
 	for _, c := range []struct{ name, request string }{
 		{"header", `connect: {method: "POST", url: "{base}/", headers: {"X-Session": "{client}"}, client: "header:X-Session"}`},
 		{"event", `connect: {method: "POST", url: "{base}/", headers: {"X-Session": "{client}"}, client: "json:$.id"}`},
-		{"body", `body: (n, i, client) => client + "/" + i, connect: {method: "POST", url: "{base}/", client: "json:$.id"}`},
+		{"body", `body: (n, i, client, prompt) => client + "/" + i + "/" + prompt, connect: {method: "POST", url: "{base}/", client: "json:$.id"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -277,10 +277,10 @@ func TestFiniteContinuesConversations(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				session := r.Header.Get("X-Session")
 				if body, _ := io.ReadAll(r.Body); len(body) > 0 {
-					client, i, _ := strings.Cut(string(body), "/")
-					session = client
+					part := strings.Split(string(body), "/")
+					session = part[0]
 					mu.Lock()
-					if i != fmt.Sprint(turns[session]) {
+					if part[1] != fmt.Sprint(turns[session]) || !strings.Contains(part[2], "Write a short story.") {
 						faults++
 					}
 					mu.Unlock()

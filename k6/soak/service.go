@@ -185,14 +185,14 @@ func mustBeText(value sobek.Value) error {
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
 
 // override sets the URL and the body of request n that the functions of the description return.
-func (s *jsService) override(r *sseclient.Request, n int64, of *finiteClient) (err error) {
+func (s *jsService) override(r *sseclient.Request, n int64, of *finiteClient, prompt string) (err error) {
 	rt := s.m.vu.Runtime()
 	number := rt.ToValue(n)
 	if s.url != nil {
 		r.URL, err = s.call(s.url, "url", number)
 	}
 	if s.body != nil && err == nil {
-		r.Body, err = s.call(s.body, "body", number, rt.ToValue(of.requests), rt.ToValue(of.value))
+		r.Body, err = s.call(s.body, "body", number, rt.ToValue(of.requests), rt.ToValue(of.value), rt.ToValue(prompt))
 	}
 	return err
 }

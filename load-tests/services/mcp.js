@@ -1,7 +1,9 @@
 // @ts-check
 // The Model Context Protocol over streamable HTTP: a POST that is answered as a stream, which the JSON-RPC response ends
-// (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports). TOOL names the tool that is called with the
-// prompt; MCP_SESSION is the id of a session, of a server that wants one.
+// (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports). Each client begins with initialize and sends
+// the id of its session, if the server gave one, with its further requests, the calls of TOOL with the prompt.
+
+const rpc = (/** @type {number} */ id, /** @type {string} */ method, /** @type {object} */ params) => JSON.stringify({ jsonrpc: '2.0', id, method, params });
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
@@ -13,11 +15,15 @@ export default {
     headers: {
       Accept: 'application/json, text/event-stream',
       Authorization: 'Bearer {token}',
+      'Content-Type': 'application/json',
       'MCP-Protocol-Version': '2025-06-18',
-      ...(__ENV.MCP_SESSION ? { 'Mcp-Session-Id': __ENV.MCP_SESSION } : {}),
+      'Mcp-Session-Id': '{client}',
     },
-    body: `{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{"name":${JSON.stringify(__ENV.TOOL || 'echo')},"arguments":{"message":"{prompt}"},"_meta":{"progressToken":"{id}"}}}`,
+    client: 'header:Mcp-Session-Id',
   },
+  body: (n, i, session, prompt) => (i === 0
+    ? rpc(n, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'sse-soak', version: '1' } })
+    : rpc(n, 'tools/call', { name: __ENV.TOOL || 'echo', arguments: { message: prompt }, _meta: { progressToken: n } })),
   heartbeat: { comment: true },
   message: { per: 'request', content: ['json:$.params', 'json:$.result'] }, // notifications, and the result
   end: {

@@ -36,9 +36,10 @@ export interface ServiceDescription {
   url?: (n: number) => string;
   /**
    * The body of request `n` of responses that end by themselves, in place of `connect.body`; called for every request. It is
-   * request `i` of its client, from 0, and `client` is the value of `connect.client`, `''` at first.
+   * request `i` of its client, from 0, and `client` is the value of `connect.client`, `''` at first. `prompt` is what
+   * `{prompt}` has in `connect.body`.
    */
-  body?: (n: number, i: number, client: string) => string;
+  body?: (n: number, i: number, client: string, prompt: string) => string;
   /** How a stream is opened. It must answer 200 and `text/event-stream`. */
   connect: Connect;
   /** What keeps a stream alive, and is never a message. */
