@@ -21,7 +21,7 @@ export default {
     },
     client: 'header:Mcp-Session-Id',
   },
-  body: (n, i, session, prompt) => (i === 0
+  body: (n, i, _session, prompt) => (i === 0
     ? rpc(n, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'sse-soak', version: '1' } })
     : rpc(n, 'tools/call', { name: __ENV.TOOL || 'echo', arguments: { message: prompt }, _meta: { progressToken: n } })),
   heartbeat: { comment: true },
