@@ -28,10 +28,10 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	} else { // more would look like faults itself, and hide some
 		jitter /= 2
 	}
-	floor, held, number, faulty := 0, 0, 0, 0
+	floor, delayed, number, faulty := 0, 0, 0, 0
 	calm, early := true, false
 	deliver := func(at int) int {
-		at = max(at, floor, held)
+		at = max(at, floor, delayed)
 		floor = at
 		n := 0
 		if numbered {
@@ -46,12 +46,12 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			at += r.IntN(jitter)
 		}
 		number++
-		if at > held && !calm { // what was held up comes at once: the next trouble is another one
+		if at > delayed && !calm { // what was held up comes at once: the next trouble is another one
 			deliver(at)
 			calm = true
 			continue
 		}
-		if at <= held || r.Float64() >= faults || slot == 1 && early || faulty == 2 {
+		if at <= delayed || r.Float64() >= faults || slot == 1 && early || faulty == 2 {
 			deliver(at)
 			continue
 		}
@@ -72,7 +72,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			}
 			deliver(at)
 		default: // held up
-			held, calm = at+r.IntN(3500), false
+			delayed, calm = at+r.IntN(3500), false
 			deliver(at)
 		}
 	}
@@ -136,9 +136,8 @@ func covered(simplest map[count]bool, is count, hidden uint64) bool {
 	return false
 }
 
-// somebodyElseAgrees reports whether the ledger is right if the bounds of the assumptions are a little different: a
-// value on an edge may be seen either way.
-func (s *reference) somebodyElseAgrees(r Record, tight bool) bool {
+// agreesWithOtherBounds reports whether the ledger is right if the bounds of the assumptions are a little different.
+func (s *reference) agreesWithOtherBounds(r Record, tight bool) bool {
 	for _, edit := range []func(*reference){
 		func(o *reference) { o.jitter += 60 }, func(o *reference) { o.jitter -= 60 },
 		func(o *reference) { o.latest += 300 }, func(o *reference) { o.latest -= 300 },
@@ -156,8 +155,9 @@ func (s *reference) somebodyElseAgrees(r Record, tight bool) bool {
 	return false
 }
 
-// streamsToTry is how many streams are compared: STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference ./internal/ledger
-func streamsToTry(t *testing.T) (count int, seed uint64) {
+// streamCount returns how many streams are compared: STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference
+// ./internal/ledger
+func streamCount(t *testing.T) (count int, seed uint64) {
 	t.Helper()
 	count, seed = 20_000, 13
 	if v := os.Getenv("STREAMS"); v != "" {
@@ -170,15 +170,15 @@ func streamsToTry(t *testing.T) (count int, seed uint64) {
 	return count, seed
 }
 
-func TestTheLedgerAgreesWithTheReference(t *testing.T) {
+func TestLedgerAgreesWithReference(t *testing.T) {
 	t.Parallel()
-	count, seed := streamsToTry(t)
+	count, seed := streamCount(t)
 	wrong, undecided, edge := map[string]int{}, 0, 0
 	for i := range uint64(count) {
 		s, tight := shortStream(rand.New(rand.NewPCG(seed, i)))
 		o, r := s.explain(), s.play()
 		d, open := o.disagreement(r, tight)
-		if d != "" && s.somebodyElseAgrees(r, tight) {
+		if d != "" && s.agreesWithOtherBounds(r, tight) {
 			d = ""
 			edge++
 		}

@@ -28,7 +28,7 @@ func noopAt(every time.Duration, t float64, number uint64) Noop {
 }
 
 // Each of these passed before.
-func TestALossRightBeforeTheEndIsFound(t *testing.T) {
+func TestLossAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{sec, 3 * sec, 15 * sec} {
 		for _, phase := range []float64{.2, .7, 1} {
@@ -51,7 +51,7 @@ func TestALossRightBeforeTheEndIsFound(t *testing.T) {
 	}
 }
 
-func TestALateNoopRightBeforeTheEndIsNoLoss(t *testing.T) {
+func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		var noops []Noop
@@ -72,7 +72,7 @@ func TestALateNoopRightBeforeTheEndIsNoLoss(t *testing.T) {
 }
 
 // A schedule that begins early saved up credit for a slot that was never served.
-func TestASlotThatIsNeverServedIsMissed(t *testing.T) {
+func TestEmptySlotIsMissed(t *testing.T) {
 	t.Parallel()
 	for _, head := range []float64{.01, .3, .6, 1} {
 		for _, first := range []float64{.2, .4, .45, 1} { // gap after the first noop
@@ -181,7 +181,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 }
 
 // A hold-up makes each noop of it late, not the first alone.
-func TestEachNoopOfABurstIsLate(t *testing.T) {
+func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		l := New("a-1", &Config{Interval: 5 * sec, Late: sec})
@@ -206,12 +206,12 @@ func TestEachNoopOfABurstIsLate(t *testing.T) {
 		require.EqualValues(t, 6, late, "numbered %v: %v", numbered, lateness)
 		require.Equal(t, 29*sec, l.Record().MaxLateness.Round(sec))
 		for _, want := range []time.Duration{29 * sec, 24 * sec, 19 * sec, 14 * sec, 9 * sec, 4 * sec} {
-			require.Contains(t, rounded(lateness), want, "numbered %v", numbered)
+			require.Contains(t, roundDurations(lateness), want, "numbered %v", numbered)
 		}
 	}
 }
 
-func rounded(all []time.Duration) (out []time.Duration) {
+func roundDurations(all []time.Duration) (out []time.Duration) {
 	for _, d := range all {
 		out = append(out, d.Round(sec))
 	}
@@ -241,7 +241,7 @@ func TestUndecided(t *testing.T) {
 }
 
 // Random ids look like a sequence on some stream of many: what the others say decides.
-func TestMostStreamsDecideWhetherIDsAreASequence(t *testing.T) {
+func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name               string
@@ -274,7 +274,7 @@ func TestMostStreamsDecideWhetherIDsAreASequence(t *testing.T) {
 }
 
 // A loss and a copy can hide each other, and jitter can look like either.
-func TestFaultsThatLookAlike(t *testing.T) {
+func TestSimilarFaults(t *testing.T) {
 	t.Parallel()
 	regular := func(count int, number func(slot int) uint64, off func(slot int) float64) (noops []Noop) {
 		for slot := 1; slot <= count; slot++ {

@@ -26,8 +26,8 @@ func everySecond(cfg *Config, numbered bool) *Ledger {
 	return l
 }
 
-// byBoth runs a test by number and by the clock.
-func byBoth(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
+// recordByBoth runs a test by number and by the clock.
+func recordByBoth(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
 	t.Helper()
 	for _, numbered := range []bool{true, false} {
 		t.Run(name+map[bool]string{true: ", by number", false: ", by the clock"}[numbered], func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 		{"one was due at the end of the stream", 65 * tenth, 72 * tenth, 0, 0, 1},
 	} {
 		for _, lifetime := range []time.Duration{0, 2 * time.Second} {
-			byBoth(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
+			recordByBoth(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
 				l := everySecond(&Config{MaxOutage: 30 * time.Second, Lifetime: lifetime, ClientEnds: true}, numbered)
 				l.Closed(c.ended, "server", true, true)
 				if c.dialed > 0 {
@@ -82,7 +82,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 }
 
 // A client is dropped at the end if it has been disconnected for longer than MAX_OUTAGE, and only then.
-func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
+func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
 		{"ended as planned, refused for longer", 2 * time.Second, []Instant{70 * tenth}, 0, 91 * tenth, Waiting},
 		{"ended as planned, not refused: another check has the limit", 2 * time.Second, nil, 0, 91 * tenth, Completed},
 	} {
-		byBoth(t, c.name, func(t *testing.T, numbered bool) {
+		recordByBoth(t, c.name, func(t *testing.T, numbered bool) {
 			l := everySecond(&Config{MaxOutage: limit, Lifetime: c.lifetime}, numbered)
 			l.Closed(60*tenth, "server", true, true)
 			for _, at := range c.attempts {
@@ -127,7 +127,7 @@ func TestAClientIsDroppedAfterTheLongestOutage(t *testing.T) {
 // A stream that opened when the end had been requested is ended by the client: the service knew of none.
 func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	t.Parallel()
-	byBoth(t, "opened", func(t *testing.T, numbered bool) {
+	recordByBoth(t, "opened", func(t *testing.T, numbered bool) {
 		l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
 		l.Closed(60*tenth, "server", true, true)
 		l.Connecting(61 * tenth)
@@ -141,7 +141,7 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 
 // A stream on which nothing has come, and whose first message is not due yet, is expected nothing of. What fell due before
 // its headers can be known only if a message comes behind them; by the clock it is missed.
-func TestNoNoopIsExpectedOnAYoungStream(t *testing.T) {
+func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name              string
@@ -155,7 +155,7 @@ func TestNoNoopIsExpectedOnAYoungStream(t *testing.T) {
 		{"the stream is old enough for one", 57 * tenth, 60 * tenth, 81 * tenth, 1, 2, 1, 2},
 		{"silent before it was lost", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
 	} {
-		byBoth(t, c.name, func(t *testing.T, numbered bool) {
+		recordByBoth(t, c.name, func(t *testing.T, numbered bool) {
 			l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
 			l.Closed(c.ended, "server", true, true)
 			l.Connecting(c.back)
@@ -178,7 +178,7 @@ func TestNoNoopIsExpectedOnAYoungStream(t *testing.T) {
 func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
-		byBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
+		recordByBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
 			l := New("s0", &Config{Interval: time.Second, Late: time.Second, MaxOutage: 30 * time.Second})
 			l.Connecting(tenth)
 			l.Opened(tenth)

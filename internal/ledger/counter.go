@@ -195,7 +195,7 @@ func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	if age < share(c.interval(), latest) {
 		return 0
 	}
-	return whole(age, c.interval())
+	return wholeIntervals(age, c.interval())
 }
 
 // endTolerance returns the time before the end of a stream in which the noop of a due slot may still be on its way.
@@ -231,7 +231,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 		from += share(interval, aboutDue)
 	}
 	if at > from {
-		c.Hidden += uint32(whole(at-c.slots.anchor, interval) - whole(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
+		c.Hidden += uint32(wholeIntervals(at-c.slots.anchor, interval) - wholeIntervals(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
 	}
 	notDue := c.slots.notDue(end, c.lastAt, interval, c.stream.cfg.tolerance())
 	unsent = c.slots.settle()

@@ -14,15 +14,15 @@ type clockCounter struct {
 // An earlyArrival came well before its slot. Either it is the next noop, and the previous one was late, or it is a copy of the
 // previous one. The next arrival decides.
 type earlyArrival struct {
-	before Instant // the anchor before it
-	at     Instant // 0: there is none
-	intact bool
+	previous Instant // the anchor before it
+	time     Instant // 0: there is none
+	intact   bool
 }
 
 // isCopyBefore reports whether an arrival shows the early one to be a copy: it fills the slot that the early one would have
 // filled.
 func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
-	return e.at > 0 && at-e.before < interval+(e.at-e.before)/2
+	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
 // knownPhase is the number of noops after which the phase is known well enough to count an early arrival at the end as a copy.
@@ -35,7 +35,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	}
 	c.early = earlyArrival{}
 	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.sawNoop
-	doubt, burst := c.slots.balance > 0, c.inBurst(n.At)
+	uncertain, burst := c.slots.balance > 0, c.inBurst(n.At)
 	if c.countsForPace(n.At) && c.measures(n.At) {
 		c.checkGap(n.At - c.pace.last)
 		c.pace.gap(n.At, interval)
@@ -47,7 +47,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.findAt(KindDuplicated, ordinal-1, n.At)
 		return a
 	}
-	if doubt {
+	if uncertain {
 		c.decideLateness(&a, ordinal-1, passed)
 	}
 	c.addEmptySlots(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
@@ -61,8 +61,8 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	default:
 		c.addLateness(&a, ordinal, n.At, gap-interval)
 	}
-	if since := n.At - before; !first && !doubt && since >= interval/4 && since < share(interval, 1-jitter) {
-		c.early = earlyArrival{before: before, at: n.At, intact: n.Intact}
+	if since := n.At - before; !first && !uncertain && since >= interval/4 && since < share(interval, 1-jitter) {
+		c.early = earlyArrival{previous: before, time: n.At, intact: n.Intact}
 	}
 	if first {
 		c.countFirst(n.At, passed)
@@ -77,13 +77,13 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 // arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
-	doubt, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
-	lastWasLate := doubt && !c.slots.isOnSlot(c.lastAt, interval) // its slot is not due yet
-	regular := (gap - interval).Abs() < share(interval, early)
+	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
+	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // its slot is not due yet
+	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
 		c.Hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
 	}
-	longGap := c.sawNoop && !phaseKnown && !doubt && gap > interval+share(interval, jitter)
+	longGap := c.sawNoop && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
 	passed = c.passed(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
@@ -95,7 +95,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	}
 	switch {
 	case passed > 0:
-	case doubt:
+	case uncertain:
 		duplicate = c.slots.tooEarly(at, interval)
 	case c.phaseUnknown(at, gap):
 		c.slots.anchor, passed = at, 1
@@ -129,7 +129,7 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 // and this one, it may have been lost. After an outage, the number of noops expected in it is only an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
-	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), startsAtOnce) {
+	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
 		c.Hidden++
 	}
 	if c.stream.count > 1 {
@@ -143,11 +143,11 @@ func (c *clockCounter) countAsDuplicate() {
 		c.Received--
 	} else {
 		c.fault().Corrupted--
-		c.withdraw(KindCorrupted, c.early.at)
+		c.withdraw(KindCorrupted, c.early.time)
 	}
 	c.fault().Duplicated++
-	c.findAt(KindDuplicated, c.Arrived(), c.early.at)
-	c.slots.anchor, c.early = c.early.before, earlyArrival{}
+	c.findAt(KindDuplicated, c.Arrived(), c.early.time)
+	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
 // phaseUnknown reports whether an arrival before the next slot may be a noop on time: the first noop of the stream may have been
@@ -157,7 +157,7 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 		return false
 	}
 	behind := gap >= c.interval()/4 || c.slots.firstLate
-	return behind && c.Arrived() <= whole(at-c.stream.openedAt+share(at-c.stream.openedAt, aboutDue), c.interval())
+	return behind && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, aboutDue), c.interval())
 }
 
 // streamLost records that the stream was lost and the client reconnects. If no noop ever arrived, and none was due yet, none was
@@ -175,7 +175,7 @@ func (c *clockCounter) streamLost(at Instant) {
 
 // close ends the count. The last stream ended at the instant end; the client was disconnected until the instant last.
 func (c *clockCounter) close(end, last Instant) {
-	if c.early.at > 0 && c.Arrived() > knownPhase {
+	if c.early.time > 0 && c.Arrived() > knownPhase {
 		c.countAsDuplicate()
 	}
 	at, hidden := c.lastAt, c.Hidden

@@ -11,17 +11,17 @@ import (
 // number.
 type numberCounter struct {
 	counter
-	ids        ids
-	numberings uint32
-	numbers    numbers
-	from       uint64  // numbers that the first noop of this numbering allows
-	since      Instant // when it arrived
+	ids         ids
+	numberings  uint32
+	numbers     numbers
+	firstNumber uint64  // numbers that the first noop of this numbering allows
+	startedAt   Instant // when it arrived
 
-	headStart int64   // numbers before the first noop for which the clock had no slot
-	skipped   uint64  // numbers that a message, not a noop, skipped since the last noop
-	doubtAt   Instant // when slots last came into doubt
-	doubtFrom uint64  // the noop after these slots
-	silent    int64   // slots that stayed empty on lost streams since the last noop
+	headStart     int64   // numbers before the first noop for which the clock had no slot
+	skipped       uint64  // numbers that a message, not a noop, skipped since the last noop
+	uncertainAt   Instant // when slots last came into doubt
+	uncertainFrom uint64  // the noop after these slots
+	silentSlots   int64   // slots that stayed empty on lost streams since the last noop
 }
 
 // maxJump is the largest step between two numbers. A number beyond it is not part of a sequence, and would make every sum
@@ -36,20 +36,20 @@ func (c *numberCounter) sequence() bool {
 // keepsUp reports whether the numbers grew about as fast as slots passed. They do if a service repeats a noop in place of the next
 // one, and do not if it always sends the same number.
 func (c *numberCounter) keepsUp() bool {
-	slots := c.from + uint64(nearest(c.lastAt-c.since, c.interval())) // #nosec G115 -- lastAt is not before since
+	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before since
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
 // plausible reports whether the first number of a stream fits a client whose numbers began at 1.
 func (c *numberCounter) plausible(at Instant, number uint64) bool {
-	return number > 0 && number <= c.numbers.highest+2+whole(at-c.stream.openedAt, c.interval())
+	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
 
 func (c *numberCounter) message(at Instant, number uint64) {
 	if number == 0 || number > c.numbers.highest+maxJump {
 		return
 	}
-	switch s := c.numbers.see(number, at); s.sighting {
+	switch s := c.numbers.record(number, at); s.sighting {
 	case inOrder:
 		c.fault().Messages++
 		c.skipped += s.advance - 1
@@ -70,7 +70,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if !c.sawNoop && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
 		c.restart(n.At)
 	}
-	known, sight := c.numbers.known, c.numbers.see(n.Number, n.At)
+	known, sight := c.numbers.known, c.numbers.record(n.Number, n.At)
 	grew := sight.advance
 	if sight.sighting == repeated {
 		if c.sawNoop && n.At-c.slots.anchor >= c.interval()/2 {
@@ -80,9 +80,9 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		c.findAt(KindDuplicated, n.Number, n.At)
 		return a
 	}
-	gap, doubt := n.At-c.lastAt, c.slots.balance > 0
+	gap, uncertain := n.At-c.lastAt, c.slots.balance > 0
 	if !known {
-		c.from, c.since = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- headSlots is not negative
+		c.firstNumber, c.startedAt = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- headSlots is not negative
 	}
 	next := sight.sighting == inOrder && grew == 1
 	leapt := sight.sighting == inOrder && grew > 1 && c.aheadOfClock(n)
@@ -91,7 +91,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
-	a.Counted, c.sawNoop, c.silent = true, true, 0
+	a.Counted, c.sawNoop, c.silentSlots = true, true, 0
 	c.count(n)
 	if sight.sighting == filled {
 		c.ids.fill(n.At-sight.skippedAt >= 2*c.interval())
@@ -111,7 +111,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	case known:
 		c.ids.gap = true
 	}
-	if doubt && passed == 0 && grew == 1 {
+	if uncertain && passed == 0 && grew == 1 {
 		c.addLateness(&a, n.Number, n.At, c.delayOf(n.At))
 	} else {
 		c.addLateness(&a, n.Number, n.At, gap-time.Duration(grew)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
@@ -122,12 +122,12 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 // aheadOfClock reports whether the numbers have grown faster than one per interval since the first noop of this numbering.
 // Messages use numbers, too.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
-	slots := uint64(nearest(n.At-c.since, c.interval())) // #nosec G115 -- a message is not before since
+	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before since
 	messages := uint64(0)
 	if c.faults != nil {
 		messages = c.faults.Messages
 	}
-	return n.Number > c.from+slots+messages
+	return n.Number > c.firstNumber+slots+messages
 }
 
 // assumeNext turns a noop whose id is missing or impossible into a corrupted one with the next number.
@@ -162,9 +162,9 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	resumed := c.stream.count > 1 && !c.sawNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
 	c.numbers.known = true
 	if resumed { // the numbers show the losses of the outage, but not empty slots before it
-		passed := c.due(c.resumedSlots(at)) + c.silent
+		passed := c.due(c.resumedSlots(at)) + c.silentSlots
 		if passed > grew {
-			c.doubt(at)
+			c.markUncertain(at)
 		}
 		c.slots.resume(at, passed, grew)
 		return passed
@@ -179,7 +179,7 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 		grew = 1
 	}
 	if passed > grew {
-		c.doubt(at)
+		c.markUncertain(at)
 	}
 	if passed > 1 && grew == passed && c.sawNoop {
 		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that it is the noop of this slot
@@ -189,9 +189,9 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	return passed
 }
 
-// doubt records that slots before this arrival are still empty.
-func (c *numberCounter) doubt(at Instant) {
-	c.doubtAt, c.doubtFrom = at, c.Arrived()+1
+// markUncertain records that slots before this arrival are still empty.
+func (c *numberCounter) markUncertain(at Instant) {
+	c.uncertainAt, c.uncertainFrom = at, c.Arrived()+1
 }
 
 // resumedSlots is like firstSlots, for a stream that may begin with replayed noops, which fill no slot.
@@ -204,7 +204,7 @@ func (c *numberCounter) resumedSlots(at Instant) int64 {
 
 // missedSlots returns the number of slots between the last noop and the headers of the next stream.
 func (c *numberCounter) missedSlots(at Instant) uint64 {
-	return whole(at-c.slots.anchor+share(c.interval(), aboutDue), c.interval())
+	return wholeIntervals(at-c.slots.anchor+share(c.interval(), aboutDue), c.interval())
 }
 
 func (c *numberCounter) restart(at Instant) {
@@ -226,9 +226,9 @@ func (c *numberCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	silent := c.emptySlots(at, c.stream.cfg.tolerance())
 	if c.settled() {
-		silent = whole(at-c.slots.anchor-c.stream.cfg.tolerance(), c.interval())
+		silent = wholeIntervals(at-c.slots.anchor-c.stream.cfg.tolerance(), c.interval())
 	}
-	c.silent += int64(silent) // #nosec G115 -- intervals of one run
+	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
 }
 
 // close ends the count, as counter.close does. kept is the number of slots of the last outage for which no noop arrived. unknown
@@ -240,8 +240,8 @@ func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 	if c.settled() {
 		tail = c.tail(end)
 	} else {
-		silent, empty := uint64(c.silent), c.tailWithoutPhase(end) // #nosec G115 -- a count
-		if tail = silent; at == end {                              // otherwise lose has counted the empty slots
+		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
+		if tail = silent; at == end {                                   // otherwise lose has counted the empty slots
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {
@@ -253,13 +253,13 @@ func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 		unknown = c.Hidden > hidden
 	}
 	if unsent := c.counter.close(end, at, tail); unsent > 0 {
-		c.addUnsent(c.doubtFrom, c.doubtAt, unsent)
+		c.addUnsent(c.uncertainFrom, c.uncertainAt, unsent)
 	}
-	c.silent = 0
+	c.silentSlots = 0
 	return unknown
 }
 
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)
-	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lost(), int(c.numberings)
+	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lostCount(), int(c.numberings)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Sums hold every field, also one that was added to the struct and forgotten in the list.
-func TestSumsHoldEveryCount(t *testing.T) {
+func TestSumsHaveEveryCount(t *testing.T) {
 	t.Parallel()
 	var one, sum Counts
 	fields := reflect.ValueOf(&one).Elem()
@@ -25,7 +25,7 @@ func TestSumsHoldEveryCount(t *testing.T) {
 }
 
 // Tables, metrics and the CSV show every total, under the name that it has in files.
-func TestEachTotalHasItsNameInFiles(t *testing.T) {
+func TestTotalNamesMatchJSON(t *testing.T) {
 	t.Parallel()
 	var totals Totals
 	fields := reflect.ValueOf(&totals).Elem()

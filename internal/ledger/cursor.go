@@ -112,7 +112,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.place(p, a)
 		return
 	}
-	number, live := c.fresh(p.Sum)
+	number, live := c.firstMissing(p.Sum)
 	switch {
 	case live && c.sawNoop:
 		c.place(p, a)
@@ -121,7 +121,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	case c.has(uint64(first)) && !f.log.at(uint64(first)).again: // the history repeats it
+	case c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater: // the history repeats it
 		c.fault().Repeated++
 		return
 	}
@@ -134,9 +134,9 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
 }
 
-// fresh returns the number of the first message with this content that the connection has not received, of those that arrived after
+// firstMissing returns the number of the first message with this content that the connection has not received, of those that arrived after
 // its stream had opened; 0: there is none. It reports whether there are any with this content.
-func (c *deliveries) fresh(print uint64) (number uint64, live bool) {
+func (c *deliveries) firstMissing(print uint64) (number uint64, live bool) {
 	log := c.cursor.log
 	from := c.openedAt() - skew
 	for n := log.last(); n > 0 && log.at(n).At >= from; n-- {
@@ -164,7 +164,7 @@ func (c *deliveries) anchorWaiting() {
 	if len(f.waiting) == 0 {
 		return
 	}
-	start, _ := c.fresh(f.waiting[0].print)
+	start, _ := c.firstMissing(f.waiting[0].print)
 	if start == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	}
 	span := c.openSpan()
 	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.sawNoop) && c.has(uint64(first))
-	last := f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.near(f.last, p.Sum)
+	last := f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.repeats || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
@@ -264,7 +264,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
-	if !log.at(first).again {
+	if !log.at(first).repeatedLater {
 		near := !log.repeats || first+lookback >= f.last || c.leads()
 		if first > highest || near && c.skipped(first, p.At) {
 			return first
@@ -341,7 +341,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		f.joined = c.stream.count
 	}
 	highest := c.numbers.highest
-	if c.see(number, at) == filled {
+	if c.record(number, at) == filled {
 		list(f.deviate(), &f.deviate().Overtaken, Overtaken{Number: number, By: highest, At: at})
 	}
 	f.last = number
@@ -373,11 +373,11 @@ func (l *Ledger) Behind(at Instant) (skipped, due uint64) {
 	before := at - c.stream.cfg.Late
 	for _, h := range c.numbers.holes {
 		if !h.separate && h.at < before {
-			skipped += log.received(h.from, h.to, before)
+			skipped += log.countReceived(h.from, h.to, before)
 		}
 	}
 	if c.stream.open {
-		due = log.received(c.numbers.highest+1, log.last(), before)
+		due = log.countReceived(c.numbers.highest+1, log.last(), before)
 	}
 	return skipped, due
 }

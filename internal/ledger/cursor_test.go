@@ -8,7 +8,7 @@ import (
 )
 
 // While a run is under way, a client is compared with the others of its runner.
-func TestAClientIsBehindTheOthersOfItsRunner(t *testing.T) {
+func TestLagBehindOtherClients(t *testing.T) {
 	t.Parallel()
 	log, now := NewLog(), time.Second
 	cfg := &Config{Interval: time.Second, Late: time.Second, Counting: Numbered, Published: true, AnyOrder: true, IgnoresSilence: true}

@@ -125,7 +125,7 @@ func (l *Ledger) PauseOver(at Instant) {
 		return
 	}
 	l.cuts.pausing, l.cuts.received, l.cuts.readAt = false, false, at
-	l.silences.heardAt = at // the client itself did not read
+	l.silences.lastSignAt = at // the client itself did not read
 	if c := l.cuts.latest(); c != nil && c.Back == 0 {
 		c.Back = at
 	}

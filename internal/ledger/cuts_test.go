@@ -14,8 +14,8 @@ func cutLedger(counting Counting) *Ledger {
 	return l
 }
 
-// bring delivers a message, or a noop.
-func bring(l *Ledger, at Instant, numbers ...uint64) {
+// deliver delivers a message, or a noop.
+func deliver(l *Ledger, at Instant, numbers ...uint64) {
 	for _, n := range numbers {
 		if l.Counting() == Numbered {
 			l.Delivered(&Delivery{At: at, Number: n})
@@ -30,8 +30,8 @@ func TestCutRecordsItsEffects(t *testing.T) {
 	for _, counting := range []Counting{Numbered, Noops} {
 		l := cutLedger(counting)
 		require.False(t, l.CanCut(), "nothing came yet, so there is nothing to go on behind")
-		bring(l, 2*sec, 1)
-		bring(l, 3*sec, 2)
+		deliver(l, 2*sec, 1)
+		deliver(l, 3*sec, 2)
 		require.True(t, l.CanCut())
 		l.Cut(4*sec, "rst", false)
 		require.False(t, l.CanCut())
@@ -43,7 +43,7 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		}
 		l.Opened(6 * sec)
 		require.False(t, l.CanCut())
-		bring(l, 7*sec, 3, 4, 4, 5)
+		deliver(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
 		r := l.Record()
 		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, Behind: 2, Lost: true, Back: 6 * sec, Asked: true, First: 7 * sec, Next: 3, Doubled: 1}}, r.Cuts.List)
@@ -58,25 +58,25 @@ func TestCutRecordsItsEffects(t *testing.T) {
 func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	bring(l, 2*sec, 1)
+	deliver(l, 2*sec, 1)
 	l.Cut(3*sec, "pause", true)
 	require.False(t, l.CanCut())
 	l.PauseOver(5 * sec)
 	require.False(t, l.CanCut())
-	bring(l, 5*sec+1, 2)
+	deliver(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	bring(l, 8*sec+1, 3)                   // that came before it
+	deliver(l, 8*sec+1, 3)                 // that came before it
 	l.Closed(8*sec+2, "reset", true, true) // it had ended the stream meanwhile
 	l.Connecting(9 * sec)
 	l.IDReceived()
 	l.Opened(10 * sec)
-	bring(l, 11*sec, 4)
+	deliver(l, 11*sec, 4)
 	l.Closed(20*sec, "server", true, true) // which is of no cut
 	l.Connecting(20 * sec)
 	l.Opened(21 * sec)
 	l.Announced(21 * sec) // nor is that
-	bring(l, 22*sec, 5)
+	deliver(l, 22*sec, 5)
 	require.Equal(t, []Cut{
 		{Kind: "pause", At: 3 * sec, Behind: 1, Back: 5 * sec, First: 5*sec + 1, Next: 2},
 		{Kind: "pause", At: 6 * sec, Behind: 3, Lost: true, Back: 10 * sec, Asked: true, First: 11 * sec, Next: 4},
@@ -87,11 +87,11 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	bring(l, 2*sec, 1)
+	deliver(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
 	l.Heard(5*sec, AHeartbeat) // a comment line from before it, which was the end of no block
-	bring(l, 17*sec, 2)
+	deliver(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
@@ -113,7 +113,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		})
 		l.Connecting(sec / 2)
 		l.Opened(sec)
-		bring(l, 2*sec, 1)
+		deliver(l, 2*sec, 1)
 		l.Cut(c.pause, "pause", true)
 		if c.over > 0 {
 			l.PauseOver(c.over)
@@ -151,7 +151,7 @@ func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 		want          uint64
 	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeWindow + 1, 0}} {
 		l := cutLedger(Numbered)
-		bring(l, 2*sec, 1)
+		deliver(l, 2*sec, 1)
 		l.Cut(4*sec, "half", false)
 		l.Closed(4*sec, ReasonCut, false, true)
 		l.Connecting(5 * sec)

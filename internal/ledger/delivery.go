@@ -94,7 +94,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 		a.Counted = true
 		return a
 	}
-	switch c.see(d.Number, d.At) {
+	switch c.record(d.Number, d.At) {
 	case inOrder:
 		a.Counted = true
 	case filled:
@@ -128,8 +128,8 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	return a
 }
 
-// see records one number.
-func (c *deliveries) see(number uint64, at Instant) sighting {
+// record records one number.
+func (c *deliveries) record(number uint64, at Instant) sighting {
 	switch {
 	case !c.hasNumber:
 		c.hasNumber, c.first, c.numbers.highest = true, number, number
@@ -149,12 +149,12 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 		c.numbers.highest = number
 		return inOrder
 	}
-	return c.numbers.see(number, at).sighting
+	return c.numbers.record(number, at).sighting
 }
 
-// lost returns the number of messages that are certainly missing. Messages published while there was no stream are not. Nor are,
-// with AnyOrder, those that may have been on their way when the stream ended.
-func (c *deliveries) lost() (sum uint64) {
+// lostCount returns the number of messages that are certainly missing. Messages published while there was no stream
+// are not. Nor are, with AnyOrder, messages that may have been on their way when the stream ended.
+func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
 			sum += h.size()
@@ -183,7 +183,7 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	var number uint64
 	if c.hasNumber && !c.stream.cfg.AnyOrder && !c.startsWithoutResume() {
 		number = c.numbers.highest + 1
-		c.see(number, d.At)
+		c.record(number, d.At)
 		if len(c.corrupted.guesses) < maxRanges {
 			c.corrupted.guesses = append(c.corrupted.guesses, number)
 		}
@@ -263,7 +263,7 @@ func (c *deliveries) endedAsPlanned(byClient bool) {
 // fill writes the counts into a record. If a publisher knows the expected messages, holes are not losses yet.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
-	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lost()
+	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lostCount()
 	r.UnlistedSpans = c.unlisted
 	if c.corrupted != nil {
 		r.Unplaced = c.corrupted.unplaced
@@ -334,10 +334,10 @@ const (
 )
 
 // Heard records a sign of life on the open stream.
-func (l *Ledger) Heard(at Instant, what Heard) {
+func (l *Ledger) Heard(at Instant, activity Heard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch what {
+	switch activity {
 	case ASign:
 	case AHeartbeat:
 		l.extras().Heartbeats++
@@ -357,8 +357,8 @@ func (l *Ledger) endSilence(at Instant) {
 		return
 	}
 	s := &l.silences
-	if silence := at - s.heardAt; silence > s.longest {
-		s.longest, s.from = silence, s.heardAt
+	if silence := at - s.lastSignAt; silence > s.longest {
+		s.longest, s.startedAt = silence, s.lastSignAt
 	}
-	s.heardAt = max(s.heardAt, at) // a comment line may be known as a heartbeat only when the next block arrived
+	s.lastSignAt = max(s.lastSignAt, at) // a comment line may be known as a heartbeat only when the next block arrived
 }

@@ -41,8 +41,8 @@ func (l *Ledger) extras() *extras {
 func (l *Ledger) fill(r *Record) {
 	*r = Record{
 		ID: l.id, State: l.state, Reason: l.end.reason, Attempts: int(l.attempts), Streams: int(l.stream.count), Connect: l.connect,
-		OpenedAt: l.openedAt, ClosedAt: l.end.at, Held: l.end.held, Open: l.end.open,
-		MaxSilence: l.silences.longest, SilentFrom: l.silences.from,
+		OpenedAt: l.openedAt, ClosedAt: l.end.at, Held: l.end.openTotal, Open: l.end.open,
+		MaxSilence: l.silences.longest, SilentFrom: l.silences.startedAt,
 	}
 	if l.connectIsPlain {
 		r.Away, r.Longest = l.connect, Outage{From: l.openedAt - l.connect, To: l.openedAt}

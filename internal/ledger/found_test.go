@@ -18,7 +18,7 @@ func (p *tape) resume(outage time.Duration) *tape {
 }
 
 // Each bug that the property tests and the fuzzer found, named by what the ledger wrongly reported before the fix.
-func TestFoundByFuzzing(t *testing.T) {
+func TestFuzzRegressions(t *testing.T) {
 	type want struct {
 		missed, duplicated, reordered, corrupted uint64
 		findings                                 []string // but for lateness
@@ -153,7 +153,7 @@ func TestFoundByFuzzing(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.want, want{r.Missed(), r.Duplicated, r.Reordered, r.Corrupted, findings}, "%+v", r)
-			require.Empty(t, wrongInAnyCase(r))
+			require.Empty(t, invariantViolation(r))
 			require.Equal(t, len(findings) == 0, r.Faultless())
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 // playCode reads a sequence of calls from bytes, three each: the call, its time in sixteenths of an interval, and a
 // number. The third result is the time for which streams were open before the end was requested.
-func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time.Duration) {
+func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
 	const tick = interval / 16
 	l := New("a-1", &Config{Interval: interval, Late: sec})
 	at, next, open, asked := Instant(sec), uint64(1), false, false
@@ -18,30 +18,30 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time
 		step := time.Duration(code[1]%40) * tick
 		at += step
 		if open && !asked {
-			owed += step
+			expected += step
 		}
-		switch what := code[0] % 16; {
-		case what == 0 && open:
+		switch op := code[0] % 16; {
+		case op == 0 && open:
 			l.Closed(at, "reset", true, true)
 			open = false
-		case what == 1 && !open:
+		case op == 1 && !open:
 			l.Connecting(at)
 			l.Opened(at)
 			open = true
 			streams++
-		case what == 2 && open:
+		case op == 2 && open:
 			l.Message(at, next)
 			next++
-		case what == 3:
+		case op == 3:
 			l.CloseRequested(at)
 			asked = true
-		case what == 4 && open: // anything at all
+		case op == 4 && open: // anything at all
 			l.Noop(Noop{At: at, Number: uint64(code[2]) << (code[1] % 64), Intact: code[2]%2 == 0})
-		case what == 5:
+		case op == 5:
 			next = uint64(code[2])
 		case open:
-			n := Noop{At: at, Intact: what != 6}
-			if what != 7 {
+			n := Noop{At: at, Intact: op != 6}
+			if op != 7 {
 				n.Number = next
 				next++
 			}
@@ -51,7 +51,7 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time
 	}
 	l.CloseRequested(at)
 	l.Closed(at+1, "server", open, false)
-	return l.Record(), events, streams, owed
+	return l.Record(), events, streams, expected
 }
 
 func FuzzLedger(f *testing.F) {
@@ -64,12 +64,12 @@ func FuzzLedger(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 3, 1, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0})             // kept open after the close was requested
 	f.Add([]byte{1, 12, 0, 9, 14, 0, 2, 32, 0, 2, 32, 0, 0, 24, 0, 1, 18, 0, 0, 25, 0, 1, 18, 0, 8, 17, 0}) // messages alone, then a resume
 	f.Fuzz(func(t *testing.T, code []byte) {
-		r, events, streams, owed := playCode(code)
-		require.Empty(t, wrongInAnyCase(r))
+		r, events, streams, expected := playCode(code)
+		require.Empty(t, invariantViolation(r))
 		if r.Faultless() {
 			// What passes has one noop per interval held, give or take one at each edge of a
 			// stream, and its numbers have no holes.
-			require.LessOrEqual(t, whole(owed, interval), r.Received+uint64(2*streams)+r.Late, "%+v", r)
+			require.LessOrEqual(t, wholeIntervals(expected, interval), r.Received+uint64(2*streams)+r.Late, "%+v", r)
 		}
 		if r.Numbered && streams == 1 && len(events) > 0 && r.Faultless() {
 			for i, e := range events[1:] {

@@ -4,9 +4,9 @@ package ledger
 // sequence for a while: a counter over all devices in its first values, a constant once. So every noop and the clock are evidence,
 // not only the first noop.
 type ids struct {
-	next  uint32 // noops whose number is one more than the highest before
-	gap   bool   // numbers were skipped while the clock saw slots pass for them
-	known bool   // there are enough of next that repeated numbers cannot change the decision
+	next    uint32 // noops whose number is one more than the highest before
+	gap     bool   // numbers were skipped while the clock saw slots pass for them
+	decided bool   // there are enough of next that repeated numbers cannot change the decision
 
 	// Evidence against a sequence:
 	leaps    uint32 // numbers skipped, though the clock saw no slot pass for them
@@ -15,13 +15,13 @@ type ids struct {
 	nonDigit uint32 // ids that are not numbers
 }
 
-// enough noops in sequence, in addition to those that repeat a number, decide that ids are a sequence. Only leaps can still change
-// that: a counter that other devices use, too, begins like a sequence.
-const enough = 5
+// decidingNoops is the number of noops in sequence, in addition to those that repeat a number, from which ids are a
+// sequence. Only leaps can still change that: a counter that other devices use, too, begins like a sequence.
+const decidingNoops = 5
 
 func (i *ids) addNext() {
 	i.next++
-	i.known = i.known || i.next >= enough+i.stale
+	i.decided = i.decided || i.next >= decidingNoops+i.stale
 }
 
 // fill removes the leap over a number that arrived after all, since noops may be swapped. A number that arrives long after it was
@@ -37,13 +37,13 @@ func (i *ids) fill(longAfter bool) {
 // sequence reports whether the ids are a sequence. One noop in five may contradict: that happens when messages that use numbers
 // are lost. Ids that are not numbers weigh more, because hexadecimal ids begin with nine in sequence.
 func (i *ids) sequence(keepsUp bool) bool {
-	return i.next >= 4*(i.leaps+i.missing)+16*i.nonDigit && (i.known || i.stale < max(i.next, 1) || keepsUp && i.leaps == 0)
+	return i.next >= 4*(i.leaps+i.missing)+16*i.nonDigit && (i.decided || i.stale < max(i.next, 1) || keepsUp && i.leaps == 0)
 }
 
 // hopeless reports whether these ids can no longer become a sequence.
 func (i *ids) hopeless() bool {
-	against := i.leaps + i.missing + i.nonDigit
-	return against >= 16 && i.next < against
+	contradictions := i.leaps + i.missing + i.nonDigit
+	return contradictions >= 16 && i.next < contradictions
 }
 
 // An idClass is how a stream counts in the runner's totals of ids.
@@ -69,7 +69,7 @@ func (l *Ledger) checkFirst(n *Noop) {
 // by interval.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
-	return c != nil && l.clock.Arrived() > 0 && c.sequence() && cfg.sequences.Load() >= cfg.others.Load()
+	return c != nil && l.clock.Arrived() > 0 && c.sequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
 }
 
 func (l *Ledger) counterOf(byNumber bool) *counter {
@@ -106,7 +106,7 @@ func (c *Config) countClass(class idClass, n int64) {
 	case sequenceIDs:
 		c.sequences.Add(n)
 	case otherIDs:
-		c.others.Add(n)
+		c.otherStreams.Add(n)
 	case unknownIDs:
 	}
 }

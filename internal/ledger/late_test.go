@@ -39,7 +39,7 @@ func TestLatenessIsNeverALoss(t *testing.T) {
 }
 
 // A server that skips a slot is not forgiven for being late afterwards, nor for a fast clock.
-func TestASkippedSlotIsNotRepaidByLateness(t *testing.T) {
+func TestLatenessDoesNotFillSkippedSlot(t *testing.T) {
 	t.Parallel()
 	p := newTape(t)
 	p.regular(1, 3, true).noop(2*interval, 4) // a slot without a noop, and without a number

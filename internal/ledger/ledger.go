@@ -54,7 +54,7 @@ type Config struct {
 	MaxOutage time.Duration
 
 	// Streams of the runner whose ids are a sequence, and those whose ids are not.
-	sequences, others atomic.Int64
+	sequences, otherStreams atomic.Int64
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
@@ -158,10 +158,10 @@ func (s *stream) until(at Instant) Instant {
 
 // A streamEnd is known when a stream, or an attempt to open one, has ended.
 type streamEnd struct {
-	reason string
-	at     Instant
-	held   time.Duration // summed over streams
-	open   time.Duration // summed over streams
+	reason    string
+	at        Instant
+	openTotal time.Duration // summed over streams
+	open      time.Duration // summed over streams
 }
 
 // dials are the attempts that lead to the next stream. With a Lifetime they stay until the first attempt after that stream.
@@ -172,9 +172,9 @@ type dials struct {
 
 // silences are the times without a sign of life on a stream.
 type silences struct {
-	heardAt Instant       // the last sign
-	longest time.Duration // the longest time without one
-	from    Instant       // when it began
+	lastSignAt Instant       // the last sign
+	longest    time.Duration // the longest time without one
+	startedAt  Instant       // when it began
 }
 
 // New returns the ledger of one client. All ledgers of a runner share cfg.
@@ -294,7 +294,7 @@ func (l *Ledger) Steady() (s Steady, ok bool) {
 	if l.stream.cfg.Counting != Noops || !l.stream.open || l.stream.count != 1 || l.extra != nil || l.state != Open {
 		return s, false
 	}
-	if n := l.byNumber; l.clock.faults != nil || n != nil && (n.faults != nil || n.numbers.lost() > 0) {
+	if n := l.byNumber; l.clock.faults != nil || n != nil && (n.faults != nil || n.numbers.lostCount() > 0) {
 		return s, false // in either count: the other one may decide later
 	}
 	c := l.counterOf(l.numbersDecide())

@@ -286,7 +286,7 @@ func TestMessageUsesANumberButNoSlot(t *testing.T) {
 	require.EqualValues(t, 1, r.Messages)
 }
 
-func TestALedgerDoesNotGrow(t *testing.T) {
+func TestLedgerSizeIsConstant(t *testing.T) {
 	p := newTape(t)
 	for n := uint64(2); n < 100_000; n += 2 { // every other one is lost
 		p.noop(2*interval, n)

@@ -40,7 +40,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	}
 	l.dials.underWay = false
 	l.stream.dialing, l.stream.open, l.stream.lifetimeOver = false, true, false
-	l.stream.openedAt, l.silences.heardAt = at, at
+	l.stream.openedAt, l.silences.lastSignAt = at, at
 	l.clock.opened(at)
 	if l.byNumber != nil {
 		l.byNumber.opened(at)
@@ -148,7 +148,7 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	if !requested {
 		l.cutLost(at)
 	}
-	l.end.held += at - l.stream.openedAt
+	l.end.openTotal += at - l.stream.openedAt
 	l.end.open += max(end-l.stream.openedAt, 0)
 	l.end.at = at
 	if !reconnects || requested {

@@ -35,12 +35,12 @@ type Log struct {
 
 // An Entry is one message of a Log.
 type Entry struct {
-	Print  uint64
-	At     Instant // first arrival
-	Count  uint32  // streams that received it
-	Live   bool    // a stream received it while it was open, not only right after its start
-	Repeat bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
-	again  bool    // a later entry has its fingerprint
+	Print         uint64
+	At            Instant // first arrival
+	Count         uint32  // streams that received it
+	Live          bool    // a stream received it while it was open, not only right after its start
+	Repeat        bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
+	repeatedLater bool    // a later entry has its fingerprint
 }
 
 // An Extra is a message that streams received again after message After, where other streams had received another one. If most
@@ -74,7 +74,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	e := Entry{Print: print, At: at}
 	number = l.last() + 1
 	if first, known := l.index[print]; known {
-		e.Repeat, l.at(uint64(first)).again = true, true
+		e.Repeat, l.at(uint64(first)).repeatedLater = true, true
 	} else {
 		l.index[print] = uint32(number) // #nosec G115 -- at most MostEntries
 	}
@@ -82,8 +82,8 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
-// near reports whether one of the messages around another one has this content: then what arrives may be a copy of it.
-func (l *Log) near(number, print uint64) bool {
+// hasNearby reports whether one of the messages around another one has this content: then what arrives may be a copy of it.
+func (l *Log) hasNearby(number, print uint64) bool {
 	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
 		if l.at(n).Print == print {
 			return true
@@ -92,8 +92,8 @@ func (l *Log) near(number, print uint64) bool {
 	return false
 }
 
-// received returns the number of messages in a range that at least two streams received before an instant.
-func (l *Log) received(from, to uint64, before Instant) (count uint64) {
+// countReceived returns the number of messages in a range that at least two streams received before an instant.
+func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	for n := from; n <= to && l.at(n).At < before; n++ {
 		if e := l.at(n); e.Live && e.Count > 1 {
 			count++

@@ -16,9 +16,9 @@ type wireEvent struct {
 	message bool
 }
 
-// A story is what a server did on one stream and what of it the client saw; truth is known
-// because the story was made up.
-type story struct {
+// A scenario is the behaviour of a server on one stream, and what the client receives. The truth is known, because
+// the scenario is generated.
+type scenario struct {
 	numbered bool
 	interval time.Duration
 	opened   Instant
@@ -30,34 +30,34 @@ type story struct {
 	duplicates int
 	corrupted  int
 	swaps      int
-	held       int // hold-ups longer than half an interval
+	delays     int // hold-ups longer than half an interval
 	// determined reports whether the clock alone can show the faults: they are apart, the noise is small, and the
 	// phase allows to detect a lost first noop.
 	determined bool
 	text       strings.Builder
 }
 
-func (s *story) String() string {
+func (s *scenario) String() string {
 	return fmt.Sprintf("numbered=%v lost=%d (skipped %d) duplicates=%d corrupted=%d swaps=%d held=%d determined=%v: %s",
-		s.numbered, s.lost, s.skipped, s.duplicates, s.corrupted, s.swaps, s.held, s.determined, s.text.String())
+		s.numbered, s.lost, s.skipped, s.duplicates, s.corrupted, s.swaps, s.delays, s.determined, s.text.String())
 }
 
-func (s *story) say(format string, args ...any) { fmt.Fprintf(&s.text, format+" ", args...) }
+func (s *scenario) describe(format string, args ...any) { fmt.Fprintf(&s.text, format+" ", args...) }
 
-// spice is how much of what a random story holds.
-type spice struct {
+// options bound the faults of a random scenario.
+type options struct {
 	numbered         bool
 	faults           float64 // of a slot
 	jitter, drift    float64 // of an interval
-	apart            bool    // three clean slots between faults
+	spaced           bool    // three clean slots between faults
 	noSkip, noBurst  bool
 	noEdges          bool // neither the first nor the last two slots have a fault
 	headLo, headHigh float64
 }
 
-// tell makes up a story. Its slots are the promise; each has at most one fault.
-func tell(r *rand.Rand, c spice) *story {
-	s := &story{numbered: c.numbered, interval: interval, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
+// newScenario generates a scenario. Its slots are the promise; each has at most one fault.
+func newScenario(r *rand.Rand, c options) *scenario {
+	s := &scenario{numbered: c.numbered, interval: interval, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
 	slotCount := 12 + r.IntN(50)
 	length := float64(interval) * (1 + c.drift*(2*r.Float64()-1))
 	head := (c.headLo + (c.headHigh-c.headLo)*r.Float64()) * float64(interval)
@@ -65,7 +65,7 @@ func tell(r *rand.Rand, c spice) *story {
 	due := func(slot int) Instant { // slots count from 1
 		return s.opened + Instant(head+float64(slot-1)*length+jitter*(2*r.Float64()-1))
 	}
-	s.determined = c.apart && head-jitter > .55*float64(interval)
+	s.determined = c.spaced && head-jitter > .55*float64(interval)
 	var number uint64
 	var floor Instant // TCP keeps order: nothing overtakes what was held up
 	calm := 0
@@ -74,7 +74,7 @@ func tell(r *rand.Rand, c spice) *story {
 		floor = e.at
 		s.events = append(s.events, e)
 	}
-	s.say("head=%.2f length=%.4f", head/float64(interval), length/float64(interval))
+	s.describe("head=%.2f length=%.4f", head/float64(interval), length/float64(interval))
 	for slot := 1; slot <= slotCount; slot++ {
 		at := due(slot)
 		num := func() uint64 {
@@ -84,7 +84,7 @@ func tell(r *rand.Rand, c spice) *story {
 			number++
 			return number
 		}
-		fault := r.Float64() < c.faults && !(c.apart && calm < 3 && slot > 1) && !(c.noEdges && (slot < 2 || slot > slotCount-2))
+		fault := r.Float64() < c.faults && !(c.spaced && calm < 3 && slot > 1) && !(c.noEdges && (slot < 2 || slot > slotCount-2))
 		if !fault {
 			calm++
 			deliver(wireEvent{at: at, number: num()})
@@ -95,11 +95,11 @@ func tell(r *rand.Rand, c spice) *story {
 		case kind == 0: // lost on the way
 			num()
 			s.lost++
-			s.say("%d:drop", slot)
+			s.describe("%d:drop", slot)
 		case kind == 1 && !c.noSkip: // never sent
 			s.lost++
 			s.skipped++
-			s.say("%d:skip", slot)
+			s.describe("%d:skip", slot)
 		case kind == 2: // twice, now or somewhat later
 			n := num()
 			deliver(wireEvent{at: at, number: n})
@@ -109,11 +109,11 @@ func tell(r *rand.Rand, c spice) *story {
 			}
 			deliver(wireEvent{at: at + later, number: n})
 			s.duplicates++
-			s.say("%d:twice+%.2f", slot, float64(later)/float64(interval))
+			s.describe("%d:twice+%.2f", slot, float64(later)/float64(interval))
 		case kind == 3:
 			deliver(wireEvent{at: at, number: num(), corrupt: true})
 			s.corrupted++
-			s.say("%d:corrupt", slot)
+			s.describe("%d:corrupt", slot)
 		case kind == 4 && slot < slotCount && c.numbered: // swapped with the next, a slot apart or at once
 			a, b := num(), num()
 			first, second := at, due(slot+1)
@@ -123,21 +123,21 @@ func tell(r *rand.Rand, c spice) *story {
 			deliver(wireEvent{at: first, number: b})
 			deliver(wireEvent{at: second, number: a})
 			s.swaps++
-			s.say("%d:swap", slot)
+			s.describe("%d:swap", slot)
 			slot++
 		case kind == 5 && slot < slotCount-4 && !c.noBurst: // held up, then all at once
 			n := 1 + r.IntN(3)
-			held := (float64(n) + .3*r.Float64()) * float64(interval)
-			s.held++
+			delay := (float64(n) + .3*r.Float64()) * float64(interval)
+			s.delays++
 			s.determined = s.determined && slot > 1 // the phase is not known yet
-			s.say("%d:held %.2f", slot, held/float64(interval))
-			release := at + Instant(held)
+			s.describe("%d:held %.2f", slot, delay/float64(interval))
+			release := at + Instant(delay)
 			deliver(wireEvent{at: release, number: num()})
 			calm = -1 - n // what follows is still settling
 		default: // a message: a number of its own, no slot
 			if c.numbered {
 				deliver(wireEvent{at: at - interval/8, number: num(), message: true})
-				s.say("%d:message", slot)
+				s.describe("%d:message", slot)
 			}
 			deliver(wireEvent{at: at, number: num()})
 		}
@@ -145,15 +145,15 @@ func tell(r *rand.Rand, c spice) *story {
 	// The end falls where nothing is about to come: 0.2 to 0.7 of an interval past a slot.
 	last := s.opened + Instant(head+float64(slotCount-1)*length)
 	s.end = max(last+Instant((.25+.4*r.Float64())*float64(interval)), floor)
-	s.say("end=%.2f", float64(s.end-last)/float64(interval))
+	s.describe("end=%.2f", float64(s.end-last)/float64(interval))
 	return s
 }
 
-// play runs the story through a ledger.
-func (s *story) play() Record { return s.playTo(func(*Ledger) {}) }
+// play runs the scenario through a ledger.
+func (s *scenario) play() Record { return s.playTo(func(*Ledger) {}) }
 
 // playTo is play for one who looks at the ledger after each noop.
-func (s *story) playTo(look func(*Ledger)) Record {
+func (s *scenario) playTo(look func(*Ledger)) Record {
 	l := New("a-1", &Config{Interval: s.interval, Late: sec})
 	l.Connecting(0)
 	l.Opened(s.opened)

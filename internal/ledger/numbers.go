@@ -49,8 +49,8 @@ type sight struct {
 	skippedAt Instant // when a filled hole was opened
 }
 
-// see records one number.
-func (n *numbers) see(seq uint64, at Instant) (s sight) {
+// record records one number.
+func (n *numbers) record(seq uint64, at Instant) (s sight) {
 	if seq > n.highest {
 		if seq > n.highest+1 {
 			n.open(hole{from: n.highest + 1, to: seq - 1, at: at})
@@ -102,8 +102,8 @@ func (n *numbers) restart() (lost []hole) {
 	return lost
 }
 
-// lost returns the number of missing numbers, those that can no longer come included.
-func (n *numbers) lost() uint64 { return n.forgotten + n.missing() }
+// lostCount returns the number of missing numbers, those that can no longer come included.
+func (n *numbers) lostCount() uint64 { return n.forgotten + n.missing() }
 
 // missing returns the number of missing numbers below the highest that may still come.
 func (n *numbers) missing() (sum uint64) {

@@ -29,7 +29,7 @@ func (p *tape) open() *tape {
 	return p
 }
 
-func TestTheConnectCountsFromTheFirstDial(t *testing.T) {
+func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 	t.Parallel()
 	p := unopened().refused(12, "status 503", true)
 	p.refused(5, "connect_timeout", true).open()
@@ -50,7 +50,7 @@ func TestTheConnectCountsFromTheFirstDial(t *testing.T) {
 
 // A connection of a run with reconnects that only ever was refused: between two attempts at the end, in
 // one, in the only one.
-func TestRefusedToTheEndIsRefused(t *testing.T) {
+func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		end      func(p *tape)
@@ -99,7 +99,7 @@ func TestRefusedToTheEndIsRefused(t *testing.T) {
 			require.Equal(t, KindRefused, r.Findings[0].Kind)
 			require.Equal(t, Outage{From: sec, To: r.Longest.To, Refusals: r.Longest.Refusals}, r.Longest)
 			require.Equal(t, r.Longest.To-sec, r.Away)
-			require.Empty(t, wrongInAnyCase(r))
+			require.Empty(t, invariantViolation(r))
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestReasonsAreLimited(t *testing.T) {
 
 // Whatever happens, a connection has a stream or has none: both together are the time from the first dial
 // to the request for the end.
-func TestOpenAndAwayAddUpToTheRun(t *testing.T) {
+func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -221,6 +221,6 @@ func TestOpenAndAwayAddUpToTheRun(t *testing.T) {
 		require.Equal(t, lost, rec.Survived)
 		require.LessOrEqual(t, rec.Longest.To-rec.Longest.From, rec.Away)
 		require.Equal(t, rec.Streams == 0, rec.State == Refused, "%+v", rec)
-		require.Empty(t, wrongInAnyCase(rec))
+		require.Empty(t, invariantViolation(rec))
 	}
 }

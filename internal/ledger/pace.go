@@ -17,16 +17,16 @@ type pace struct {
 	gauge       *gauge // nil: by number, or every gap is about as planned
 	steps       uint32
 	started     bool
-	late        bool // the first noop was
+	firstLate   bool // the first noop was
 	planned     bool // the median of the first gaps is the planned interval
 }
 
 // A gauge counts the intervals in the gaps between noops without numbers.
 type gauge struct {
-	early   [earlyGaps]time.Duration // the first gaps, until there are enough
+	first   [earlyGaps]time.Duration // the first gaps, until there are enough
 	gaps    int8                     // number of gaps in early
 	typical time.Duration            // their median, once there are enough
-	rest    time.Duration            // excess of the counted gaps over their intervals
+	excess  time.Duration            // excess of the counted gaps over their intervals
 }
 
 // measured is a time, and the number of intervals in it.
@@ -41,8 +41,8 @@ func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 // step adds a noop that came n intervals after the previous one. A delayed first noop does not show the pace: then the measurement
 // starts with the second.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
-	if p.steps == 0 && !p.late && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
-		p.late, p.first, p.last = true, at, at
+	if p.steps == 0 && !p.firstLate && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
+		p.firstLate, p.first, p.last = true, at, at
 		return
 	}
 	p.last = at
@@ -57,9 +57,9 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	gap := at - p.last
 	p.last = at
 	if p.gauge == nil && p.planned {
-		var rest time.Duration
-		if p.addIntervals(intervals(gap, planned, &rest)); rest != 0 {
-			p.gauge = &gauge{typical: planned, rest: rest}
+		var excess time.Duration
+		if p.addIntervals(intervals(gap, planned, &excess)); excess != 0 {
+			p.gauge = &gauge{typical: planned, excess: excess}
 		}
 		return
 	}
@@ -68,38 +68,38 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	}
 	g := p.gauge
 	if g.typical > 0 {
-		p.addIntervals(intervals(gap, g.typical, &g.rest))
+		p.addIntervals(intervals(gap, g.typical, &g.excess))
 	} else {
-		g.early[g.gaps] = gap
+		g.first[g.gaps] = gap
 		if g.gaps++; g.gaps < earlyGaps {
 			return
 		}
-		steps, rest := g.count(planned)
+		steps, excess := g.count(planned)
 		p.addIntervals(steps)
-		g.rest = rest
+		g.excess = excess
 		g.typical, g.gaps = g.median(planned), 0
 	}
-	if p.planned = g.typical == planned; p.planned && g.rest == 0 {
+	if p.planned = g.typical == planned; p.planned && g.excess == 0 {
 		p.gauge = nil
 	}
 }
 
 // count returns the number of intervals in the first gaps, by their median.
-func (g *gauge) count(planned time.Duration) (steps int64, rest time.Duration) {
+func (g *gauge) count(planned time.Duration) (steps int64, excess time.Duration) {
 	typical := g.median(planned)
-	for _, gap := range g.early[:g.gaps] {
-		steps += intervals(gap, typical, &rest)
+	for _, gap := range g.first[:g.gaps] {
+		steps += intervals(gap, typical, &excess)
 	}
-	return steps, rest
+	return steps, excess
 }
 
 // intervals returns the number of intervals in a gap. The lateness of a noop carries over to the next gap, which is shorter by
 // that; jitter does not.
-func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
-	n := nearest(gap+*rest, interval)
-	*rest += gap - time.Duration(n)*interval
-	if rest.Abs() < interval*2/5 {
-		*rest = 0
+func intervals(gap, interval time.Duration, excess *time.Duration) int64 {
+	n := nearest(gap+*excess, interval)
+	*excess += gap - time.Duration(n)*interval
+	if excess.Abs() < interval*2/5 {
+		*excess = 0
 	}
 	return n
 }
@@ -107,7 +107,7 @@ func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 // median returns the median of the first gaps, or the planned interval if jitter explains the difference, or losses do, which leave
 // gaps of whole intervals.
 func (g *gauge) median(planned time.Duration) time.Duration {
-	gaps := slices.Clone(g.early[:g.gaps])
+	gaps := slices.Clone(g.first[:g.gaps])
 	slices.Sort(gaps)
 	median := gaps[len(gaps)/2]
 	var mean time.Duration

@@ -9,7 +9,7 @@ import (
 )
 
 // The interval that the service keeps, whatever was planned.
-func TestTheIntervalIsMeasured(t *testing.T) {
+func TestIntervalMeasurement(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
 		for _, numbered := range []bool{false, true} {

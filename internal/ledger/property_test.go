@@ -12,15 +12,15 @@ import (
 )
 
 // stories plays n random stories and passes each to check; a failure names its seed.
-func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *testing.T, s *story, r Record) (fault string)) {
+func stories(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *testing.T, s *scenario, r Record) (fault string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for i := range uint64(n) {
 		r := rand.New(rand.NewPCG(seed, i))
-		s := tell(r, mix(r))
+		s := newScenario(r, mix(r))
 		rec := s.play()
-		fault := wrongInAnyCase(rec)
+		fault := invariantViolation(rec)
 		if fault == "" {
 			fault = check(t, s, rec)
 		}
@@ -30,8 +30,8 @@ func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *te
 	}
 }
 
-// wrongInAnyCase checks a record for what is true of all records.
-func wrongInAnyCase(r Record) string {
+// invariantViolation checks a record for what is true of all records.
+func invariantViolation(r Record) string {
 	const absurd = 1 << 62 // a sum that went below zero
 	listed := map[Kind]uint64{}
 	for _, f := range r.Findings {
@@ -68,9 +68,9 @@ var storyCount = func() int {
 // passes as faultless.
 func TestNumbersAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) spice {
-		return spice{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
-	}, func(_ *testing.T, s *story, r Record) string {
+	stories(t, storyCount, func(r *rand.Rand) options {
+		return options{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+	}, func(_ *testing.T, s *scenario, r Record) string {
 		m := countNumbers(s.events)
 		got := tally{r.Received, r.Corrupted, r.Duplicated, r.Reordered, r.Lost}
 		switch {
@@ -86,9 +86,9 @@ func TestNumbersAgreeWithTheModel(t *testing.T) {
 // With numbers and little noise everything is known exactly.
 func TestNumberedStreamsAreExact(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) spice {
-		return spice{numbered: true, faults: .2 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.1, apart: true}
-	}, func(_ *testing.T, s *story, r Record) string {
+	stories(t, storyCount, func(r *rand.Rand) options {
+		return options{numbered: true, faults: .2 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.1, spaced: true}
+	}, func(_ *testing.T, s *scenario, r Record) string {
 		if !r.Numbered || !s.determined {
 			return ""
 		}
@@ -105,9 +105,9 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 // Without numbers, faults that stand apart are known exactly too.
 func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) spice {
-		return spice{faults: .2 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.05, apart: true}
-	}, func(_ *testing.T, s *story, r Record) string {
+	stories(t, storyCount, func(r *rand.Rand) options {
+		return options{faults: .2 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.05, spaced: true}
+	}, func(_ *testing.T, s *scenario, r Record) string {
 		if !s.determined {
 			return ""
 		}
@@ -127,14 +127,14 @@ func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 func TestNoLossPasses(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount, func(r *rand.Rand) spice {
-			return spice{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .65, headHigh: 1.05}
-		}, func(_ *testing.T, s *story, r Record) string {
+		stories(t, storyCount, func(r *rand.Rand) options {
+			return options{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .65, headHigh: 1.05}
+		}, func(_ *testing.T, s *scenario, r Record) string {
 			faults := s.lost + s.duplicates + s.corrupted + s.swaps
 			switch {
 			case !r.Faultless() || faults == 0:
 				return ""
-			case !numbered && s.corrupted == 0 && r.Late > 0 && s.duplicates >= s.lost && s.lost+s.held > 0:
+			case !numbered && s.corrupted == 0 && r.Late > 0 && s.duplicates >= s.lost && s.lost+s.delays > 0:
 				return ""
 			}
 			return "A FALSE PASS"
@@ -146,9 +146,9 @@ func TestNoLossPasses(t *testing.T) {
 func TestCleanStreamsPass(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount, func(r *rand.Rand) spice {
-			return spice{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
-		}, func(_ *testing.T, _ *story, r Record) string {
+		stories(t, storyCount, func(r *rand.Rand) options {
+			return options{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+		}, func(_ *testing.T, _ *scenario, r Record) string {
 			if !r.Faultless() {
 				return "a false alarm"
 			}
@@ -162,18 +162,18 @@ func TestSteadyEqualsSums(t *testing.T) {
 	t.Parallel()
 	var steady, others atomic.Int64
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount/5, func(r *rand.Rand) spice {
-			return spice{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
-		}, func(_ *testing.T, s *story, _ Record) (fault string) {
+		stories(t, storyCount/5, func(r *rand.Rand) options {
+			return options{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+		}, func(_ *testing.T, s *scenario, _ Record) (fault string) {
 			s.playTo(func(l *Ledger) {
-				said, ok := l.Steady()
+				total, ok := l.Steady()
 				if !ok {
 					others.Add(1)
 					return
 				}
 				steady.Add(1)
 				sums := l.Sums()
-				if sums.Counts != (Counts{Received: said.Received, Hidden: said.Hidden}) || sums.LastAt != said.LastAt ||
+				if sums.Counts != (Counts{Received: total.Received, Hidden: total.Hidden}) || sums.LastAt != total.LastAt ||
 					sums.State != Open || sums.Streams != 1 || sums.Survived != 0 || sums.Reason != "" {
 					fault = "Steady says less than Sums"
 				}

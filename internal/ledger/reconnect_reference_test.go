@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refLife is what arrived at one client on several streams, and a slow and obvious search through the schedules that
+// A refClient is what arrived at one client on several streams, and a slow and obvious search through the schedules that
 // explain it. Times are in thousandths of an interval since the first headers. It knows nothing of the ledger.
-type refLife struct {
+type refClient struct {
 	numbered  bool
 	streams   []refStream
 	end       int // when the close was requested; the client is disconnected if the last stream ended before
@@ -41,14 +41,14 @@ func (s *refStream) replays(within int) (n int) {
 }
 
 // A bound is the least and the most that the schedules allow.
-type bound struct{ least, most int }
+type bound struct{ min, max int }
 
-func (b *bound) include(n int) { b.least, b.most = min(b.least, n), max(b.most, n) }
+func (b *bound) include(n int) { b.min, b.max = min(b.min, n), max(b.max, n) }
 
 // emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots until then
 // without a noop. An arrival that may have been kept for the client belongs to no slot.
-func (l *refLife) emptySlots(s *refStream, kept, until int) (b bound) {
-	b.least = refMost
+func (l *refClient) emptySlots(s *refStream, kept, until int) (b bound) {
+	b.min = refMost
 	regular := s.arrivals[kept:]
 	for phase := 0; phase <= l.latest; phase++ {
 		explained := len(regular) == 0
@@ -79,7 +79,7 @@ type refSum struct{ lost, hidden int }
 
 // explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots that had
 // no number; by the clock each slot between them was one.
-func (l *refLife) explain() (sum refSum) {
+func (l *refClient) explain() (sum refSum) {
 	var number, kept int     // the last one on its slot; since then: those that were replayed
 	var empty, after int     // since then: empty slots of open streams before the last one that was replayed, and after it
 	highest, slotted := 0, 0 // the highest number; when the last noop came on its slot, 0 for none
@@ -98,7 +98,7 @@ func (l *refLife) explain() (sum refSum) {
 			empty, after = empty+after, 0
 		}
 		regular := s.arrivals[replays:]
-		slots := l.emptySlots(s, replays, s.closed-l.late).least
+		slots := l.emptySlots(s, replays, s.closed-l.late).min
 		switch {
 		case len(regular) == 0:
 			after += slots
@@ -113,7 +113,7 @@ func (l *refLife) explain() (sum refSum) {
 		default:
 			sum.lost += slots
 			if k > 0 {
-				sum.lost += max((s.opened-l.since(k, slotted))/refInterval, 0)
+				sum.lost += max((s.opened-l.clockStart(k, slotted))/refInterval, 0)
 			}
 			slotted = regular[len(regular)-1].at
 			if k < last { // what its end leaves empty is counted until the next headers
@@ -132,10 +132,10 @@ func (l *refLife) explain() (sum refSum) {
 
 // atEnd adds the time after the last noop that arrived on its slot; shown is the number of noops that numbers show in
 // it.
-func (l *refLife) atEnd(sum *refSum, shown, slotted int) {
+func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	s := &l.streams[len(l.streams)-1]
 	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
-		sum.lost += max((min(s.opened, s.closed-l.late)-l.since(len(l.streams)-1, slotted))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).least
+		sum.lost += max((min(s.opened, s.closed-l.late)-l.clockStart(len(l.streams)-1, slotted))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).min
 	}
 	if slotted == 0 {
 		return
@@ -154,9 +154,9 @@ func (l *refLife) atEnd(sum *refSum, shown, slotted int) {
 	sum.hidden -= min(shown, sum.hidden)
 }
 
-// since is from when on the clock counts what fell due before the headers of a stream: from the last noop, or from the end of a
-// stream that was over before the first noop was due.
-func (l *refLife) since(k, slotted int) int {
+// clockStart returns the time from which the clock counts what is due before the headers of a stream: the last noop,
+// or the headers.
+func (l *refClient) clockStart(k, slotted int) int {
 	if slotted > 0 {
 		return slotted
 	}
@@ -170,7 +170,7 @@ func (l *refLife) since(k, slotted int) int {
 }
 
 // open reports whether the client had a stream at that time.
-func (l *refLife) open(at int) bool {
+func (l *refClient) open(at int) bool {
 	for _, s := range l.streams {
 		if s.opened <= at && at <= s.closed {
 			return true
@@ -180,7 +180,7 @@ func (l *refLife) open(at int) bool {
 }
 
 // disagreement says in what a record contradicts the reference, "" in nothing. A count may be that of one loss more or less.
-func (l *refLife) disagreement(r Record) string {
+func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
 	missed, hidden := int(r.Missed()), int(r.Hidden)
 	closed := l.streams[len(l.streams)-1].closed
@@ -208,12 +208,12 @@ func (l *refLife) disagreement(r Record) string {
 }
 
 // agreesNearby reports whether the ledger is right if the bounds are a little different.
-func (l *refLife) agreesNearby(r Record) bool {
-	for _, edit := range []func(*refLife){
-		func(o *refLife) { o.latest += 60 }, func(o *refLife) { o.latest -= 60 }, func(o *refLife) { o.latest += 300 },
-		func(o *refLife) { o.late += 50 }, func(o *refLife) { o.late = max(o.late, 320) }, // as long as few noops have come
-		func(o *refLife) { o.late -= 50 },
-		func(o *refLife) { o.maxOutage++ }, func(o *refLife) { o.maxOutage-- },
+func (l *refClient) agreesNearby(r Record) bool {
+	for _, edit := range []func(*refClient){
+		func(o *refClient) { o.latest += 60 }, func(o *refClient) { o.latest -= 60 }, func(o *refClient) { o.latest += 300 },
+		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late = max(o.late, 320) }, // as long as few noops have come
+		func(o *refClient) { o.late -= 50 },
+		func(o *refClient) { o.maxOutage++ }, func(o *refClient) { o.maxOutage-- },
 	} {
 		other := *l
 		edit(&other)
@@ -224,10 +224,10 @@ func (l *refLife) agreesNearby(r Record) bool {
 	return false
 }
 
-// shortLife makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew, and keeps what
+// shortClient makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew, and keeps what
 // falls due between two streams or not. faults is whether some noops are lost.
-func shortLife(r *rand.Rand) (l *refLife, faults bool) {
-	l = &refLife{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
+func shortClient(r *rand.Rand) (l *refClient, faults bool) {
+	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0
 	loss := 0.
 	if r.IntN(2) == 0 {
@@ -275,7 +275,7 @@ func shortLife(r *rand.Rand) (l *refLife, faults bool) {
 	return l, faults
 }
 
-func (l *refLife) play() Record {
+func (l *refClient) play() Record {
 	const every = 15 * sec
 	instant := func(at int) Instant { return sec + Instant(at)*every/1000 }
 	ledger := New("a-1", &Config{Interval: every, Late: every * time.Duration(l.late) / 1000, MaxOutage: every * time.Duration(l.maxOutage) / 1000})
@@ -299,12 +299,12 @@ func (l *refLife) play() Record {
 	return ledger.Record()
 }
 
-func TestTheLedgerAgreesWithTheReferenceOnReconnects(t *testing.T) {
+func TestLedgerAgreesWithReferenceOnReconnects(t *testing.T) {
 	t.Parallel()
-	count, seed := streamsToTry(t)
+	count, seed := streamCount(t)
 	wrong, edge := 0, 0
 	for i := range uint64(count) {
-		l, faults := shortLife(rand.New(rand.NewPCG(seed, i)))
+		l, faults := shortClient(rand.New(rand.NewPCG(seed, i)))
 		r := l.play()
 		d := l.disagreement(r)
 		if d != "" && l.agreesNearby(r) {

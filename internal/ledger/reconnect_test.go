@@ -113,7 +113,7 @@ func TestLifetimesWithReconnects(t *testing.T) {
 			m.duplicated += of.duplicated
 			m.reordered += of.reordered
 		}
-		fault := wrongInAnyCase(r)
+		fault := invariantViolation(r)
 		switch {
 		case fault != "":
 		case r.Lost != m.lost || r.Received != m.received || r.Duplicated != m.duplicated || r.Reordered != m.reordered:
@@ -207,7 +207,7 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 }
 
 // A client may reconnect after the request to close, and the server then ends that stream as well.
-func TestAReconnectAfterTheCloseRequestCountsNothingTwice(t *testing.T) {
+func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(p *tape){
 		"nothing came": func(p *tape) { p.wait(3*interval + sec) },
@@ -233,13 +233,13 @@ func TestAReconnectAfterTheCloseRequestCountsNothingTwice(t *testing.T) {
 			p := newTape(t)
 			play(p)
 			once := p.end(sec)
-			require.Empty(t, wrongInAnyCase(once))
+			require.Empty(t, invariantViolation(once))
 			require.False(t, once.Faultless())
 			for range 3 {
 				p.wait(sec).Connecting(p.at)
 				p.Opened(p.at)
 				again := p.end(sec)
-				require.Empty(t, wrongInAnyCase(again))
+				require.Empty(t, invariantViolation(again))
 				require.Equal(t, once.Expected(), again.Expected(), "%+v", again)
 				require.Equal(t, once.Missed(), again.Missed(), "%+v", again)
 				require.Equal(t, once.Duplicated, again.Duplicated, "%+v", again)

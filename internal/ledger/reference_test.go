@@ -52,7 +52,7 @@ type view struct{ all, open ways }
 func (s *reference) explain() (o view) {
 	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
 		for _, phase := range s.phases(interval) {
-			s.try(phase, interval, &o)
+			s.explainSchedule(phase, interval, &o)
 		}
 	}
 	return o
@@ -81,8 +81,8 @@ func (s *reference) phases(interval int) (out []int) {
 	return out
 }
 
-// try finds all ways to put the arrivals on the slots of one schedule.
-func (s *reference) try(phase, interval int, o *view) {
+// explainSchedule finds all ways to assign the arrivals to the slots of one schedule.
+func (s *reference) explainSchedule(phase, interval int, o *view) {
 	due := func(slot int) int { return phase + (slot-1)*interval } // from 1
 	slots := 0
 	for due(slots+1) <= s.end {
@@ -104,9 +104,9 @@ func (s *reference) try(phase, interval int, o *view) {
 				case slot == last || !s.mayBe(i, last, slot) || a.at < due(slot)-s.early:
 				case a.at <= due(slot)+s.jitter:
 					next[slot].add(&by[last], slot-last-1, 0, 0)
-				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.heldUp(a.at, due(slot)):
+				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.mayBeDelayed(a.at, due(slot)):
 					next[slot].add(&by[last], slot-last-1, 0, 0)
-				case s.heldUp(a.at, due(slot)):
+				case s.mayBeDelayed(a.at, due(slot)):
 					next[slot].add(&by[last], slot-last-1, 0, 1)
 				}
 			}
@@ -146,9 +146,9 @@ func (s *reference) mayBe(i, last, slot int) bool {
 	return number > before && slot-last >= number-before
 }
 
-// heldUp reports whether a noop that was due then may have been delayed until at: nothing else arrived from its due
+// mayBeDelayed reports whether a noop that was due then may have been delayed until at: nothing else arrived from its due
 // time until then.
-func (s *reference) heldUp(at, due int) bool {
+func (s *reference) mayBeDelayed(at, due int) bool {
 	for _, other := range s.arrivals {
 		if other.at >= due-refInStep && other.at < at-refBurst {
 			return false

@@ -61,18 +61,18 @@ type Response struct {
 	Gaps       []uint32      // microseconds between two chunks with content
 	Corrupted  uint64        // chunks that do not match the description, or their checksum
 
-	wire, text  sequence // by the numbers of the service, and by those in the text
-	textOf      uint64   // chunks of the whole answer, by the numbers in its text; 0: not known
-	events      uint32
-	done, after uint32 // terminal events, and blocks after the first one
-	failed      bool
-	doneSeq     bool // the terminal event had a number
+	wire, text      sequence // by the numbers of the service, and by those in the text
+	textOf          uint64   // chunks of the whole answer, by the numbers in its text; 0: not known
+	events          uint32
+	done, afterDone uint32 // terminal events, and blocks after the first one
+	failed          bool
+	doneSeq         bool // the terminal event had a number
 
-	sum, length uint64 // of the text since the last statement
-	counted     uint64 // chunks since the last statement
-	stated      bool
-	unstated    uint64 // chunks that the service stated and that did not arrive, at least
-	halved      bool   // a chunk has half a character, so that the text cannot be compared
+	sum, length    uint64 // of the text since the last statement
+	sinceStatement uint64 // chunks since the last statement
+	stated         bool
+	unstated       uint64 // chunks that the service stated and that did not arrive, at least
+	halved         bool   // a chunk has half a character, so that the text cannot be compared
 }
 
 // A Chunk is what a block of a response says of itself.
@@ -88,7 +88,7 @@ type Chunk struct {
 func (r *Response) Block(c *Chunk) {
 	r.events++
 	if r.done > 0 {
-		r.after++
+		r.afterDone++
 	}
 	if c.Broken {
 		r.Corrupted++
@@ -129,14 +129,14 @@ func (r *Response) Numbered(k, of uint64, valid bool) {
 }
 
 // IsNumbered reports whether a valid chunk number was found in the text.
-func (r *Response) IsNumbered() bool { return r.text.begun }
+func (r *Response) IsNumbered() bool { return r.text.started }
 
 // table is that of the checksum of texts.
 var table = crc64.MakeTable(crc64.ECMA)
 
 // Text adds a part of the text that the service is going to state.
 func (r *Response) Text(part []byte) {
-	r.counted++
+	r.sinceStatement++
 	r.length += uint64(len(part))
 	r.sum = crc64.Update(r.sum, table, part)
 	r.halved = r.halved || bytes.Contains(part, replacement)
@@ -159,14 +159,14 @@ func (r *Response) StateText(text []byte) {
 
 // StateChunks compares the number of chunks since the last statement with the number that the service states.
 func (r *Response) StateChunks(n uint64) {
-	if n > r.counted {
-		r.unstated += n - r.counted
+	if n > r.sinceStatement {
+		r.unstated += n - r.sinceStatement
 	}
-	r.wire.duplicated += r.counted - min(n, r.counted)
+	r.wire.duplicated += r.sinceStatement - min(n, r.sinceStatement)
 	r.reset()
 }
 
-func (r *Response) reset() { r.sum, r.length, r.counted, r.stated = 0, 0, 0, true }
+func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
 // Close ends the response.
 func (r *Response) Close(at Instant, by Closing) {
@@ -179,7 +179,7 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 		return ResponseRefused
 	case r.failed:
 		return ResponseError
-	case r.after > 0:
+	case r.afterDone > 0:
 		return ResponseAfterDone
 	case r.done > 0 && r.text.last < r.textOf:
 		return ResponseTruncated
@@ -204,12 +204,12 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 func (r *Response) Counts() (c Totals) {
 	by := r.wire
 	switch {
-	case r.text.begun:
+	case r.text.started:
 		by = r.text
 		if r.done > 0 {
 			by.last = max(by.last, r.textOf)
 		}
-	case !r.wire.begun:
+	case !r.wire.started:
 		c = Totals{Received: uint64(r.Chunks), Missed: r.unstated, Duplicated: r.wire.duplicated, Corrupted: min(r.Corrupted, uint64(r.Chunks))}
 		c.Received -= c.Corrupted
 		c.Expected = c.Received + c.Missed + c.Corrupted
@@ -228,12 +228,12 @@ func (r *Response) Counts() (c Totals) {
 // Missing returns the first number that did not arrive; false: none is known.
 func (r *Response) Missing() (number uint64, ok bool) {
 	by, last := &r.wire, r.wire.last
-	if r.text.begun {
+	if r.text.started {
 		if by, last = &r.text, r.text.last; r.done > 0 {
 			last = max(last, r.textOf)
 		}
 	}
-	return by.next, by.begun && by.next <= last
+	return by.next, by.started && by.next <= last
 }
 
 // Of returns how many chunks the whole answer has, by the numbers in its text; 0: not known.
@@ -252,9 +252,9 @@ const (
 // Coverage returns the coverage of the response.
 func (r *Response) Coverage() Coverage {
 	switch {
-	case r.text.begun, r.stated, r.doneSeq:
+	case r.text.started, r.stated, r.doneSeq:
 		return CoversAll
-	case r.wire.begun:
+	case r.wire.started:
 		return CoversAllButTail
 	}
 	return CoversNone
@@ -262,7 +262,7 @@ func (r *Response) Coverage() Coverage {
 
 // Begins returns the lowest number of the service; false: chunks are not counted by these.
 func (r *Response) Begins() (number uint64, ok bool) {
-	return r.wire.base, r.wire.begun && !r.text.begun
+	return r.wire.base, r.wire.started && !r.text.started
 }
 
 // A sequence accounts for the numbers of one response, which begin at 0 or 1.
@@ -271,7 +271,7 @@ type sequence struct {
 	last                            uint64   // the highest that is expected
 	ahead                           []uint64 // numbers above next that arrived, sorted
 	received, duplicated, reordered uint64
-	begun                           bool
+	started                         bool
 }
 
 // farthest is how far ahead of the others a number may be.
@@ -282,8 +282,8 @@ func (s *sequence) add(n uint64) bool {
 	if n > s.next+farthest {
 		return false
 	}
-	if !s.begun {
-		s.begun, s.base = true, min(n, 1)
+	if !s.started {
+		s.started, s.base = true, min(n, 1)
 		s.next = s.base
 	}
 	s.last = max(s.last, n)
@@ -305,8 +305,8 @@ func (s *sequence) add(n uint64) bool {
 			s.ahead = s.ahead[1:]
 		}
 	default:
-		i, again := slices.BinarySearch(s.ahead, n)
-		if again {
+		i, repeated := slices.BinarySearch(s.ahead, n)
+		if repeated {
 			s.duplicated++
 			return true
 		}
@@ -321,7 +321,7 @@ func (s *sequence) add(n uint64) bool {
 
 // missed returns how many numbers up to the last one did not arrive.
 func (s *sequence) missed() uint64 {
-	if !s.begun {
+	if !s.started {
 		return 0
 	}
 	return s.last + 1 - s.base - s.received

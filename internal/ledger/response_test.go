@@ -64,7 +64,7 @@ func TestResponseThatEndsBeforeItsLastNumber(t *testing.T) {
 	require.Equal(t, uint64(21), number)
 }
 
-func TestResponseWithAChangedChunk(t *testing.T) {
+func TestResponseWithChangedChunk(t *testing.T) {
 	var r Response
 	for k := range uint64(5) {
 		r.Block(&Chunk{Content: true})
@@ -77,7 +77,7 @@ func TestResponseWithAChangedChunk(t *testing.T) {
 }
 
 // A chunk without a number that does not match the description was sent and did not arrive as it was.
-func TestResponseWithABrokenChunk(t *testing.T) {
+func TestResponseWithBrokenChunk(t *testing.T) {
 	var r Response
 	for k := range 5 {
 		r.Block(&Chunk{Content: true, Broken: k == 2})
@@ -87,7 +87,7 @@ func TestResponseWithABrokenChunk(t *testing.T) {
 }
 
 // The numbers of the service do not count the chunks of a response that has numbers in its text.
-func TestResponseBeginsByTheNumbersThatCount(t *testing.T) {
+func TestResponseFirstNumber(t *testing.T) {
 	var r Response
 	r.Block(&Chunk{Content: true, Seq: 1, HasSeq: true})
 	_, ok := r.Begins()
@@ -175,7 +175,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-func TestSequenceRefusesAJump(t *testing.T) {
+func TestSequenceRejectsJump(t *testing.T) {
 	var s sequence
 	require.True(t, s.add(1))
 	require.False(t, s.add(1<<40))

@@ -6,13 +6,13 @@ import "time"
 const (
 	// jitter is the time after its slot in which a noop arrives without having been delayed, in intervals.
 	jitter = .3
-	// early is the time before its slot in which an arrival may be the noop of that slot, in intervals. It is small, because the
+	// earlyShare is the time before its slot in which an arrival may be the noop of that slot, in intervals. It is small, because the
 	// earliest arrivals show the schedule and nothing arrives before it is sent. earlyAtFirst applies while few noops have
 	// arrived, all of which may have been somewhat late.
-	early, earlyAtFirst = .125, .2
-	// startsAtOnce: a first noop that arrives earlier than this after the headers of its stream, in intervals, is the first
+	earlyShare, earlyAtFirst = .125, .2
+	// immediateStart: a first noop that arrives earlier than this after the headers of its stream, in intervals, is the first
 	// expected one. An earlier one would have been due before the headers.
-	startsAtOnce = .98
+	immediateStart = .98
 	// latest is the longest time from the headers of a stream until its first noop is due, in intervals.
 	latest = 1.5
 	// aboutDue is the precision with which it is known when a slot is due, in intervals.
@@ -118,7 +118,7 @@ func (s *slots) early(interval time.Duration) time.Duration {
 	if s.arrivals < knownPhase {
 		return share(interval, earlyAtFirst)
 	}
-	return share(interval, early)
+	return share(interval, earlyShare)
 }
 
 // tooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that is not due yet.
@@ -130,14 +130,14 @@ func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
 // 1.5 times the spread of this stream; if few have arrived, the jitter.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
-	if s.arrivals > 0 && s.arrivals < few {
+	if s.arrivals > 0 && s.arrivals < unknownJitterArrivals {
 		spread = share(interval, jitter)
 	}
 	return max(configured, spread)
 }
 
-// few is the number of arrivals up to which their jitter is not known.
-const few = 4
+// unknownJitterArrivals is the number of arrivals up to which their jitter is not known.
+const unknownJitterArrivals = 4
 
 // notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before it: no noop is
 // expected for them.
@@ -146,12 +146,12 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 	if s.isOnSlot(last, interval) {
 		latest -= interval
 	}
-	return whole(latest-(end-tolerance)+interval-1, interval)
+	return wholeIntervals(latest-(end-tolerance)+interval-1, interval)
 }
 
 // expected returns the number of slots that passed between the anchor and end.
 func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 {
-	return whole(end-s.anchor-tolerance, interval)
+	return wholeIntervals(end-s.anchor-tolerance, interval)
 }
 
 // nextDue returns when the first slot after an instant is due for which nothing has arrived.
@@ -161,12 +161,12 @@ func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 		next += interval
 	}
 	if next <= at {
-		next += time.Duration(whole(at-next, interval)+1) * interval // #nosec G115 -- intervals of one run
+		next += time.Duration(wholeIntervals(at-next, interval)+1) * interval // #nosec G115 -- intervals of one run
 	}
 	return next
 }
 
-// whole returns the number of whole intervals in d.
-func whole(d, interval time.Duration) uint64 {
+// wholeIntervals returns the number of whole intervals in d.
+func wholeIntervals(d, interval time.Duration) uint64 {
 	return uint64(max(d, 0) / interval) // #nosec G115 -- bounded in this expression
 }

@@ -20,25 +20,25 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	if !found {
 		return nil
 	}
-	c := changes{Feed: f, order: order, copies: copies, place: f.places(order), numbers: make([]map[uint32]uint64, len(f.logs)), of: map[uint32]uint32{}}
+	c := changes{Feed: f, order: order, copies: copies, place: f.places(order), numbers: make([]map[uint32]uint64, len(f.logs)), originals: map[uint32]uint32{}}
 	for log, r := range records {
 		for _, n := range singles[log] {
-			if received(r, n) {
+			if hasReceived(r, n) {
 				c.compare(log, r, f.ids[log][n-1])
 			}
 		}
 	}
-	return c.of
+	return c.originals
 }
 
 // changes finds changed messages.
 type changes struct {
 	*Feed
-	order   []uint32
-	copies  map[uint32]bool
-	place   []uint32
-	numbers []map[uint32]uint64 // of each log: its numbers by id, where needed
-	of      map[uint32]uint32
+	order     []uint32
+	copies    map[uint32]bool
+	place     []uint32
+	numbers   []map[uint32]uint64 // of each log: its numbers by id, where needed
+	originals map[uint32]uint32
 }
 
 // compare finds the message that a connection lacks next to one that it alone received.
@@ -52,7 +52,7 @@ func (c *changes) compare(log int, r *ledger.Record, id uint32) {
 			}
 			other := c.order[i]
 			if c.nodes[other].count > 1 && !c.copies[other] && c.lacks(log, r, other) {
-				c.of[id] = other
+				c.originals[id] = other
 				return
 			}
 		}
@@ -67,7 +67,7 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 			c.numbers[log][id] = uint64(i) + 1
 		}
 	}
-	if n, known := c.numbers[log][id]; known && received(r, n) {
+	if n, known := c.numbers[log][id]; known && hasReceived(r, n) {
 		return false
 	}
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Again, func(a ledger.Again) bool { return c.extras[log][a.Extra] == id })

@@ -8,26 +8,26 @@ import (
 
 // Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
 func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
-	r = repair(f.logs[log], r, f.Repeats)
-	if f.same[log] && r.Deviations == nil {
+	r = repairRecord(f.logs[log], r, f.Repeats)
+	if f.sameNumbers[log] && r.Deviations == nil {
 		return r
 	}
-	c := correction{Feed: f, log: log, from: r, out: *r}
-	c.out.Findings, c.out.Cuts = slices.Clone(r.Findings), cutsOf(r)
-	c.again()
+	c := correction{Feed: f, log: log, source: r, record: *r}
+	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
+	c.countRepeats()
 	c.copies()
 	c.begin()
 	c.reorder()
 	c.renumber()
-	return &c.out
+	return &c.record
 }
 
 // A correction makes the record of one connection.
 type correction struct {
 	*Feed
 	log      int
-	from     *ledger.Record
-	out      ledger.Record
+	source   *ledger.Record
+	record   ledger.Record
 	received []uint64         // numbers of messages that the log has as extras, or changed
 	findings []ledger.Finding // by the numbers of the feed
 }
@@ -40,9 +40,10 @@ func (c *correction) numberOf(local uint64) uint64 {
 	return uint64(c.nodes[c.ids[c.log][local-1]].number)
 }
 
-// again counts the messages that the connection received again and most others once as messages.
-func (c *correction) again() {
-	d := c.from.Deviations
+// countRepeats counts messages as received, not as copies, if the connection received them twice and most others
+// once.
+func (c *correction) countRepeats() {
+	d := c.source.Deviations
 	if d == nil {
 		return
 	}
@@ -52,30 +53,30 @@ func (c *correction) again() {
 			continue
 		}
 		c.received = append(c.received, number)
-		uncount(&c.out, a, c.Repeats)
+		uncount(&c.record, a, c.Repeats)
 	}
-	c.out.Hidden += d.Unlisted
+	c.record.Hidden += d.Unlisted
 }
 
 // copies counts the entries of the log that are copies.
 func (c *correction) copies() {
 	for _, n := range c.doubles[c.log] {
-		if !received(c.from, n) {
+		if !hasReceived(c.source, n) {
 			continue
 		}
-		c.out.Received--
+		c.record.Received--
 		if other, is := c.changed[c.ids[c.log][n-1]]; is {
 			c.change(uint64(c.nodes[other].number), n)
 			continue
 		}
 		if c.Repeats {
-			c.out.Repeated++
+			c.record.Repeated++
 			continue
 		}
-		c.out.Duplicated++
+		c.record.Duplicated++
 		e := &c.logs[c.log].Entries[n-1]
-		if c.out.Cuts != nil {
-			c.out.Cuts.Copied(e.At, 1)
+		if c.record.Cuts != nil {
+			c.record.Cuts.Copied(e.At, 1)
 		}
 		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
@@ -83,19 +84,19 @@ func (c *correction) copies() {
 
 // begin counts no copies right after the start of a stream, if content repeats.
 func (c *correction) begin() {
-	c.out.Findings = slices.DeleteFunc(c.out.Findings, func(f ledger.Finding) bool {
+	c.record.Findings = slices.DeleteFunc(c.record.Findings, func(f ledger.Finding) bool {
 		if f.Kind != ledger.KindDuplicated || !c.uncertain(f.At) {
 			return false
 		}
-		c.out.Duplicated--
-		c.out.Repeated++
+		c.record.Duplicated--
+		c.record.Repeated++
 		return true
 	})
 }
 
 // change counts an entry that arrived in place of a message.
 func (c *correction) change(number, n uint64) {
-	c.out.Corrupted++
+	c.record.Corrupted++
 	c.received = append(c.received, number)
 	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: Changed})
 }
@@ -120,14 +121,14 @@ func (c *correction) reorder() {
 	}
 	for w := range c.windows {
 		highest := uint64(0)
-		sequence := c.sequence(w, c.log, c.from)
+		sequence := c.sequence(w, c.log, c.source)
 		for i, number := range c.numbersOf(sequence) {
 			n := sequence[i]
 			if number == 0 {
 				continue
 			}
 			if number < highest && !c.uncertain(c.arrival(n)) {
-				c.out.Reordered++
+				c.record.Reordered++
 				c.find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
 			highest = max(highest, number)
@@ -162,8 +163,8 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 // uncertain reports whether the place of a message that arrived at an instant is uncertain: content repeats, and a stream that did not
 // resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
-	return c.Repeated() && slices.ContainsFunc(c.from.Spans, func(s ledger.Span) bool {
-		return !s.Resumed && at >= s.From && at < s.From+c.Joining+c.from.MaxLateness
+	return c.Repeated() && slices.ContainsFunc(c.source.Spans, func(s ledger.Span) bool {
+		return !s.Resumed && at >= s.From && at < s.From+c.Joining+c.source.MaxLateness
 	})
 }
 
@@ -172,7 +173,7 @@ func (f *Feed) Repeated() bool { return f.repeated }
 
 // arrival returns about when a message arrived.
 func (c *correction) arrival(n uint64) ledger.Instant {
-	if d := c.from.Deviations; d != nil {
+	if d := c.source.Deviations; d != nil {
 		if i := slices.IndexFunc(d.Overtaken, func(o ledger.Overtaken) bool { return o.Number == n }); i >= 0 {
 			return d.Overtaken[i].At
 		}
@@ -182,16 +183,16 @@ func (c *correction) arrival(n uint64) ledger.Instant {
 
 func (c *correction) find(f ledger.Finding) {
 	const most = 16
-	if len(c.out.Findings) >= most {
-		c.out.Unlisted++
+	if len(c.record.Findings) >= most {
+		c.record.Unlisted++
 		return
 	}
-	c.out.Findings = append(c.out.Findings, f)
+	c.record.Findings = append(c.record.Findings, f)
 }
 
 // renumber states numbers of the log as numbers of the feed.
 func (c *correction) renumber() {
-	r := &c.out
+	r := &c.record
 	for i, f := range r.Findings {
 		if n := c.numberOf(f.From); n > 0 {
 			r.Findings[i].From = n
@@ -200,7 +201,7 @@ func (c *correction) renumber() {
 	for _, f := range c.findings {
 		c.find(f)
 	}
-	r.First, r.Last = c.ends(c.from.First, c.from.Last)
+	r.First, r.Last = c.ends(c.source.First, c.source.Last)
 	for _, n := range c.received {
 		if r.First == 0 || n < r.First {
 			r.First = n
@@ -218,12 +219,12 @@ func (c *correction) renumber() {
 
 // cuts renumbers the messages around the disconnects. A copy of the message before one has its number.
 func (c *correction) cuts() {
-	if c.out.Cuts == nil {
+	if c.record.Cuts == nil {
 		return
 	}
-	for i := range c.out.Cuts.List {
-		cut := &c.out.Cuts.List[i]
-		_, cut.Behind = c.ends(c.from.First, cut.Behind)
+	for i := range c.record.Cuts.List {
+		cut := &c.record.Cuts.List[i]
+		_, cut.Behind = c.ends(c.source.First, cut.Behind)
 		if n := c.numberOf(cut.Next); n > 0 || cut.Next == 0 {
 			cut.Next = n
 		} else {
@@ -238,7 +239,7 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 		return 0, 0
 	}
 	look := func(n uint64) (done bool) {
-		if !received(c.from, n) {
+		if !hasReceived(c.source, n) {
 			return false
 		}
 		number := c.numberOf(n)
@@ -249,7 +250,7 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 			low = number
 		}
 		high = max(high, number)
-		_, in := c.in[c.ids[c.log][n-1]]
+		_, in := c.windowOf[c.ids[c.log][n-1]]
 		return !in
 	}
 	for n := first; n <= last && !look(n); n++ {
@@ -261,14 +262,14 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 
 // holes returns the numbers between the first and the last one that did not arrive.
 func (c *correction) holes() (holes []ledger.Range) {
-	r := &c.out
+	r := &c.record
 	var missing []uint64
 	add := func(n uint64) {
 		if n > r.First && n < r.Last && !slices.Contains(c.received, n) {
 			missing = append(missing, n)
 		}
 	}
-	for _, h := range c.from.Holes {
+	for _, h := range c.source.Holes {
 		for n := h[0]; n <= h[1]; n++ {
 			add(c.numberOf(n))
 		}
@@ -280,7 +281,7 @@ func (c *correction) holes() (holes []ledger.Range) {
 	}
 	for _, w := range c.windows { // beyond the first and the last entry
 		for _, n := range w.locals[c.log] {
-			if !received(c.from, n) && (n < c.from.First || n > c.from.Last) {
+			if !hasReceived(c.source, n) && (n < c.source.First || n > c.source.Last) {
 				add(c.numberOf(n))
 			}
 		}

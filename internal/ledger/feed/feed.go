@@ -33,20 +33,20 @@ type Feed struct {
 	// Joining is the time after the start of a stream in which the place of a message with repeated content is uncertain.
 	Joining time.Duration
 
-	logs    []*Log
-	nodes   []node     // by id; 0 is the head of the list
-	ids     [][]uint32 // of each log: ids of its entries
-	orders  [][]uint32 // of each log: its numbers in the order of most of its streams; nil: ascending
-	extras  [][]uint32 // of each log: ids of its extras
-	windows []window
-	in      map[uint32]int // windows by id
-	absent  [][]ledger.Range
-	doubles [][]uint64 // of each log: its numbers of copies and changed messages
-	changed map[uint32]uint32
+	logs     []*Log
+	nodes    []node     // by id; 0 is the head of the list
+	ids      [][]uint32 // of each log: ids of its entries
+	orders   [][]uint32 // of each log: its numbers in the order of most of its streams; nil: ascending
+	extras   [][]uint32 // of each log: ids of its extras
+	windows  []window
+	windowOf map[uint32]int // windows by id
+	absent   [][]ledger.Range
+	doubles  [][]uint64 // of each log: its numbers of copies and changed messages
+	changed  map[uint32]uint32
 	// repeated: a message has the content of an earlier one.
-	repeated bool
-	offsets  [][]offset // between the instants of two logs
-	same     []bool     // of each log: the numbers of its entries are those of the feed
+	repeated    bool
+	offsets     [][]offset // between the instants of two logs
+	sameNumbers []bool     // of each log: the numbers of its entries are those of the feed
 }
 
 // A Message is one message of the topic.
@@ -62,16 +62,16 @@ type Message struct {
 
 // A node is a message that may turn out to be a copy. Nodes form a list in the order of the messages.
 type node struct {
-	print  uint64
-	next   uint32
-	before uint32
-	count  uint32
-	number uint32 // 0: it is a copy
-	log    int32  // the last log that has it
-	live   bool
-	copied bool // see ledger.Extra.Resumed
-	repeat bool // an earlier node has the same print
-	again  bool // a later node has it
+	print         uint64
+	next          uint32
+	previous      uint32
+	count         uint32
+	number        uint32 // 0: it is a copy
+	log           int32  // the last log that has it
+	live          bool
+	copied        bool // see ledger.Extra.Resumed
+	repeated      bool // an earlier node has the same print
+	repeatedLater bool // a later node has it
 }
 
 // A window is a part of the list in which streams received messages in different orders.
@@ -82,15 +82,15 @@ type window struct {
 
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
-	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), in: map[uint32]int{}}
-	records = repaired(logs, repeats, records)
+	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
+	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {
-		f.link(i, sorted(i, logs[i], records), index)
+		f.link(i, majorityOrder(i, logs[i], records), index)
 	}
 	f.offsets = make([][]offset, len(logs))
 	order := f.order()
-	f.consent(order, records)
+	f.agreeOnOrder(order, records)
 	order = f.addExtras(order)
 	f.number(order, records)
 	f.compare()
@@ -108,7 +108,7 @@ func (f *Feed) order() []uint32 {
 
 // addExtras adds the extras of the logs behind the messages that they followed. One that another log has as an entry is that.
 func (f *Feed) addExtras(order []uint32) []uint32 {
-	behind := map[uint32][]uint32{}
+	followers := map[uint32][]uint32{}
 	f.extras = make([][]uint32, len(f.logs))
 	place := f.places(order)
 	for log, l := range f.logs {
@@ -124,11 +124,11 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 			if x.After > 0 {
 				after = f.ids[log][x.After-1]
 			}
-			id := f.extraAs(after, x, order, place, behind[after], has)
+			id := f.extraAs(after, x, order, place, followers[after], has)
 			if id == 0 {
 				id = uint32(len(f.nodes)) // #nosec G115 -- bounded by the logs
-				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, copied: true, repeat: true})
-				behind[after] = append(behind[after], id)
+				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, copied: true, repeated: true})
+				followers[after] = append(followers[after], id)
 			}
 			has[id] = true
 			n := &f.nodes[id]
@@ -136,24 +136,24 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 			f.extras[log] = append(f.extras[log], id)
 		}
 	}
-	if len(behind) == 0 {
+	if len(followers) == 0 {
 		return order
 	}
 	out := make([]uint32, 0, len(f.nodes)-1)
-	out = append(out, behind[0]...)
+	out = append(out, followers[0]...)
 	for _, id := range order {
-		out = append(append(out, id), behind[id]...)
+		out = append(append(out, id), followers[id]...)
 	}
 	return out
 }
 
 // extraAs returns the id of the message that an extra is; 0: it is a new one. has are the messages that its log has.
-func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, behind []uint32, has []bool) uint32 {
+func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
 	next := 0
 	if after != 0 {
 		next = int(place[after]) + 1
 	}
-	for _, ids := range [][]uint32{order[next:min(next+nearby, len(order))], order[max(next-lookback, 0):next], behind} {
+	for _, ids := range [][]uint32{order[next:min(next+nearby, len(order))], order[max(next-lookback, 0):next], followers} {
 		for _, id := range ids {
 			if f.nodes[id].print == x.Print && !has[id] {
 				return id
@@ -182,21 +182,21 @@ func (f *Feed) number(order []uint32, records Records) {
 		if _, is := f.changed[id]; is || copies[id] {
 			continue
 		}
-		f.repeated = f.repeated || n.repeat
+		f.repeated = f.repeated || n.repeated
 		n.number = uint32(len(f.Messages)) + 1 // #nosec G115 -- bounded by the logs
 		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live, Log: -1, id: id})
 	}
 	for log := range f.logs {
 		for i, id := range f.ids[log] {
-			f.tell(id, log, f.logs[log].Entries[i].At)
+			f.setArrival(id, log, f.logs[log].Entries[i].At)
 		}
 		for i, id := range f.extras[log] {
-			f.tell(id, log, f.logs[log].Extras[i].At)
+			f.setArrival(id, log, f.logs[log].Extras[i].At)
 		}
 	}
 }
 
-func (f *Feed) tell(id uint32, log int, at ledger.Instant) {
+func (f *Feed) setArrival(id uint32, log int, at ledger.Instant) {
 	if n := f.nodes[id].number; n > 0 && f.Messages[n-1].Log < 0 {
 		f.Messages[n-1].Log, f.Messages[n-1].At = log, at
 	}
@@ -253,11 +253,11 @@ func (f *Feed) furthest(log int, r *ledger.Record, place []uint32) int {
 	last := -1
 	for n := r.Last; n > 0 && n >= r.First; n-- {
 		id := f.ids[log][n-1]
-		if !received(r, n) {
+		if !hasReceived(r, n) {
 			continue
 		}
 		last = max(last, int(place[id]))
-		if _, in := f.in[id]; !in {
+		if _, in := f.windowOf[id]; !in {
 			break
 		}
 	}
@@ -278,7 +278,7 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 	found := map[uint32]bool{}
 	for log, l := range f.logs {
 		add := func(id uint32, at ledger.Instant) {
-			if n := &f.nodes[id]; n.repeat && !n.copied && 2*n.count <= most && !found[id] {
+			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= most && !found[id] {
 				found[id], doubts = true, append(doubts, doubt{id, log, at})
 			}
 		}
@@ -294,7 +294,7 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 
 // compare finds the messages that a log lacks.
 func (f *Feed) compare() {
-	f.absent, f.same, f.doubles = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
+	f.absent, f.sameNumbers, f.doubles = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
 	for log, ids := range f.ids {
 		has := make([]bool, len(f.Messages)+1)
 		same := len(ids) == len(f.Messages) && len(f.windows) == 0
@@ -311,7 +311,7 @@ func (f *Feed) compare() {
 				f.absent[log] = addNumber(f.absent[log], uint64(n))
 			}
 		}
-		f.same[log] = same
+		f.sameNumbers[log] = same
 	}
 }
 
@@ -341,7 +341,7 @@ func (f *Feed) Unshared(records Records) bool {
 	for log, r := range records {
 		of := 0
 		for n := max(r.First, 1); n <= r.Last; n++ {
-			if number := f.nodes[f.ids[log][n-1]].number; single[number] && received(r, n) {
+			if number := f.nodes[f.ids[log][n-1]].number; single[number] && hasReceived(r, n) {
 				of++
 			}
 		}

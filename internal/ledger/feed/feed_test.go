@@ -10,15 +10,15 @@ import (
 
 // A broadcast sends messages to all streams, each of which may lag by some messages.
 type broadcast struct {
-	*world
-	random *rand.Rand
-	queues [][]step
-	every  time.Duration
-	lag    int // messages by which a stream may lag
+	*simulation
+	random   *rand.Rand
+	queues   [][]step
+	interval time.Duration
+	lag      int // messages by which a stream may lag
 }
 
 func newBroadcast(seed uint64, runners ...int) *broadcast {
-	b := &broadcast{world: newWorld(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), every: 100 * time.Millisecond, lag: 3} // #nosec G404 -- no secret
+	b := &broadcast{simulation: newSimulation(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), interval: 100 * time.Millisecond, lag: 3} // #nosec G404 -- no secret
 	for i := range runners {
 		b.open(i)
 	}
@@ -32,7 +32,7 @@ func (b *broadcast) send(message int, of func(i int) int) {
 			b.queues[i] = append(b.queues[i], step{message: message})
 		}
 	}
-	b.now += b.every
+	b.now += b.interval
 	b.deliver(b.lag)
 }
 
@@ -49,12 +49,29 @@ func (b *broadcast) deliver(most int) {
 			return
 		}
 		i := full[b.random.IntN(len(full))]
-		b.do(i, b.queues[i][0])
+		b.perform(i, b.queues[i][0])
 		b.queues[i] = b.queues[i][1:]
 	}
 }
 
-func once(int) int { return 1 }
+// reconnect replaces the stream of a client.
+func (b *broadcast) reconnect(i int) {
+	b.ledgers[i].Closed(b.now, "server", true, true)
+	b.open(i)
+}
+
+// requireNoFault ends all streams, none of which may have a fault.
+func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
+	t.Helper()
+	b.deliver(0)
+	records, f := b.end()
+	for i, r := range records {
+		c := f.Correct(b.runner[i], r)
+		require.Zerof(t, c.Duplicated+c.Reordered+c.Corrupted, "stream %d, "+format, append([]any{i}, args...)...)
+	}
+}
+
+func single(int) int { return 1 }
 
 // prices returns prices that often stay the same for a while, and repeat.
 func prices(random *rand.Rand, count int) []int {
@@ -74,7 +91,7 @@ func TestRepeatedContentWithoutFaults(t *testing.T) {
 	for seed := range uint64(100) {
 		b := newBroadcast(seed, 0, 0, 1, 1, 2)
 		for _, p := range prices(b.random, 300) {
-			b.send(p, once)
+			b.send(p, single)
 		}
 		b.deliver(0)
 		records, f := b.end()
@@ -134,7 +151,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	exact := 0
 	for seed := range uint64(runs) {
 		b := newBroadcast(seed, 0, 0, 0, 1, 1)
-		b.every = 4 * time.Millisecond
+		b.interval = 4 * time.Millisecond
 		at, who, most := 50+b.random.IntN(200), b.random.IntN(5), b.random.IntN(4) == 0
 		contents := prices(b.random, count)
 		for n := at; n <= at+lost; n++ {
@@ -170,13 +187,13 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	require.GreaterOrEqual(t, exact, runs*9/10)
 }
 
-func TestOneStreamReceivedOtherContent(t *testing.T) {
+func TestStreamWithOtherContent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		b := newBroadcast(seed, 0, 0, 1)
 		who := b.random.IntN(3)
 		for n := 1; n <= 40; n++ {
-			b.send(n, once)
+			b.send(n, single)
 			if n == 20 {
 				last := len(b.queues[who]) - 1
 				if last < 0 {
@@ -200,7 +217,7 @@ func TestOneStreamReceivedOtherContent(t *testing.T) {
 	}
 }
 
-func TestMessagesThatOneRunnerMissed(t *testing.T) {
+func TestMessagesMissedByOneRunner(t *testing.T) {
 	t.Parallel()
 	b := newBroadcast(1, 0, 0, 1, 1)
 	for n := 1; n <= 100; n++ {
@@ -224,7 +241,7 @@ func TestHistoryAtJoining(t *testing.T) {
 	t.Parallel()
 	b := newBroadcast(1, 0, 0, 0)
 	joined := func(i int) int { return 1 - i/2 }
-	b.every = time.Second
+	b.interval = time.Second
 	for n := 1; n <= 50; n++ {
 		b.send(n, joined)
 	}
@@ -233,11 +250,11 @@ func TestHistoryAtJoining(t *testing.T) {
 	b.now += time.Minute
 	b.open(2)
 	for _, n := range []int{1001, 47, 48, 49, 50} { // a greeting, and the history
-		b.do(2, step{message: n})
+		b.perform(2, step{message: n})
 	}
 	for n := 51; n <= 60; n++ {
 		b.now += time.Second
-		b.send(n, once)
+		b.send(n, single)
 	}
 	b.deliver(0)
 	records, f := b.end()
@@ -259,7 +276,7 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
 		b := newBroadcast(seed, 0, 0, 1)
-		b.lag, b.every = 0, 20*time.Millisecond
+		b.lag, b.interval = 0, 20*time.Millisecond
 		history := 1 + b.random.IntN(4)
 		contents := prices(b.random, 100)
 		joined := make([]int, len(b.queues)) // first message of each stream
@@ -269,8 +286,7 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 		for n, p := range contents {
 			for i := range joined {
 				if joined[i] == n {
-					b.ledgers[i].Closed(b.now, "server", true, true)
-					b.open(i)
+					b.reconnect(i)
 					for _, old := range contents[n-history : n] {
 						b.queues[i] = append(b.queues[i], step{message: old})
 					}
@@ -283,12 +299,7 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 				return 1
 			})
 		}
-		b.deliver(0)
-		records, f := b.end()
-		for i, r := range records {
-			c := f.Correct(b.runner[i], r)
-			require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "seed %d, stream %d", seed, i)
-		}
+		b.requireNoFault(t, "seed %d", seed)
 	}
 }
 
@@ -299,7 +310,7 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 	for _, values := range []int{1, 10, 100, 1000} {
 		for seed := range uint64(100) {
 			b := newBroadcast(seed, 0, 0, 1, 1, 2)
-			b.lag, b.every = 0, 50*time.Millisecond
+			b.lag, b.interval = 0, 50*time.Millisecond
 			joined, left := make([]int, len(b.queues)), make([]int, len(b.queues))
 			for i := range joined {
 				joined[i], left[i] = b.random.IntN(8), 200-b.random.IntN(8)
@@ -307,8 +318,7 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 			for n := range 200 {
 				for i := range joined {
 					if joined[i] == n {
-						b.ledgers[i].Closed(b.now, "server", true, true)
-						b.open(i)
+						b.reconnect(i)
 					}
 				}
 				b.send(1+b.random.IntN(values), func(i int) int {
@@ -318,24 +328,19 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 					return 1
 				})
 			}
-			b.deliver(0)
-			records, f := b.end()
-			for i, r := range records {
-				c := f.Correct(b.runner[i], r)
-				require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "%d values, seed %d, stream %d", values, seed, i)
-			}
+			b.requireNoFault(t, "%d values, seed %d", values, seed)
 		}
 	}
 }
 
 // A client that reconnects receives a history for three seconds, most of which it had received before.
-func TestALongHistoryAfterAReconnect(t *testing.T) {
+func TestLongHistoryAfterReconnect(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 0, 0}, {0, 1, 2}, {0, 0, 1}} {
 		b := newBroadcast(1, runners...)
 		connected := func(i int) int { return 1 - i/2 }
 		for n := 1; n <= 50; n++ {
-			b.send(n, once)
+			b.send(n, single)
 		}
 		b.deliver(0)
 		b.ledgers[2].Closed(b.now, "server", true, true)
@@ -345,13 +350,13 @@ func TestALongHistoryAfterAReconnect(t *testing.T) {
 		b.open(2)
 		for n := 61; n <= 90; n++ { // messages sent meanwhile wait behind the history
 			b.send(n, connected)
-			b.do(2, step{message: n - 30})
+			b.perform(2, step{message: n - 30})
 		}
 		for n := 61; n <= 90; n++ {
-			b.do(2, step{message: n})
+			b.perform(2, step{message: n})
 		}
 		for n := 91; n <= 120; n++ {
-			b.send(n, once)
+			b.send(n, single)
 		}
 		b.deliver(0)
 		records, f := b.end()
@@ -387,12 +392,12 @@ func TestClocksOfRunnersDiffer(t *testing.T) {
 
 // An hour of 100 messages per second, of 8 runners that each miss a few.
 func BenchmarkAlign(b *testing.B) {
-	w := newWorld([]int{0, 1, 2, 3, 4, 5, 6, 7})
+	w := newSimulation([]int{0, 1, 2, 3, 4, 5, 6, 7})
 	for i := range w.ledgers {
 		w.open(i)
 		for n := range 125_000 {
 			if n%1000 != i {
-				w.do(i, step{message: n + 1})
+				w.perform(i, step{message: n + 1})
 			}
 		}
 	}

@@ -24,12 +24,12 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} // #nosec G115 -- few runners
 	if log > 0 && len(f.nodes) > 1 {
 		l.unique()
-		l.straighten()
+		l.dropOutliers()
 		l.neighbours()
 		l.gaps()
-		l.firsts()
+		l.preferFirst()
 	}
-	l.rest()
+	l.insertOthers()
 	for i, id := range l.ids {
 		n := &f.nodes[id]
 		n.count, n.live = n.count+entries[i].Count, n.live || entries[i].Live
@@ -44,9 +44,9 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	f.ids, f.orders = append(f.ids, ids), append(f.orders, order)
 }
 
-// sorted returns the numbers of a log in the order of most of its streams; nil: ascending.
-func sorted(log int, l *Log, records Records) []uint32 {
-	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), in: map[uint32]int{}}
+// majorityOrder returns the numbers of a log in the order of most of its streams; nil: ascending.
+func majorityOrder(log int, l *Log, records Records) []uint32 {
+	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), windowOf: map[uint32]int{}}
 	order := make([]uint32, len(l.Entries))
 	for i := range order {
 		order[i] = uint32(i) + 1
@@ -60,7 +60,7 @@ func sorted(log int, l *Log, records Records) []uint32 {
 		}
 	}
 	settled := slices.Clone(order)
-	if !f.consent(settled, of) {
+	if !f.agreeOnOrder(settled, of) {
 		return nil
 	}
 	return settled
@@ -75,8 +75,8 @@ type linker struct {
 	index   map[uint64]uint32 // first message with a print
 }
 
-// take makes a message that of an entry.
-func (l *linker) take(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
+// assign makes a message that of an entry.
+func (l *linker) assign(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
 
 // fits reports whether a message may be that of an entry.
 func (l *linker) fits(i int, id uint32) bool {
@@ -92,8 +92,8 @@ func (l *linker) unique() {
 	found := false
 	for i := range l.entries {
 		id, known := l.index[l.entries[i].Print]
-		if known && times[l.entries[i].Print] == 1 && !l.nodes[id].again {
-			l.take(i, id)
+		if known && times[l.entries[i].Print] == 1 && !l.nodes[id].repeatedLater {
+			l.assign(i, id)
 			found = true
 		}
 	}
@@ -116,7 +116,7 @@ func (l *linker) byContext() {
 	}
 	for sum, i := range contexts(here) {
 		if at, known := there[sum]; known && i >= 0 && at >= 0 {
-			l.take(i, order[at])
+			l.assign(i, order[at])
 		}
 	}
 }
@@ -139,9 +139,9 @@ func contexts(prints []uint64) map[uint64]int {
 	return places
 }
 
-// straighten drops messages that are far from the place that most others indicate: one before the first stream of a runner opened may
+// dropOutliers drops messages that are far from the place that most others indicate: one before the first stream of a runner opened may
 // have the content of one after the last stream of another runner ended.
-func (l *linker) straighten() {
+func (l *linker) dropOutliers() {
 	place := l.places(l.order())
 	var ends []int                    // the last entries of the sequences in the order of the list, by length
 	before := make([]int, len(l.ids)) // of each entry: the one before it in its sequence
@@ -177,12 +177,12 @@ func (l *linker) straighten() {
 func (l *linker) neighbours() {
 	for i := 1; i < len(l.ids); i++ {
 		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
-			l.take(i, l.nodes[before].next)
+			l.assign(i, l.nodes[before].next)
 		}
 	}
 	for i := len(l.ids) - 2; i >= 0; i-- {
-		if after := l.ids[i+1]; l.ids[i] == 0 && after != 0 && l.fits(i, l.nodes[after].before) {
-			l.take(i, l.nodes[after].before)
+		if after := l.ids[i+1]; l.ids[i] == 0 && after != 0 && l.fits(i, l.nodes[after].previous) {
+			l.assign(i, l.nodes[after].previous)
 		}
 	}
 }
@@ -207,7 +207,7 @@ const mostCells = 1 << 20
 
 // gap finds the messages of the entries from one that is found to the next.
 func (l *linker) gap(from, to int) {
-	list := l.between(from, to)
+	list := l.candidates(from, to)
 	count := to - from
 	if len(list) == 0 || (count+1)*(len(list)+1) > mostCells {
 		return
@@ -227,7 +227,7 @@ func (l *linker) gap(from, to int) {
 	for i, j := 0, 0; i < count && j < len(list); {
 		switch {
 		case l.fits(from+i, list[j]) && best[i][j] == best[i+1][j+1]+1:
-			l.take(from+i, list[j])
+			l.assign(from+i, list[j])
 			i, j = i+1, j+1
 		case best[i][j] == best[i][j+1]:
 			j++
@@ -237,8 +237,8 @@ func (l *linker) gap(from, to int) {
 	}
 }
 
-// between returns the messages of the list among which those of the entries are, bounded.
-func (l *linker) between(from, to int) (list []uint32) {
+// candidates returns the messages of the list among which those of the entries are, bounded.
+func (l *linker) candidates(from, to int) (list []uint32) {
 	most := 2*(to-from) + 64
 	before, after := uint32(0), uint32(0)
 	if from > 0 {
@@ -248,7 +248,7 @@ func (l *linker) between(from, to int) (list []uint32) {
 		after = l.ids[to]
 	}
 	if before == 0 && after != 0 {
-		for id := l.nodes[after].before; id != 0 && len(list) < most; id = l.nodes[id].before {
+		for id := l.nodes[after].previous; id != 0 && len(list) < most; id = l.nodes[id].previous {
 			list = append(list, id)
 		}
 		slices.Reverse(list)
@@ -260,8 +260,8 @@ func (l *linker) between(from, to int) (list []uint32) {
 	return list
 }
 
-// firsts prefers the first of neighbours with the same content: a copy follows its original.
-func (l *linker) firsts() {
+// preferFirst prefers the first of neighbours with the same content: a copy follows its original.
+func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
 			l.ids[at-1], l.ids[at] = l.ids[at], 0
@@ -273,22 +273,22 @@ func (l *linker) firsts() {
 }
 
 func (l *linker) first(i int) {
-	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].before); id = l.ids[i] {
+	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].previous); id = l.ids[i] {
 		l.nodes[id].log = -1
-		l.take(i, l.nodes[id].before)
+		l.assign(i, l.nodes[id].previous)
 	}
 }
 
-// rest adds the other messages.
-func (l *linker) rest() {
+// insertOthers adds the messages that were not found.
+func (l *linker) insertOthers() {
 	at := l.start()
 	for i := range l.ids {
 		if l.ids[i] == 0 {
-			id := l.near(i, at)
+			id := l.findNearby(i, at)
 			if id == 0 {
 				id = l.insert(at, l.entries[i].Print)
 			}
-			l.take(i, id)
+			l.assign(i, id)
 			l.first(i)
 		}
 		at = l.ids[i]
@@ -298,21 +298,21 @@ func (l *linker) rest() {
 // nearby is the number of messages around the one before an entry in which it may be, in another order than in the log.
 const nearby = 64
 
-// near returns the message of an entry with repeated content near another message; 0: there is none.
-func (l *linker) near(i int, at uint32) uint32 {
+// findNearby returns the message of an entry with repeated content near another message; 0: there is none.
+func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
 	}
-	behind, ahead := at, l.nodes[at].next
+	after, ahead := at, l.nodes[at].next
 	for range nearby {
 		switch {
-		case l.fits(i, behind):
-			return behind
+		case l.fits(i, after):
+			return after
 		case l.fits(i, ahead):
 			return ahead
 		}
-		if behind != 0 { // the list ends there
-			behind = l.nodes[behind].before
+		if after != 0 { // the list ends there
+			after = l.nodes[after].previous
 		}
 		if ahead != 0 {
 			ahead = l.nodes[ahead].next
@@ -325,31 +325,31 @@ func (l *linker) near(i int, at uint32) uint32 {
 func (l *linker) start() uint32 {
 	for _, id := range l.ids {
 		if id != 0 {
-			return l.nodes[id].before
+			return l.nodes[id].previous
 		}
 	}
-	return l.nodes[0].before
+	return l.nodes[0].previous
 }
 
 // insert adds a message behind another one. The head, 0, precedes the first and follows the last.
 func (l *linker) insert(at uint32, print uint64) uint32 {
 	id := uint32(len(l.nodes)) // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next
-	n := node{print: print, next: next, before: at, log: -1}
+	n := node{print: print, next: next, previous: at, log: -1}
 	if first, known := l.index[print]; known {
-		n.repeat, l.nodes[first].again = true, true
+		n.repeated, l.nodes[first].repeatedLater = true, true
 	} else {
 		l.index[print] = id
 	}
 	l.nodes = append(l.nodes, n)
-	l.nodes[at].next, l.nodes[next].before = id, id
+	l.nodes[at].next, l.nodes[next].previous = id, id
 	return id
 }
 
 // An offset is the difference between the instants of two logs at one moment.
 type offset struct {
-	by    ledger.Instant
-	known bool
+	difference ledger.Instant
+	known      bool
 }
 
 // offset returns what to add to an instant of one log for that of another one: the median difference of the messages that both have.
@@ -365,7 +365,7 @@ func (f *Feed) offset(from, to int) ledger.Instant {
 	if !o.known {
 		*o = offset{f.difference(from, to), true}
 	}
-	return o.by
+	return o.difference
 }
 
 // samples is the number of messages from which the difference of two clocks is known.

@@ -71,8 +71,8 @@ func (s *script) received() (numbers []int) {
 	return numbers
 }
 
-// A world runs scripts on streams of one or two runners.
-type world struct {
+// A simulation runs scripts on streams of one or two runners.
+type simulation struct {
 	logs    []*ledger.Log
 	ledgers []*ledger.Ledger
 	runner  []int
@@ -83,8 +83,8 @@ func config() *ledger.Config {
 	return &ledger.Config{Interval: time.Second, Counting: ledger.Numbered, Published: true, AnyOrder: true, IgnoresSilence: true, Resumes: true}
 }
 
-func newWorld(runners []int) *world {
-	w := &world{runner: runners, now: time.Second}
+func newSimulation(runners []int) *simulation {
+	w := &simulation{runner: runners, now: time.Second}
 	cfg := config()
 	for i, r := range runners {
 		for len(w.logs) <= r {
@@ -97,12 +97,12 @@ func newWorld(runners []int) *world {
 	return w
 }
 
-func (w *world) open(i int) {
+func (w *simulation) open(i int) {
 	w.ledgers[i].Connecting(w.now)
 	w.ledgers[i].Opened(w.now)
 }
 
-func (w *world) do(i int, s step) {
+func (w *simulation) perform(i int, s step) {
 	w.now += 5 * time.Millisecond
 	if s.message > 0 {
 		w.ledgers[i].Printed(ledger.Print{At: w.now, Sum: uint64(s.message)}) // #nosec G115 -- positive
@@ -116,7 +116,7 @@ func (w *world) do(i int, s step) {
 }
 
 // end returns the records, and the feed.
-func (w *world) end() ([]*ledger.Record, *Feed) {
+func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	records := make([]*ledger.Record, len(w.ledgers))
 	for i, l := range w.ledgers {
 		r := l.Record()
@@ -147,14 +147,14 @@ func missing(r *ledger.Record) (n uint64) {
 
 // check compares what the ledgers counted with the model.
 func check(streams []script, runners []int, order []int) error {
-	w := newWorld(runners)
+	w := newSimulation(runners)
 	for i := range streams {
 		w.open(i)
 	}
 	w.now += time.Second
 	next := make([]int, len(streams))
 	for _, i := range order {
-		w.do(i, streams[i].steps[next[i]])
+		w.perform(i, streams[i].steps[next[i]])
 		next[i]++
 	}
 	records, f := w.end()
@@ -182,10 +182,10 @@ func check(streams []script, runners []int, order []int) error {
 func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 	got := s.received()
 	low, high := slices.Min(got), slices.Max(got)
-	var gone uint64
+	var lost uint64
 	for _, n := range known {
 		if n > low && n < high && !slices.Contains(got, n) {
-			gone++
+			lost++
 		}
 	}
 	switch {
@@ -197,8 +197,8 @@ func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 		return fmt.Errorf("reordered %d instead of %d", r.Reordered, s.reordered)
 	case whole && (r.First != uint64(low) || r.Last != uint64(high)):
 		return fmt.Errorf("from %d to %d instead of %d to %d", r.First, r.Last, low, high)
-	case whole && missing(r) != gone:
-		return fmt.Errorf("missing %d instead of %d", missing(r), gone)
+	case whole && missing(r) != lost:
+		return fmt.Errorf("missing %d instead of %d", missing(r), lost)
 	}
 	return nil
 }
@@ -206,17 +206,17 @@ func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 // decidable reports whether a majority shows what was sent: two messages in a different order, and one that came again later, are
 // decided by the streams that received both once and in order.
 func decidable(streams []script) bool {
-	odd, sound := 0, 0
+	repeats, sound := 0, 0
 	for i := range streams {
 		got := streams[i].received()
 		switch {
 		case streams[i].reordered > 0 || streams[i].name == "2 again after 3":
-			odd++
+			repeats++
 		case slices.Contains(got, 2) && slices.Contains(got, 3) && streams[i].duplicated == 0:
 			sound++
 		}
 	}
-	return (odd == 0 || 2*sound > len(streams)) && !repeated(streams) && !changed(streams)
+	return (repeats == 0 || 2*sound > len(streams)) && !repeated(streams) && !changed(streams)
 }
 
 // changed reports whether a stream may have received a message in place of another one: no other stream received it, and two received
@@ -241,15 +241,15 @@ func changed(streams []script) bool {
 
 // repeated reports whether most streams received a message again, so that it was sent again.
 func repeated(streams []script) bool {
-	again := map[int]int{}
+	counts := map[int]int{}
 	for i := range streams {
 		for at, s := range streams[i].steps {
 			if s.message > 0 && slices.Contains(streams[i].steps[:at], s) {
-				again[s.message]++
+				counts[s.message]++
 			}
 		}
 	}
-	for _, n := range again {
+	for _, n := range counts {
 		if 2*n > len(streams) || n > 1 {
 			return true
 		}
@@ -309,7 +309,7 @@ func describe(streams []script, runners, order []int) string {
 }
 
 // All pairs of streams, in all orders of arrival.
-func TestTwoStreamsAgreeWithTheModel(t *testing.T) {
+func TestTwoStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	count := 0
 	for _, a := range scripts {
@@ -330,7 +330,7 @@ func TestTwoStreamsAgreeWithTheModel(t *testing.T) {
 }
 
 // Two streams lag at the start by more messages than one may be out of order.
-func TestStreamsThatLagAtTheStartAgreeWithTheModel(t *testing.T) {
+func TestLaggingStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	named := func(name string) script {
 		return scripts[slices.IndexFunc(scripts, func(s script) bool { return s.name == name })]
@@ -340,7 +340,7 @@ func TestStreamsThatLagAtTheStartAgreeWithTheModel(t *testing.T) {
 }
 
 // Three and four streams on up to three runners.
-func TestStreamsAgreeWithTheModel(t *testing.T) {
+func TestStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret
 	for count := 0; count < *cases; {

@@ -8,9 +8,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// consent puts the messages that streams received in different orders into the order of most streams. It reports whether there are
-// any.
-func (f *Feed) consent(order []uint32, records Records) bool {
+// agreeOnOrder puts the messages that streams received in different orders into the order of most streams. It reports
+// whether there are any.
+func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 	parts := f.disordered(f.places(order), records)
 	if len(parts) == 0 {
 		return false
@@ -34,7 +34,7 @@ func (f *Feed) consent(order []uint32, records Records) bool {
 		}
 	}
 	for w, part := range parts {
-		copy(order[part[0]:], merged(groups[w], f.windows[w].ids))
+		copy(order[part[0]:], mergeOrders(groups[w], f.windows[w].ids))
 	}
 	return true
 }
@@ -46,8 +46,9 @@ type group struct {
 	streams int
 }
 
-// merged returns the order that most streams received. Messages that they lack follow the messages that they follow on others.
-func merged(groups map[string]*group, all []uint32) []uint32 {
+// mergeOrders returns the order that most streams received. Messages that they lack follow the messages that they
+// follow on others.
+func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	sorted := make([]*group, 0, len(groups)+1)
 	for _, g := range groups {
 		sorted = append(sorted, g)
@@ -166,12 +167,12 @@ func (f *Feed) open(order []uint32, parts [][2]int) {
 	for w, part := range parts {
 		f.windows[w] = window{ids: slices.Clone(order[part[0] : part[1]+1]), locals: make([][]uint64, len(f.logs))}
 		for _, id := range f.windows[w].ids {
-			f.in[id] = w
+			f.windowOf[id] = w
 		}
 	}
 	for log, ids := range f.ids {
 		for i, id := range ids {
-			if w, in := f.in[id]; in {
+			if w, in := f.windowOf[id]; in {
 				f.windows[w].locals[log] = append(f.windows[w].locals[log], uint64(i)+1)
 			}
 		}
@@ -192,7 +193,7 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 		return slices.ContainsFunc(overtaken, func(o ledger.Overtaken) bool { return o.Number == n })
 	}
 	for _, n := range locals {
-		if !received(r, n) || late(n) {
+		if !hasReceived(r, n) || late(n) {
 			continue
 		}
 		out = append(out, n)
@@ -205,8 +206,8 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	return out
 }
 
-// received reports whether a connection received a message, by the number of its log.
-func received(r *ledger.Record, n uint64) bool {
+// hasReceived reports whether a connection received a message, by the number of its log.
+func hasReceived(r *ledger.Record, n uint64) bool {
 	return r.First > 0 && n >= r.First && n <= r.Last &&
 		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })
 }

@@ -9,13 +9,13 @@ import (
 // lookback is the number of messages that a swapped message may be away from its place.
 const lookback = 4
 
-// repair returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
+// repairRecord returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
 // had not yet received what followed, and a message could be taken for another one with the same content.
-func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
+func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r
 	}
-	r = begin(l, r)
+	r = trimStarts(l, r)
 	if r.Deviations == nil {
 		return r
 	}
@@ -29,7 +29,7 @@ func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 			d.Overtaken = append(d.Overtaken, o)
 			continue
 		}
-		out.Holes = without(out.Holes, other)
+		out.Holes = removeNumber(out.Holes, other)
 		out.Holes = append(out.Holes, ledger.Range{o.Number, o.Number})
 	}
 	for _, a := range r.Deviations.Again {
@@ -39,20 +39,20 @@ func repair(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 			d.Again = append(d.Again, a)
 			continue
 		}
-		out.Holes = without(out.Holes, other)
+		out.Holes = removeNumber(out.Holes, other)
 		uncount(&out, a, repeats)
 	}
 	return &out
 }
 
-// begin returns the record of a connection whose streams began with the last of neighbours with the same content, where they received
+// trimStarts returns the record of a connection whose streams began with the last of neighbours with the same content, where they received
 // only some of these: the others were sent before.
-func begin(l *Log, r *ledger.Record) *ledger.Record {
+func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
 		first := r.Spans[i].First
 		last := first
-		for last > 0 && last < r.Last && l.follows(first, last+1) && !received(&out, last+1) {
+		for last > 0 && last < r.Last && l.follows(first, last+1) && !hasReceived(&out, last+1) {
 			last++
 		}
 		if last == first {
@@ -62,11 +62,11 @@ func begin(l *Log, r *ledger.Record) *ledger.Record {
 			changed, out.Holes, out.Spans = true, slices.Clone(r.Holes), slices.Clone(r.Spans)
 		}
 		out.Spans[i].First, out.Spans[i].Last = last, max(last, out.Spans[i].Last)
-		out.Holes = without(out.Holes, last)
+		out.Holes = removeNumber(out.Holes, last)
 		if first == out.First {
 			out.First = last
 			for n := first + 1; n < last; n++ {
-				out.Holes = without(out.Holes, n)
+				out.Holes = removeNumber(out.Holes, n)
 			}
 			continue
 		}
@@ -87,7 +87,7 @@ func (l *Log) follows(first, next uint64) bool {
 // missingCopy returns the number of a message with the same content that the connection lacks, among the next few; 0: there is none.
 func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	for n := after + 1; n <= min(after+within, r.Last); n++ {
-		if l.Entries[n-1].Print == print && !received(r, n) {
+		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
 			return n
 		}
 	}
@@ -121,8 +121,8 @@ func cutsOf(r *ledger.Record) *ledger.Cuts {
 	return &ledger.Cuts{List: slices.Clone(r.Cuts.List), Unlisted: r.Cuts.Unlisted}
 }
 
-// without removes a number from ranges.
-func without(ranges []ledger.Range, n uint64) (out []ledger.Range) {
+// removeNumber removes a number from ranges.
+func removeNumber(ranges []ledger.Range, n uint64) (out []ledger.Range) {
 	for _, h := range ranges {
 		if n < h[0] || n > h[1] {
 			out = append(out, h)
@@ -138,11 +138,11 @@ func without(ranges []ledger.Range, n uint64) (out []ledger.Range) {
 	return out
 }
 
-// repaired yields the records as repair returns them.
-func repaired(logs []*Log, repeats bool, records Records) Records {
+// repairAll yields the records as repair returns them.
+func repairAll(logs []*Log, repeats bool, records Records) Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for log, r := range records {
-			if !yield(log, repair(logs[log], r, repeats)) {
+			if !yield(log, repairRecord(logs[log], r, repeats)) {
 				return
 			}
 		}
