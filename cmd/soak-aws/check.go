@@ -49,12 +49,12 @@ func (d *deployment) inspect(ctx context.Context) error {
 	}
 	fmt.Printf("ok    %-17s  %s in account %s, region %s\n", "credentials", s.aws.arn, s.aws.account, s.settings.Region)
 	count, failed := 1, 0
-	row := func(what string, met check) {
+	row := func(name string, met check) {
 		state, sentence := met.result(ctx)
 		if count++; state == "FAIL" {
 			failed++
 		}
-		fmt.Printf("%-4s  %-17s  %s\n", state, what, sentence)
+		fmt.Printf("%-4s  %-17s  %s\n", state, name, sentence)
 	}
 	row("credentials' end", s.aws.checkCredentials(defaultLength))
 	row("price", s.checkPrice)
@@ -95,7 +95,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := sizing.CheckBudget(rate.For(life), s.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", life)); err != nil {
+	total := fmt.Sprintf("all of it until the hosts end themselves after %v", life)
+	if err := sizing.CheckBudget(rate.For(life), s.maxUSD, total); err != nil {
 		return "", refuse("%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
 	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",
@@ -126,7 +127,8 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 func (s site) checkQuota(ctx context.Context) (string, error) {
 	const quotaCode = "L-1216C47A"
 	var quota float64
-	err := s.aws.ask(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2", "--quota-code", quotaCode, "--query", "Quota.Value")
+	err := s.aws.call(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2",
+		"--quota-code", quotaCode, "--query", "Quota.Value")
 	hosts, err2 := s.aws.hosts(ctx, "", "")
 	if err := errors.Join(err, err2); err != nil {
 		return "", err
@@ -134,7 +136,7 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	needed, used := 0, 0
 	for instanceType, count := range s.settings.Hosts {
 		var cores int
-		if err := s.aws.ask(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType,
+		if err := s.aws.call(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType,
 			"--query", "InstanceTypes[0].VCpuInfo.DefaultVCpus"); err != nil {
 			return "", err
 		}
@@ -143,7 +145,7 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 		}
 	}
 	for _, h := range hosts { // its own are counted as needed
-		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.out.Instances)), h.ID) {
+		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.output.Instances)), h.ID) {
 			used += h.Cores * h.Threads
 		}
 	}
@@ -169,7 +171,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 	command = append(command, "--dry-run", "--tag-specifications", "ResourceType="+resource+",Tags=["+strings.Join(tags, ",")+"]")
 	return func(ctx context.Context) (string, error) {
-		err := s.aws.ask(ctx, nil, command...)
+		err := s.aws.call(ctx, nil, command...)
 		switch kind := code(err); kind {
 		case "DryRunOperation":
 			return "these credentials may (a dry run, which does not check capacity)", nil
@@ -187,7 +189,7 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
 	}
 	var content string // none: the account has no preferences
-	_ = s.aws.ask(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
+	_ = s.aws.call(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
 	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
 		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use: "+
 			"remove it from the preferences of Session Manager", key[1])
@@ -214,7 +216,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 	arn := c.arn
 	if session, assumed := strings.CutPrefix(arn, "arn:aws:sts::"+c.account+":assumed-role/"); err == nil && assumed {
 		name, _, _ := strings.Cut(session, "/") // without the path of the role
-		err = c.ask(ctx, &arn, "iam", "get-role", "--role-name", name, "--query", "Role.Arn")
+		err = c.call(ctx, &arn, "iam", "get-role", "--role-name", name, "--query", "Role.Arn")
 	}
 	var missing []string
 	for _, statement := range p.Statement {
@@ -234,7 +236,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 		}
 		var denied []string
 		if err == nil {
-			err = c.ask(ctx, &denied, args...)
+			err = c.call(ctx, &denied, args...)
 		}
 		missing = append(missing, denied...)
 	}
@@ -246,6 +248,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 
 // example returns a resource that a pattern of the policy matches.
 func example(pattern, region, account string) string {
-	return cmp.Or(strings.NewReplacer("arn:aws:iam::*:", "arn:aws:iam::"+account+":", "::*:", "::"+account+":", ":*:*:", ":"+region+":"+account+":",
+	return cmp.Or(strings.NewReplacer("arn:aws:iam::*:", "arn:aws:iam::"+account+":",
+		"::*:", "::"+account+":", ":*:*:", ":"+region+":"+account+":",
 		":*::", ":"+region+"::", "${aws:userid}", "me", "soak*/*", "soak/end", "*", "").Replace(pattern), "*")
 }

@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	assert.Equal(t, []string{"CreateVpc vpc Run=sse-soak", "CreateInternetGateway internet-gateway Run=sse-soak", "RunInstances instance Run=sse-soak"}, f.dryRuns)
 }
 
-func TestWhatAnAccountLacks(t *testing.T) {
+func TestAccountWithoutRights(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.lacking, f.key, f.others = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
 	t.Setenv("AWS_SESSION_TOKEN", "token")
@@ -88,7 +88,7 @@ func TestWhatAnAccountLacks(t *testing.T) {
 }
 
 // What cannot be asked is no reason to stop: it may work all the same.
-func TestWhatCannotBeAsked(t *testing.T) {
+func TestUnavailableChecks(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
 	said, err := checked(t, defaults, "{}")
@@ -98,7 +98,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 }
 
 // The name of a deployment is one per account and region.
-func TestADeploymentOfSomebodyElse(t *testing.T) {
+func TestDeploymentOfAnotherUser(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
 	said, err := checked(t, defaults, "{}")
@@ -116,7 +116,7 @@ func TestADeploymentOfSomebodyElse(t *testing.T) {
 	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, said)
 }
 
-func TestTypesThatCountForTheStandardQuota(t *testing.T) {
+func TestStandardQuotaTypes(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]bool{"c5.large": true, "im4gn.large": true, "t3.micro": true, "p3.2xlarge": false, "inf1.xlarge": false, "g4dn.xlarge": false, "x1.16xlarge": false} {
 		assert.Equal(t, want, isStandard(kind), kind)
@@ -136,7 +136,7 @@ func TestExamplesOfResources(t *testing.T) {
 }
 
 // What stands in terraform.tfvars wins over the command line, which must not be ignored.
-func TestSettingsThatContradictTheCommandLine(t *testing.T) {
+func TestSettingsMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
 	_, err := checked(t, defaults, "{}")
 	require.NoError(t, err)

@@ -27,8 +27,8 @@ func fakePlugin(args []string) int {
 	return forward(asked.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
-// TestTheRealCommandLine has the AWS command line of this machine open the tunnel: only AWS and the plugin are stand-ins.
-func TestTheRealCommandLine(t *testing.T) {
+// TestRealCommandLine has the AWS command line of this machine open the tunnel: only AWS and the plugin are stand-ins.
+func TestRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)
 	bin := t.TempDir()

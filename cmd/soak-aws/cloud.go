@@ -33,22 +33,23 @@ func code(err error) string {
 
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect fails without valid credentials.
+// connect returns AWS in a region; an error if the credentials are invalid.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
-		return nil, errors.New("the AWS command line is not installed: https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
+		return nil, errors.New("the AWS command line is not installed: " +
+			"https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
 	}
 	c := &cloud{region: region}
 	var caller struct{ Account, Arn string }
-	if err := c.ask(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may ask
+	if err := c.call(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may ask
 		return nil, fmt.Errorf("there are no valid AWS credentials: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
 	c.account, c.arn = caller.Account, caller.Arn
 	return c, nil
 }
 
-// ask runs the AWS command line and parses its answer, which may be nil.
-func (c *cloud) ask(ctx context.Context, answer any, args ...string) error {
+// call runs the AWS command line and parses its output into answer, which may be nil.
+func (c *cloud) call(ctx context.Context, answer any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
 	var failure bytes.Buffer
@@ -83,27 +84,28 @@ func (c *cloud) hosts(ctx context.Context, key, value string) (all []host, err e
 	if key != "" {
 		args = append(args, "Name=tag:"+key+",Values="+value)
 	}
-	err = c.ask(ctx, &all, args...)
+	err = c.call(ctx, &all, args...)
 	return all, err
 }
 
 // isMissing reports whether S3 answered that a bucket does not exist.
 func isMissing(err error) bool { return code(err) == "404" || code(err) == "NoSuchBucket" }
 
-// unreachable is how long AWS may be out of reach during a poll: a laptop loses its network, or sleeps.
-const unreachable = 5 * time.Minute
+// unreachableLimit is how long AWS may be unreachable during a poll: a laptop loses its network, or sleeps.
+const unreachableLimit = 5 * time.Minute
 
-// poll calls done until it returns true or an error of AWS, with a pause in between; context.DeadlineExceeded after limit.
-func poll(ctx context.Context, pause, limit time.Duration, done func() (bool, error)) error {
+// poll calls ready until it returns true or an error of AWS, with a pause in between; context.DeadlineExceeded after
+// limit.
+func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, answered := time.Now(), time.Now(); ; {
-		yes, err := done()
-		lost := err != nil && (code(err) == "" || code(err) == "ThrottlingException") && time.Since(answered) < unreachable
+		done, err := ready()
+		lost := err != nil && (code(err) == "" || code(err) == "ThrottlingException") && time.Since(answered) < unreachableLimit
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case lost:
-			fmt.Printf("%v; asking again for %v\n", err, (unreachable - time.Since(answered)).Round(time.Second))
-		case yes || err != nil:
+			fmt.Printf("%v; asking again for %v\n", err, (unreachableLimit - time.Since(answered)).Round(time.Second))
+		case done || err != nil:
 			return err
 		case time.Since(start) > limit:
 			return context.DeadlineExceeded

@@ -17,10 +17,10 @@ func siteWith(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")
 	require.NoError(t, err)
-	return site{settings: settings{Name: "sse-soak", Region: "eu-central-1"}, out: outputs{Statuses: statuses}, aws: c}
+	return site{settings: settings{Name: "sse-soak", Region: "eu-central-1"}, output: outputs{Statuses: statuses}, aws: c}
 }
 
-func TestHostsAreAwaited(t *testing.T) {
+func TestAwaitHosts(t *testing.T) {
 	f := startAWS(t)
 	statuses := map[string]string{}
 	name := func(i int) string { return fmt.Sprintf("/sse-soak/status-%02d", i) }
@@ -28,7 +28,7 @@ func TestHostsAreAwaited(t *testing.T) {
 		statuses[name(i)] = fmt.Sprintf("i-%d", i)
 		f.parameters[name(i)] = "ready i-of-yesterday" // a parameter outlives its host
 	}
-	f.onAsked = func(n int, p map[string]string) {
+	f.beforeParameters = func(n int, p map[string]string) {
 		for i := range 12 {
 			if n > 3 || i < 4*n {
 				p[name(i)] = fmt.Sprintf("ready i-%d", i)
@@ -36,10 +36,10 @@ func TestHostsAreAwaited(t *testing.T) {
 		}
 	}
 	require.NoError(t, siteWith(t, statuses).awaitHosts(context.Background(), tick))
-	assert.GreaterOrEqual(t, f.asked, 3)
+	assert.GreaterOrEqual(t, f.parameterRequests, 3)
 }
 
-func TestAHostThatFails(t *testing.T) {
+func TestFailedHost(t *testing.T) {
 	f := startAWS(t)
 	f.parameters["/sse-soak/a"], f.parameters["/sse-soak/b"] = "failed i-0 at setup.sh line 1: true", "failed i-2 at setup.sh line 21: docker load"
 	err := siteWith(t, map[string]string{"/sse-soak/a": "i-1", "/sse-soak/b": "i-2"}).awaitHosts(context.Background(), tick)
@@ -47,16 +47,16 @@ func TestAHostThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "aws ssm start-session --region eu-central-1 --target i-2")
 }
 
-func TestWaitingCanBeStopped(t *testing.T) {
+func TestAwaitHostsStops(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
 	ctx, stop := context.WithCancel(context.Background())
-	f.onAsked = func(int, map[string]string) { stop() }
+	f.beforeParameters = func(int, map[string]string) { stop() }
 	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
 }
 
 // A laptop that loses its network does not end the wait; a refusal does.
-func TestWaitingOutlivesALostNetwork(t *testing.T) {
+func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
 	f.parameters["/sse-soak/a"], f.cut = "ready i-1", 2
@@ -69,30 +69,30 @@ func TestWaitingOutlivesALostNetwork(t *testing.T) {
 }
 
 // The list of tags lags behind: hosts, disks and buckets, which cost money, are asked for at their services.
-func TestNothingIsLeft(t *testing.T) {
+func TestVerifyDestroyed(t *testing.T) {
 	f := startAWS(t)
 	f.tagged = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	said := printed(t, func() {
-		require.NoError(t, siteWith(t, nil).verifyGone(context.Background(), "", time.Minute, tick))
+		require.NoError(t, siteWith(t, nil).verifyDestroyed(context.Background(), "", time.Minute, tick))
 	})
 	assert.Contains(t, said, "still listed by its tag, which AWS forgets within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
 	assert.Contains(t, said, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
 }
 
-func TestSomethingIsLeft(t *testing.T) {
+func TestVerifyDestroyedFindsResources(t *testing.T) {
 	f := startAWS(t)
 	f.tagged, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
-	err := siteWith(t, nil).verifyGone(context.Background(), "", 0, tick)
+	err := siteWith(t, nil).verifyDestroyed(context.Background(), "", 0, tick)
 	require.ErrorContains(t, err, "2 things in eu-central-1 still cost money and carry the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
 }
 
 // A check that AWS denies must not be reported as "nothing is left".
-func TestADeniedCheckIsAnError(t *testing.T) {
+func TestDeniedVerification(t *testing.T) {
 	f := startAWS(t)
 	f.denied = true
-	err := siteWith(t, nil).verifyGone(context.Background(), "", time.Minute, tick)
+	err := siteWith(t, nil).verifyDestroyed(context.Background(), "", time.Minute, tick)
 	require.ErrorContains(t, err, "could not be verified")
 }
 

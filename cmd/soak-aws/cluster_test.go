@@ -37,7 +37,7 @@ func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 	return rec
 }
 
-func (r *recorded) asked() []string {
+func (r *recorded) targets() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string{}, r.requests...)

@@ -61,14 +61,14 @@ func TestDeployment(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, again.command(ctx, "taint", strings.TrimSpace(string(address))).Run())
 	}
-	asked := f.asked
+	asked := f.parameterRequests
 	f.boot(t, dir, nil)
 	require.NoError(t, newDeployment(dir).up(ctx, streams{}))
 	for name, host := range hostsOf(t, dir) {
 		assert.NotEqual(t, second[name], host)
 		assert.Equal(t, "ready "+host, f.parameters[name])
 	}
-	assert.Greater(t, f.asked, asked+1, "up waits for the new hosts")
+	assert.Greater(t, f.parameterRequests, asked+1, "up waits for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
 	f.parameters["/sse-soak/end"], f.launched = setupPending, time.Now()
@@ -95,8 +95,8 @@ func TestDeployment(t *testing.T) {
 	out, err := other.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "second", out.Settings.Name)
-	f.hosts, f.onAsked = nil, nil
-	require.NoError(t, other.down(ctx, keep{lag: time.Minute}))
+	f.hosts, f.beforeParameters = nil, nil
+	require.NoError(t, other.down(ctx, downOptions{lag: time.Minute}))
 	out, err = again.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Settings.Name, "the first is still there")
@@ -108,7 +108,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-1", "started_unix_s": 1, "ended_unix_s": 2}`), 0o600))
 	f.objects[out.Bucket+"/shards/run-1/runner-1.json.gz"] = time.Now()
 	f.tagged, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
-	require.NoError(t, d.down(ctx, keep{lag: time.Minute, results: results}))
+	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, results: results}))
 	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
 	list, err := d.command(ctx, "state", "list").Output()
 	require.NoError(t, err)
@@ -118,9 +118,9 @@ func TestDeployment(t *testing.T) {
 	}
 
 	// What is left goes when somebody says so.
-	require.NoError(t, d.down(ctx, keep{lag: time.Minute}), "it stays until then")
+	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute}), "it stays until then")
 	f.tagged, f.buckets = nil, nil
-	require.NoError(t, d.down(ctx, keep{lag: time.Minute, all: true}))
+	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, withBucket: true}))
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)
 	assert.Contains(t, string(state), `"resources": []`)
@@ -146,7 +146,7 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	start := -1
-	f.onAsked = func(n int, parameters map[string]string) {
+	f.beforeParameters = func(n int, parameters map[string]string) {
 		if _, err := os.Stat(filepath.Join(dir, "terraform.tfstate")); err != nil {
 			return
 		}
@@ -166,4 +166,4 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	}
 }
 
-func newDeployment(dir string) *deployment { return &deployment{dir: dir, yes: true} }
+func newDeployment(dir string) *deployment { return &deployment{dir: dir, skipConfirm: true} }

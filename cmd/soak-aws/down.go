@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// A keep holds the settings of `soak-aws down`.
-type keep struct {
-	results string        // folder of results
-	without bool          // make no archive
-	all     bool          // and delete those in the bucket
-	lag     time.Duration // time after which AWS no longer lists destroyed resources
+// downOptions are the options of `soak-aws down`.
+type downOptions struct {
+	results        string        // folder of results
+	withoutArchive bool          // make no archive
+	withBucket     bool          // and delete those in the bucket
+	lag            time.Duration // time after which AWS no longer lists destroyed resources
 }
 
-// stillRuns is the age up to which a checkpoint means that its runner runs: there is one each 30 s.
-const stillRuns = 90 * time.Second
+// checkpointAge is the age up to which a checkpoint means that its runner runs: there is one each 30 s.
+const checkpointAge = 90 * time.Second
 
 // down archives runs, destroys, and verifies that nothing is left but a bucket with archives.
-func (d *deployment) down(ctx context.Context, k keep) error {
+func (d *deployment) down(ctx context.Context, options downOptions) error {
 	s, err := d.planned(ctx)
 	if err != nil {
 		return err
 	}
-	archives, err := s.archive(ctx, k)
+	archives, err := s.archive(ctx, options)
 	if err != nil {
 		return fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n"+
 			"  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
@@ -42,14 +42,14 @@ func (d *deployment) down(ctx context.Context, k keep) error {
 	var targets []string
 	kept := ""
 	if len(archives) > 0 { // all but the bucket
-		kept = s.out.Bucket
+		kept = s.output.Bucket
 		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners",
 			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
 		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  %s", err, d.target("aws-down"))
 	}
-	if err := s.verifyGone(ctx, kept, k.lag, 5*time.Second); err != nil || kept == "" {
+	if err := s.verifyDestroyed(ctx, kept, options.lag, 5*time.Second); err != nil || kept == "" {
 		return err
 	}
 	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n",
@@ -62,18 +62,18 @@ func (d *deployment) down(ctx context.Context, k keep) error {
 }
 
 // archive makes an archive of each run in the bucket that has none, also of runs of other users, and returns the archives there.
-func (s site) archive(ctx context.Context, k keep) (archives []string, err error) {
-	if s.out.Bucket == "" || k.all {
+func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
+	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
 	}
 	var objects []struct {
 		Key          string
 		LastModified time.Time
 	}
-	err = s.aws.ask(ctx, &objects, "s3api", "list-objects-v2", "--bucket", s.out.Bucket,
+	err = s.aws.call(ctx, &objects, "s3api", "list-objects-v2", "--bucket", s.output.Bucket,
 		"--query", "Contents[].{Key:Key,LastModified:LastModified}")
 	if err != nil && !isMissing(err) {
-		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.out.Bucket, err)
+		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.output.Bucket, err)
 	}
 	latest := map[string]time.Time{} // checkpoint by run
 	for _, o := range objects {
@@ -89,31 +89,32 @@ func (s site) archive(ctx context.Context, k keep) (archives []string, err error
 		}
 	}
 	runs := slices.Sorted(maps.Keys(latest))
-	if len(runs) == 0 || k.without {
+	if len(runs) == 0 || options.withoutArchive {
 		return archives, nil
 	}
 	for _, run := range runs {
-		if age := time.Since(latest[run]); age < stillRuns && !k.judged(run) {
-			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old, and bin/soak-aws attach %[1]s follows it", run, age.Round(time.Second))
+		if age := time.Since(latest[run]); age < checkpointAge && !options.hasVerdict(run) {
+			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old, and bin/soak-aws attach %[1]s follows it",
+				run, age.Round(time.Second))
 		}
 	}
 	for _, run := range runs {
 		archives = append(archives, "archives/"+run+".tar.gz")
 	}
-	return archives, s.archiveRuns(ctx, k, runs)
+	return archives, s.archiveRuns(ctx, options, runs)
 }
 
-// judged reports whether the results of a run are here.
-func (k keep) judged(run string) bool {
+// hasVerdict reports whether the results of a run are here.
+func (k downOptions) hasVerdict(run string) bool {
 	_, err := os.Stat(filepath.Join(k.results, run, "verdict.json"))
 	return err == nil
 }
 
 // archiveRuns archives runs, with the stack's Prometheus if its host still answers. It judges those first that were judged elsewhere.
-func (s site) archiveRuns(ctx context.Context, k keep, runs []string) error {
+func (s site) archiveRuns(ctx context.Context, k downOptions, runs []string) error {
 	var without []string
 	address := ""
-	if t, err := openTunnel(ctx, s.out, "stack", stackPort, 0); err != nil {
+	if t, err := openTunnel(ctx, s.output, "stack", stackPort, 0); err != nil {
 		without = []string{"--without-prometheus", err.Error()}
 	} else {
 		defer t.close()
@@ -127,11 +128,11 @@ func (s site) archiveRuns(ctx context.Context, k keep, runs []string) error {
 		cmd.WaitDelay = time.Minute
 		return cmd.Run()
 	}
-	to := "s3://" + s.out.Bucket + "/archives?region=" + url.QueryEscape(s.settings.Region)
+	to := "s3://" + s.output.Bucket + "/archives?region=" + url.QueryEscape(s.settings.Region)
 	for _, run := range runs {
-		if !k.judged(run) {
+		if !k.hasVerdict(run) {
 			err := soak("merge", s.shards(run), "--out", k.results) // its exit code is the verdict
-			if !k.judged(run) {
+			if !k.hasVerdict(run) {
 				return fmt.Errorf("judge %s from its shards: %w", run, err)
 			}
 		}
@@ -142,17 +143,19 @@ func (s site) archiveRuns(ctx context.Context, k keep, runs []string) error {
 	return nil
 }
 
-// verifyGone asks AWS, not the state, whether anything that costs money still carries the tag, other than a bucket that is kept.
-func (s site) verifyGone(ctx context.Context, kept string, lag, pause time.Duration) error {
+// verifyDestroyed checks with AWS, not with the state, that nothing that costs money still has the tag, except a
+// bucket that is kept.
+func (s site) verifyDestroyed(ctx context.Context, kept string, lag, pause time.Duration) error {
 	var costs, listed []string
-	err := poll(ctx, pause, lag, func() (gone bool, err error) {
-		_, costs, listed, err = s.aws.left(ctx, "Run", s.settings.Name)
+	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
+		_, costs, listed, err = s.aws.remaining(ctx, "Run", s.settings.Name)
 		costs = slices.DeleteFunc(costs, func(arn string) bool { return kept != "" && arn == "arn:aws:s3:::"+kept })
 		return len(costs) == 0, err
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%d things in %s still cost money and carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
+		return fmt.Errorf("%d things in %s still cost money and carry the tag Run=%s:\n  %s\n"+
+			"  continue:  make aws-down, or delete them in the AWS console",
 			len(costs), s.settings.Region, s.settings.Name, strings.Join(costs, "\n  "))
 	case err != nil:
 		return fmt.Errorf("terraform destroyed all that it knows, but the result could not be verified: %w", err)
@@ -164,24 +167,24 @@ func (s site) verifyGone(ctx context.Context, kept string, lag, pause time.Durat
 	return nil
 }
 
-// left lists what carries a tag: hosts, disks and buckets cost money, and their services are asked themselves. The rest is free,
-// and AWS's list of tags has it for some time after it is gone.
-func (c *cloud) left(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
+// remaining lists the resources with a tag: hosts, disks and buckets cost money, and are confirmed by their services.
+// The others are free, and AWS lists their tags for some time after they are destroyed.
+func (c *cloud) remaining(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, key, value)
 	for _, h := range hosts {
 		costs = append(costs, h.ID)
 	}
 	var disks, tagged []string
 	err = cmp.Or(err,
-		c.ask(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId"),
-		c.ask(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
+		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId"),
+		c.call(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
 			"--query", "ResourceTagMappingList[].ResourceARN"))
 	costs = append(costs, disks...)
 	for _, arn := range tagged {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
 		switch {
 		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // asked for above
-		case isBucket && !isMissing(c.ask(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)):
+		case isBucket && !isMissing(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)):
 			costs = append(costs, arn)
 		default:
 			listed = append(listed, arn)
@@ -209,11 +212,12 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if d.name != "" {
 		key, value = "Run", d.name
 	}
-	hosts, costs, listed, err := s.aws.left(ctx, key, value)
+	hosts, costs, listed, err := s.aws.remaining(ctx, key, value)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d things in %s carry the tag %s=%s and cost money, %d are free (delete them in the AWS console; the VPC takes what is in it along):\n  %s\n",
+	fmt.Printf("%d things in %s carry the tag %s=%s and cost money, "+
+		"%d are free (delete them in the AWS console; the VPC takes what is in it along):\n  %s\n",
 		len(costs), s.aws.region, key, value, len(listed), strings.Join(append(costs, listed...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {
@@ -223,13 +227,13 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	switch {
 	case !endHosts, len(hosts) == 0:
 		return nil
-	case !d.yes:
+	case !d.skipConfirm:
 		fmt.Printf("Enter yes to terminate these %d hosts: ", len(hosts))
 		if line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); strings.TrimSpace(line) != "yes" {
 			return errors.New("not confirmed, no host was terminated; pass --yes to skip the question")
 		}
 	}
-	if err := s.aws.ask(ctx, nil, args...); err != nil {
+	if err := s.aws.call(ctx, nil, args...); err != nil {
 		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
 	}
 	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))

@@ -14,13 +14,13 @@ import (
 )
 
 // made is a deployment that terraform made, as a program that notes what it destroys.
-type madeDeployment struct {
+type appliedDeployment struct {
 	*deployment
 	bin, results string
 }
 
 // withRun is one with a run, and a soak that puts an archive into the bucket.
-func withRun(t *testing.T, f *fakeAWS) madeDeployment {
+func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
 	bin := t.TempDir()
 	outputs, err := os.ReadFile("testdata/outputs.json")
@@ -43,10 +43,10 @@ func withRun(t *testing.T, f *fakeAWS) madeDeployment {
 	results := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
-	return madeDeployment{&deployment{dir: t.TempDir(), yes: true, program: program}, bin, results}
+	return appliedDeployment{&deployment{dir: t.TempDir(), skipConfirm: true, program: program}, bin, results}
 }
 
-func (m madeDeployment) down(t *testing.T, k keep) (said string, err error) {
+func (m appliedDeployment) down(t *testing.T, k downOptions) (said string, err error) {
 	t.Helper()
 	k.results, k.lag = m.results, time.Second
 	said = printed(t, func() { err = m.deployment.down(context.Background(), k) })
@@ -54,12 +54,12 @@ func (m madeDeployment) down(t *testing.T, k keep) (said string, err error) {
 }
 
 // The evidence of a run goes to the bucket before its hosts are destroyed, and the bucket stays with it.
-func TestDownKeepsTheEvidence(t *testing.T) {
+func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
 	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-123"}}
-	said, err := m.down(t, keep{})
+	said, err := m.down(t, downOptions{})
 	require.NoError(t, err)
 	asked := lines(t, filepath.Join(m.bin, "asked"))
 	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
@@ -74,23 +74,23 @@ func TestDownKeepsTheEvidence(t *testing.T) {
 	}
 
 	// Again: the run is kept already, and the bucket is all there is.
-	_, err = m.down(t, keep{})
+	_, err = m.down(t, downOptions{})
 	require.NoError(t, err)
 	assert.Len(t, lines(t, filepath.Join(m.bin, "asked")), 2)
 	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
 	// Until somebody wants it gone.
 	f.tagged = nil
-	said, err = m.down(t, keep{all: true})
+	said, err = m.down(t, downOptions{withBucket: true})
 	require.NoError(t, err)
 	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[2])
 	assert.NotContains(t, said, "kept: ")
 }
 
-func TestDownWithoutAnArchive(t *testing.T) {
+func TestDownWithoutArchive(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
-	_, err := m.down(t, keep{without: true})
+	_, err := m.down(t, downOptions{withoutArchive: true})
 	require.NoError(t, err)
 	assert.Empty(t, lines(t, filepath.Join(m.bin, "asked")))
 	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier archive is in the bucket")
@@ -102,14 +102,14 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	m := withRun(t, f)
 	withSessions(t, "127.0.0.1:1")
 	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
-	_, err := m.down(t, keep{})
+	_, err := m.down(t, downOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
 
 	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
 	delete(f.objects, "sse-soak-123/archives/run-1.tar.gz")
 	t.Setenv("SOAK_FAILS", "2")
-	_, err = m.down(t, keep{})
+	_, err = m.down(t, downOptions{})
 	for _, part := range []string{"archive run-1", "nothing was destroyed", "make aws-down ARCHIVE=0"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -117,19 +117,19 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 }
 
 // A run of a colleague has no results here: it is judged from its shards first. A run in progress is left alone.
-func TestDownArchivesRunsOfOthers(t *testing.T) {
+func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
 	require.NoError(t, os.RemoveAll(filepath.Join(m.results, "run-1")))
-	_, err := m.down(t, keep{})
+	_, err := m.down(t, downOptions{})
 	require.ErrorContains(t, err, "the soak run-1 is running: its last checkpoint is ")
 	require.ErrorContains(t, err, "make aws-down ARCHIVE=0")
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-time.Hour)
 	t.Setenv("SOAK_FAILS", "1") // the verdict of the run
-	_, err = m.down(t, keep{})
+	_, err = m.down(t, downOptions{})
 	require.ErrorContains(t, err, "judge run-1 from its shards: exit status 1")
 	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, filepath.Join(m.bin, "asked"))[0])
 }

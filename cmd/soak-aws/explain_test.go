@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failing returns a deployment whose terraform prints a text and fails.
-func failing(t *testing.T, said string) *deployment {
+// failingDeployment returns a deployment whose terraform prints a text and fails.
+func failingDeployment(t *testing.T, said string) *deployment {
 	t.Helper()
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "said"), []byte(said), 0o600))
@@ -19,7 +19,7 @@ func failing(t *testing.T, said string) *deployment {
 	return &deployment{dir: t.TempDir()}
 }
 
-func TestAWSsErrorsHaveARemedy(t *testing.T) {
+func TestRemedies(t *testing.T) {
 	for said, remedy := range map[string]string{
 		"Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500, RequestID: 1, api error InsufficientInstanceCapacity: We currently do not have sufficient c5.large capacity in the Availability Zone you requested (us-east-1e).": "set zone (or another instance type)",
 		"api error InvalidParameterCombination: The specified instance type is not eligible for Free Tier":                                                                                     "change it to the Paid plan",
@@ -28,13 +28,13 @@ func TestAWSsErrorsHaveARemedy(t *testing.T) {
 		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                              "set budget_usd = 0",
 		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone": "the zone does not offer that",
 	} {
-		require.ErrorContains(t, failing(t, said).change(context.Background(), "apply"), remedy)
+		require.ErrorContains(t, failingDeployment(t, said).change(context.Background(), "apply"), remedy)
 	}
-	require.EqualError(t, failing(t, "Error: Invalid value for variable").change(context.Background(), "apply"), "terraform apply: exit status 1")
+	require.EqualError(t, failingDeployment(t, "Error: Invalid value for variable").change(context.Background(), "apply"), "terraform apply: exit status 1")
 }
 
-func TestAMissingFolderIsNamed(t *testing.T) {
-	d := failing(t, "")
+func TestMissingFolder(t *testing.T) {
+	d := failingDeployment(t, "")
 	d.dir = "elsewhere"
 	require.ErrorContains(t, d.change(context.Background(), "apply"), "elsewhere: no such file or directory; run soak-aws in the folder of the repository")
 }

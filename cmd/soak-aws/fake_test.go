@@ -20,21 +20,21 @@ import (
 // A fakeAWS answers what soak-aws asks, in AWS's own formats. The real AWS command line is sent to it by the variables that AWS
 // has for that.
 type fakeAWS struct {
-	mu         sync.Mutex
-	parameters map[string]string
-	asked      int                          // for parameters
-	onAsked    func(int, map[string]string) // before each answer
-	tagged     [][]string                   // answers of the tagging API, one after another; the last one stays
-	hosts      []string
-	owner      string                    // tag of the hosts
-	launched   time.Time                 // of the hosts
-	others     []string                  // types of hosts without a tag
-	schedules  map[string]map[string]any // by name
-	buckets    []string
-	objects    map[string]time.Time // BUCKET/KEY
-	denied     bool
-	cut        int      // answers that get lost with their connection
-	sessions   []string // what StartSession was asked
+	mu                sync.Mutex
+	parameters        map[string]string
+	parameterRequests int                          // for parameters
+	beforeParameters  func(int, map[string]string) // before each answer
+	tagged            [][]string                   // answers of the tagging API, one after another; the last one stays
+	hosts             []string
+	owner             string                    // tag of the hosts
+	launched          time.Time                 // of the hosts
+	others            []string                  // types of hosts without a tag
+	schedules         map[string]map[string]any // by name
+	buckets           []string
+	objects           map[string]time.Time // BUCKET/KEY
+	denied            bool
+	cut               int      // answers that get lost with their connection
+	sessions          []string // what StartSession was asked
 
 	arn     string   // of the caller
 	quota   float64  // of vCPU
@@ -236,9 +236,9 @@ func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
 	var asked struct{ Path, NextToken string }
 	_ = json.Unmarshal(body, &asked)
 	if asked.NextToken == "" {
-		f.asked++
-		if f.onAsked != nil {
-			f.onAsked(f.asked, f.parameters)
+		f.parameterRequests++
+		if f.beforeParameters != nil {
+			f.beforeParameters(f.parameterRequests, f.parameters)
 		}
 	}
 	found := []map[string]string{}

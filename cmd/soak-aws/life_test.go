@@ -10,7 +10,7 @@ import (
 )
 
 // A soak that the hosts do not live to see the end of would be cut off, after most of its price.
-func TestASoakLongerThanItsHostsLive(t *testing.T) {
+func TestSoakOutlivesItsHosts(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	f.launched = time.Now().Add(-2 * time.Hour) // of 3
@@ -31,7 +31,7 @@ func TestASoakLongerThanItsHostsLive(t *testing.T) {
 	require.ErrorContains(t, d.soak(context.Background(), nil), "`make aws-up` makes new ones")
 }
 
-func TestEndIsMoved(t *testing.T) {
+func TestExtend(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	f.launched = time.Now().Truncate(time.Second)

@@ -50,7 +50,8 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "soak-aws: stopped; resources that exist continue to cost money: `make aws-up` continues, `make aws-down` cleans up")
+		fmt.Fprintln(os.Stderr, "soak-aws: stopped; resources that exist continue to cost money: "+
+			"`make aws-up` continues, `make aws-down` cleans up")
 		return 2
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
@@ -58,16 +59,22 @@ func run(args []string) int {
 }
 
 func (d *deployment) commands() *cobra.Command {
-	root := &cobra.Command{Use: "soak-aws", Short: "Soak on AWS: make the stack and the runners, run, destroy all", SilenceErrors: true, SilenceUsage: true}
+	root := &cobra.Command{
+		Use: "soak-aws", Short: "Soak on AWS: make the stack and the runners, run, destroy all",
+		SilenceErrors: true, SilenceUsage: true,
+	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
-	flags.BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
+	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
 	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
-	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one, internal/host/sizing/prices.json [PRICES]")
+	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
+		"table of prices in place of the built-in one, internal/host/sizing/prices.json [PRICES]")
 	flags.Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
 	add := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) *cobra.Command {
-		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }}
+		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), args)
+		}}
 		root.AddCommand(c)
 		return c
 	}
@@ -93,15 +100,17 @@ func (d *deployment) commands() *cobra.Command {
 	c = plain("extend", "Move the end of all hosts without making new ones", func(ctx context.Context) error { return d.extend(ctx, minutes) })
 	c.Flags().IntVar(&minutes, "minutes", 60, "how much later they end")
 
-	k := keep{lag: 3 * time.Minute}
-	c = plain("down", "Archive the runs, destroy all, and check that nothing with the tag is left", func(ctx context.Context) error { return d.down(ctx, k) })
+	k := downOptions{lag: 3 * time.Minute}
+	c = plain("down", "Archive the runs, destroy all, and check that nothing with the tag is left",
+		func(ctx context.Context) error { return d.down(ctx, k) })
 	c.Flags().StringVar(&k.results, "results", "results", "folder of results")
-	c.Flags().BoolVar(&k.without, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
-	c.Flags().BoolVar(&k.all, "all", false, "make no archive, and delete the bucket with the archives in it")
+	c.Flags().BoolVar(&k.withoutArchive, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
+	c.Flags().BoolVar(&k.withBucket, "all", false, "make no archive, and delete the bucket with the archives in it")
 
 	var region string
 	var endHosts bool
-	c = plain("sweep", "Find resources by their tag, also if the state is lost", func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
+	c = plain("sweep", "Find resources by their tag, also if the state is lost",
+		func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
 	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: that of the settings)")
 	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a question")
 	return root

@@ -16,12 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// usual is what infra/terraform makes by default, but for the number of runners' hosts.
-func usual(nodes int) settings {
+// defaultSettings returns the default settings of infra/terraform, with a number of runner hosts.
+func defaultSettings(nodes int) settings {
 	return settings{Name: "sse-soak", Region: "us-east-1", Hosts: map[string]int{"c5.large": 1 + nodes}, TTLMinutes: 180, DiskGiB: 30 + nodes*20}
 }
 
-func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
+func TestApplyWithinBudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		most         float64
@@ -35,7 +35,7 @@ func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price known for eu-central-1: give --prices FILE"},
 		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price known for c9x.large in us-east-1"},
 	} {
-		s := usual(1)
+		s := defaultSettings(1)
 		c.edit(&s)
 		state, sentence := check(site{deployment: &deployment{maxUSD: c.most}, settings: s}.checkPrice).result(t.Context())
 		assert.Equal(t, c.state, state, c.wants)
@@ -44,7 +44,7 @@ func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
 }
 
 // Terraform is a program here that leaves a file when it makes something.
-func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
+func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
 	bin := t.TempDir()
 	for name, text := range map[string]string{
@@ -53,7 +53,7 @@ func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	d := &deployment{dir: t.TempDir(), yes: true, maxUSD: .1}
+	d := &deployment{dir: t.TempDir(), skipConfirm: true, maxUSD: .1}
 	require.ErrorContains(t, d.up(context.Background(), streams{}), "over the $0.10 of --max-usd")
 	require.NoFileExists(t, filepath.Join(bin, "made"))
 	d.maxUSD = 1
@@ -62,7 +62,7 @@ func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
 }
 
 // The page's prices and sums are those of the table.
-func TestPricesOfThePage(t *testing.T) {
+func TestDocumentedPrices(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/aws.md")
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestPricesOfThePage(t *testing.T) {
 	cell := func(row string, life time.Duration) {
 		var sums []string
 		for _, nodes := range []int{1, 3} {
-			s := usual(nodes)
+			s := defaultSettings(nodes)
 			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.Hosts, DiskGiB: s.DiskGiB})
 			require.NoError(t, err)
 			sums = append(sums, sizing.USD(rate.For(life)))

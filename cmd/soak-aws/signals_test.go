@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// small is a deployment without hosts: its only resource takes some seconds, and has no provider to download.
-const small = `
+// smallSettings is a deployment without hosts: its only resource takes some seconds, and has no provider to download.
+const smallSettings = `
 locals {
   settings = {
     name = "sse-soak", region = "eu-central-1", owner = "", connections = 1200, noop_interval_seconds = 15, ttl_minutes = 180
@@ -84,12 +84,12 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File
-	shown    *screen
+	screen   *screen
 	complete chan struct{} // closed when shown has all that was printed
 }
 
-// onATerminal starts soak-aws with the real terraform.
-func onATerminal(t *testing.T, args ...string) session {
+// startOnTerminal starts soak-aws with the real terraform.
+func startOnTerminal(t *testing.T, args ...string) session {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
 		untested.Skip(t, "Ctrl-C during terraform: terraform is not installed here")
@@ -106,7 +106,7 @@ func onATerminal(t *testing.T, args ...string) session {
 	require.NoError(t, s.cmd.Start())
 	go func() {
 		defer close(s.complete)
-		_, _ = io.Copy(s.shown, keyboard) // ends with EIO when the last process has closed the terminal
+		_, _ = io.Copy(s.screen, keyboard) // ends with EIO when the last process has closed the terminal
 	}()
 	return s
 }
@@ -117,9 +117,9 @@ func (s session) await(t *testing.T, moment func() bool) {
 	require.Eventually(t, moment, 3*time.Minute, 20*time.Millisecond)
 }
 
-// sees reports whether the terminal has shown a text.
-func (s session) sees(text string) func() bool {
-	return func() bool { return strings.Contains(s.shown.String(), text) }
+// hasShown returns a condition: the terminal has shown a text.
+func (s session) hasShown(text string) func() bool {
+	return func() bool { return strings.Contains(s.screen.String(), text) }
 }
 
 // interrupt presses Ctrl-C once and waits for the end.
@@ -129,8 +129,8 @@ func (s session) interrupt(t *testing.T) {
 	require.NoError(t, err)
 	_ = s.cmd.Wait()
 	<-s.complete
-	require.Equal(t, 2, s.cmd.ProcessState.ExitCode(), s.shown)
-	require.NotContains(t, s.shown.String(), "Two interrupts", "with a second SIGINT terraform exits without writing its state")
+	require.Equal(t, 2, s.cmd.ProcessState.ExitCode(), s.screen)
+	require.NotContains(t, s.screen.String(), "Two interrupts", "with a second SIGINT terraform exits without writing its state")
 	require.NoError(t, s.keyboard.Close())
 }
 
@@ -151,42 +151,42 @@ func TestCtrlCDuringInit(t *testing.T) {
 	defer slow.Close()
 	dir := t.TempDir()
 	module := "module \"slow\" {\n  source = \"" + slow.URL + "/module.zip\"\n}\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small+module), 0o600))
-	s := onATerminal(t, "--dir", dir, "--yes", "up")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(smallSettings+module), 0o600))
+	s := startOnTerminal(t, "--dir", dir, "--yes", "up")
 	<-asked
 	s.interrupt(t)
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
 }
 
 // Each Ctrl-C leaves a state that the next command continues from.
-func TestCtrlCAtEachMomentAfterInit(t *testing.T) {
+func TestCtrlCAfterInit(t *testing.T) {
 	f := startAWS(t)
 	withSessions(t, startStack(t).Listener.Addr().String())
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(smallSettings), 0o600))
 	started, state := filepath.Join(dir, "started"), filepath.Join(dir, "terraform.tfstate")
 
-	s := onATerminal(t, "--dir", dir, "up")
-	s.await(t, s.sees("Enter a value"))
+	s := startOnTerminal(t, "--dir", dir, "up")
+	s.await(t, s.hasShown("Enter a value"))
 	s.interrupt(t)
 	assert.NoFileExists(t, started, "nothing was made before the answer")
 
-	s = onATerminal(t, "--dir", dir, "up")
-	s.await(t, s.sees("Enter a value"))
+	s = startOnTerminal(t, "--dir", dir, "up")
+	s.await(t, s.hasShown("Enter a value"))
 	_, err := s.keyboard.WriteString("yes\n")
 	require.NoError(t, err)
 	s.await(t, exists(started))
 	s.interrupt(t)
-	assert.Contains(t, s.shown.String(), "Interrupt received")
+	assert.Contains(t, s.screen.String(), "Interrupt received")
 	text, err := os.ReadFile(state)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"type": "terraform_data"`, "the state has what was in flight")
 	assert.NotContains(t, strings.Join(names(t, dir), " "), "lock.info")
 
-	s = onATerminal(t, "--dir", dir, "--yes", "up")
-	s.await(t, s.sees("waiting for 2 hosts"))
+	s = startOnTerminal(t, "--dir", dir, "--yes", "up")
+	s.await(t, s.hasShown("waiting for 2 hosts"))
 	s.interrupt(t)
-	assert.Contains(t, s.shown.String(), "`make aws-up` continues, `make aws-down` cleans up")
+	assert.Contains(t, s.screen.String(), "`make aws-up` continues, `make aws-down` cleans up")
 
 	f.mu.Lock()
 	f.ready()
@@ -194,19 +194,19 @@ func TestCtrlCAtEachMomentAfterInit(t *testing.T) {
 	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; hung=1' HUP\n"+
 		"echo up >>"+signals+"\nn=0; while [ -z \"$hung\" ] && [ $n -lt 300 ]; do sleep .1; n=$((n+1)); done\nsleep 1\nexit 2\n"), 0o755))
-	s = onATerminal(t, "--dir", dir, "--soak", program, "soak")
+	s = startOnTerminal(t, "--dir", dir, "--soak", program, "soak")
 	s.await(t, exists(signals))
 	s.interrupt(t)
 	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "a second SIGINT would have it kill all")
-	assert.Contains(t, s.shown.String(), "To continue an interrupted soak: bin/soak-aws attach ")
+	assert.Contains(t, s.screen.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
 // If the terminal is closed, terraform finishes what it does: nothing is made that no state knows, and no lock stays.
-func TestAClosedTerminalLetsTerraformFinish(t *testing.T) {
+func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 	startAWS(t)
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(small), 0o600))
-	s := onATerminal(t, "--dir", dir, "--yes", "up")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(smallSettings), 0o600))
+	s := startOnTerminal(t, "--dir", dir, "--yes", "up")
 	s.await(t, exists(filepath.Join(dir, "started")))
 	require.NoError(t, s.keyboard.Close())
 	s.await(t, func() bool {

@@ -31,7 +31,8 @@ type soakFlags struct {
 	length          time.Duration
 }
 
-func parse(args []string) (f soakFlags, err error) {
+// parseSoakFlags returns the flags of `soak run` that soak-aws needs.
+func parseSoakFlags(args []string) (f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.IntVar(&f.connections, "connections", 0, "")
@@ -46,7 +47,7 @@ func parse(args []string) (f soakFlags, err error) {
 
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, args []string) error {
-	f, err := parse(args)
+	f, err := parseSoakFlags(args)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 		return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
 			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
 	}
-	s, err := d.made(ctx)
+	s, err := d.applied(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,38 +63,38 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 		return err
 	}
 	command := []string{
-		"run", "--on", "k8s", "--overlay", "k3s", "--shards", s.shards(""), "--backend-url", s.out.BackendURL,
+		"run", "--on", "k8s", "--overlay", "k3s", "--shards", s.shards(""), "--backend-url", s.output.BackendURL,
 		"--connections", strconv.Itoa(s.settings.Connections), "--noop-interval", strconv.FormatFloat(s.settings.Interval, 'g', -1, 64),
 	}
-	return s.drive(ctx, f, append(command, args...))
+	return s.runSoak(ctx, f, append(command, args...))
 }
 
 // attach follows an interrupted soak to its verdict, for as long as the hosts live.
 func (d *deployment) attach(ctx context.Context, args []string) error {
-	f, err := parse(args)
+	f, err := parseSoakFlags(args)
 	if err != nil {
 		return err
 	}
-	f.length = -aroundASoak
-	s, err := d.made(ctx)
+	f.length = -soakOverhead
+	s, err := d.applied(ctx)
 	if err != nil {
 		return err
 	}
-	return s.drive(ctx, f, append([]string{"attach"}, args...))
+	return s.runSoak(ctx, f, append([]string{"attach"}, args...))
 }
 
-// drive runs soak with tunnels to the stack and to the cluster of the runners.
-func (s site) drive(ctx context.Context, f soakFlags, args []string) error {
-	end, err := s.fit(ctx, f.length)
+// runSoak runs soak with tunnels to the stack and to the cluster of the runners.
+func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
+	end, err := s.checkLifetime(ctx, f.length)
 	if err != nil {
 		return err
 	}
-	stack, err := openTunnel(ctx, s.out, "stack", stackPort, 0)
+	stack, err := openTunnel(ctx, s.output, "stack", stackPort, 0)
 	if err != nil {
 		return err
 	}
 	defer stack.close()
-	cluster, err := openTunnel(ctx, s.out, "runner-1", clusterPort, 0)
+	cluster, err := openTunnel(ctx, s.output, "runner-1", clusterPort, 0)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (s site) drive(ctx context.Context, f soakFlags, args []string) error {
 	}
 	defer os.Remove(kubeconfig.Name())
 	// The certificate of the cluster has this address.
-	if _, err := kubeconfig.WriteString(strings.ReplaceAll(s.values[s.out.Kubeconfig], "127.0.0.1:6443", cluster.address)); err != nil {
+	if _, err := kubeconfig.WriteString(strings.ReplaceAll(s.values[s.output.Kubeconfig], "127.0.0.1:6443", cluster.address)); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
@@ -134,17 +135,19 @@ func (s site) drive(ctx context.Context, f soakFlags, args []string) error {
 
 // shards returns the address of the shards of a run; of all runs if run is "".
 func (s site) shards(run string) string {
-	return "s3://" + path.Join(s.out.Bucket, "shards", run) + "?region=" + url.QueryEscape(s.settings.Region)
+	return "s3://" + path.Join(s.output.Bucket, "shards", run) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// fit returns when the hosts end, and an error if they cannot run a soak to its verdict.
-func (s site) fit(ctx context.Context, length time.Duration) (end time.Time, err error) {
-	if s.out.Kubeconfig == "" {
-		return end, fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again", s.out.PublicURL)
+// checkLifetime returns when the hosts end, and an error if they cannot run a soak to its verdict.
+func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
+	if s.output.Kubeconfig == "" {
+		return end, fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again",
+			s.output.PublicURL)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.out.Statuses)) {
-		if state, _ := setup(s.values[name], s.out.Statuses[name]); state != setupReady {
-			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them", s.out.Statuses[name], name, state)
+	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
+		if state, _ := setup(s.values[name], s.output.Statuses[name]); state != setupReady {
+			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them",
+				s.output.Statuses[name], name, state)
 		}
 	}
 	if end, err = s.end(ctx, length); err != nil {
@@ -162,30 +165,30 @@ func (s site) fit(ctx context.Context, length time.Duration) (end time.Time, err
 // environment returns the variables of soak that must not be flags, which every user of this machine sees: the secrets, which
 // the stack's host stores as lines NAME=VALUE. The user may have set another Prometheus for the runners, or another reference.
 func (s site) environment(via string) []string {
-	env := append(strings.Fields(s.values[s.out.Secrets]), "AWS_REGION="+s.settings.Region)
-	_, password, _ := strings.Cut(s.values[s.out.Secrets], "PROMETHEUS_PASSWORD=")
+	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
+	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
 	password, _, _ = strings.Cut(password, "\n")
 	const user = "prometheus" // of nginx
 	prometheus := url.URL{Scheme: "http", User: url.UserPassword(user, password), Host: via, Path: "/prometheus/"}
 	env = append(env, "PROMETHEUS_URL="+prometheus.String())
 	if _, chosen := os.LookupEnv("K6_PROMETHEUS_RW_SERVER_URL"); !chosen {
-		env = append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.out.BackendURL+"/prometheus/api/v1/write",
+		env = append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.output.BackendURL+"/prometheus/api/v1/write",
 			"K6_PROMETHEUS_RW_USERNAME="+user, "K6_PROMETHEUS_RW_PASSWORD="+password)
 	}
 	// A reference in the runners' cluster would show nothing of the network between runners and stack.
 	if _, chosen := os.LookupEnv("CONTROL_URL"); !chosen {
-		env = append(env, "CONTROL_URL="+s.out.ControlURL)
+		env = append(env, "CONTROL_URL="+s.output.ControlURL)
 	}
 	return env
 }
 
 const (
-	// outsideLater is how much later than a host itself a schedule ends it from outside (modules/host).
-	outsideLater = 15 * time.Minute
-	// longestLife is how far ahead an end may be moved. Hosts refuse more.
-	longestLife = 24 * time.Hour
-	// aroundASoak is the time of a soak in addition to its seconds: starting runners and reading shards.
-	aroundASoak = 10 * time.Minute
+	// scheduleDelay is the time after the end of a host at which a schedule ends it from outside (modules/host).
+	scheduleDelay = 15 * time.Minute
+	// maxLifetime is the maximum time by which an end may be moved. Hosts refuse more.
+	maxLifetime = 24 * time.Hour
+	// soakOverhead is the time of a soak in addition to its seconds: starting runners and reading shards.
+	soakOverhead = 10 * time.Minute
 	// defaultLength is the default of `soak run --seconds`.
 	defaultLength = time.Hour
 )
@@ -203,17 +206,17 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 			end = own
 		}
 	}
-	if moved, err := time.Parse(time.RFC3339, s.values[s.out.EndParameter]); err == nil && moved.After(end) && len(hosts) > 0 {
+	if moved, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && moved.After(end) && len(hosts) > 0 {
 		end = moved
 	}
 	left := time.Until(end)
-	switch missing := length + aroundASoak - left; {
+	switch missing := length + soakOverhead - left; {
 	case left <= 0:
 		return end, errors.New("the hosts have ended: `make aws-up` makes new ones")
 	case missing > 0:
 		return end, fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it; "+
 			"move their end with `bin/soak-aws extend --minutes %d`, or soak for fewer SECONDS",
-			clock(end), left.Round(time.Second), length, aroundASoak, int(math.Ceil(missing.Minutes())))
+			clock(end), left.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
 	}
 	return end, nil
 }
@@ -223,14 +226,14 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
-		if c.ask(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 cannot
+		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 cannot
 			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
 		}
 		end, fixed := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
 		switch {
 		case end.IsZero() && fixed:
 			return "", fmt.Errorf("the end of AWS_SESSION_TOKEN is unknown: a soak of %v reads its shards with it at its end", length)
-		case end.IsZero() || end.After(time.Now().Add(length+aroundASoak)):
+		case end.IsZero() || end.After(time.Now().Add(length+soakOverhead)):
 			return fmt.Sprintf("they are valid until after a soak of %v", length), nil
 		case fixed:
 			return "", refuse("the credentials in the environment end at %s, before a soak of %v is judged: "+
@@ -247,32 +250,35 @@ func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)
 	}
-	s, err := d.made(ctx)
+	s, err := d.applied(ctx)
 	if err != nil {
 		return err
 	}
-	end, err := s.end(ctx, -aroundASoak)
+	end, err := s.end(ctx, -soakOverhead)
 	if err != nil {
 		return err
 	}
 	later := end.Add(time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
-	if left := time.Until(later); left > longestLife {
-		return fmt.Errorf("the hosts would end in %v: an end may be %v ahead at most", left.Round(time.Minute), longestLife)
+	if left := time.Until(later); left > maxLifetime {
+		return fmt.Errorf("the hosts would end in %v: an end may be %v ahead at most", left.Round(time.Minute), maxLifetime)
 	}
-	if err := s.aws.moveSchedules(ctx, s.settings.Name, later.Add(outsideLater)); err != nil {
+	if err := s.aws.moveSchedules(ctx, s.settings.Name, later.Add(scheduleDelay)); err != nil {
 		return fmt.Errorf("the hosts still end at %s: move the schedules that end them: %w", clock(end), err)
 	}
-	if err := s.aws.ask(ctx, nil, "ssm", "put-parameter", "--overwrite", "--name", s.out.EndParameter, "--value", later.Format(time.RFC3339)); err != nil {
+	err = s.aws.call(ctx, nil, "ssm", "put-parameter", "--overwrite",
+		"--name", s.output.EndParameter, "--value", later.Format(time.RFC3339))
+	if err != nil {
 		return fmt.Errorf("the hosts still end at %s: store the later end: %w", clock(end), err)
 	}
-	fmt.Printf("all hosts end at %s, in %v; a schedule ends them from outside %v later\n", clock(later), time.Until(later).Round(time.Minute), outsideLater)
+	fmt.Printf("all hosts end at %s, in %v; a schedule ends them from outside %v later\n",
+		clock(later), time.Until(later).Round(time.Minute), scheduleDelay)
 	return nil
 }
 
 // moveSchedules sets the time of every schedule in a group, and leaves the rest of each as it is.
 func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) error {
 	var names []string
-	if err := c.ask(ctx, &names, "scheduler", "list-schedules", "--group-name", group, "--query", "Schedules[].Name"); err != nil {
+	if err := c.call(ctx, &names, "scheduler", "list-schedules", "--group-name", group, "--query", "Schedules[].Name"); err != nil {
 		return err
 	}
 	if len(names) == 0 {
@@ -280,7 +286,7 @@ func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) e
 	}
 	for _, name := range names {
 		var schedule map[string]any
-		if err := c.ask(ctx, &schedule, "scheduler", "get-schedule", "--group-name", group, "--name", name); err != nil {
+		if err := c.call(ctx, &schedule, "scheduler", "get-schedule", "--group-name", group, "--name", name); err != nil {
 			return err
 		}
 		for _, answered := range []string{"Arn", "CreationDate", "LastModificationDate"} {
@@ -291,7 +297,7 @@ func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) e
 		if err != nil {
 			return err
 		}
-		if err := c.ask(ctx, nil, "scheduler", "update-schedule", "--cli-input-json", string(text)); err != nil {
+		if err := c.call(ctx, nil, "scheduler", "update-schedule", "--cli-input-json", string(text)); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,7 @@ func TestSoak(t *testing.T) {
 	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API has no other way in")
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
-		assert.Contains(t, stack.asked(), "127.0.0.1:"+port+path, "this machine asks the stack through the tunnel")
+		assert.Contains(t, stack.targets(), "127.0.0.1:"+port+path, "this machine asks the stack through the tunnel")
 	}
 	_, err = net.Dial("tcp", "127.0.0.1:"+port)
 	require.Error(t, err, "the tunnel is closed")
@@ -86,7 +86,7 @@ func TestSoak(t *testing.T) {
 }
 
 // Ctrl-C reaches the soak from the terminal. It is not told a second time by a signal that would have it kill all.
-func TestAStopInterruptsTheSoakOnce(t *testing.T) {
+func TestStopInterruptsSoakOnce(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	withSessions(t, startStack(t).Listener.Addr().String())
@@ -120,10 +120,10 @@ func TestAttach(t *testing.T) {
 	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have ended")
 }
 
-func TestEnvironmentOfSoak(t *testing.T) {
+func TestSoakEnvironment(t *testing.T) {
 	made := site{
 		settings: settings{Region: "eu-central-1"}, values: map[string]string{"/secrets": "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n"},
-		out: outputs{BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070", Secrets: "/secrets"},
+		output: outputs{BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070", Secrets: "/secrets"},
 	}
 	want := []string{"BACKEND_TOKEN=abc", "PROMETHEUS_PASSWORD=g:i", "AWS_REGION=eu-central-1", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
 	assert.Equal(t, append(slices.Clone(want), "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
@@ -146,14 +146,14 @@ func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 }
 
 // Another service would be sent the stack's token, and judged by the stack's ledger and CPU.
-func TestOnlyTheStacksBackendIsSoaked(t *testing.T) {
+func TestSoakRejectsOtherBackends(t *testing.T) {
 	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
 		require.ErrorContains(t, deployed(t).soak(context.Background(), args), "`bin/soak run --on k8s --backend-url http://other` soaks that")
 	}
 }
 
 // The stack is set up for its streams: another number is refused, not ignored.
-func TestSoakOfOtherStreamsThanTheStackHas(t *testing.T) {
+func TestSoakWithOtherStreamsThanTheStack(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	d := deployed(t)
@@ -163,7 +163,7 @@ func TestSoakOfOtherStreamsThanTheStackHas(t *testing.T) {
 }
 
 // Shards are read with the credentials at the end of a soak.
-func TestSoakThatOutlivesItsCredentials(t *testing.T) {
+func TestSoakOutlivesItsCredentials(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	d := deployed(t)

@@ -13,7 +13,7 @@ func TestSweep(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.buckets = []string{"i-1", "i-2"}, "arn:aws:iam::123456789012:user/eve", []string{"sse-soak-1"}
 	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:s3:::sse-soak-gone"}}
-	d := &deployment{yes: true}
+	d := &deployment{skipConfirm: true}
 	said := printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false)) })
 	for _, part := range []string{
 		"3 things in eu-central-1 carry the tag Project=sse-soak and cost money, 2 are free",
@@ -25,10 +25,10 @@ func TestSweep(t *testing.T) {
 	assert.Len(t, f.hosts, 2, "nobody asked for more")
 
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts needs --name NAME: it ends the hosts of one deployment")
-	d.name, d.yes = "sse-soak", false // and standard input of a test is empty
+	d.name, d.skipConfirm = "sse-soak", false // and standard input of a test is empty
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, no host was terminated")
 	assert.Len(t, f.hosts, 2)
-	d.yes = true
+	d.skipConfirm = true
 	said = printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true)) })
 	assert.Contains(t, said, "2 hosts are being terminated")
 	assert.Empty(t, f.hosts)

@@ -17,13 +17,13 @@ import (
 
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
-	dir     string
-	name    string   // NAME, for a state of its own; "": the name in the settings
-	yes     bool     // ask no question
-	program string   // soak
-	env     []string // variables for terraform; the user's variables override them
-	prices  string   // file with prices in place of the built-in ones; "": none
-	maxUSD  float64  // maximum cost of all of it; 0: no limit
+	dir         string
+	name        string   // NAME, for a state of its own; "": the name in the settings
+	skipConfirm bool     // ask no question
+	program     string   // soak
+	env         []string // variables for terraform; the user's variables override them
+	prices      string   // file with prices in place of the built-in ones; "": none
+	maxUSD      float64  // maximum cost of all of it; 0: no limit
 }
 
 // settings are local.settings of infra/terraform: what must be known before anything is made.
@@ -133,7 +133,7 @@ func (d *deployment) arch(ctx context.Context) error {
 
 // change runs terraform apply or destroy, which shows its plan and asks. Known errors of AWS get a remedy.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
-	if d.yes {
+	if d.skipConfirm {
 		args = append(args, "-auto-approve")
 	}
 	cmd := d.command(ctx, append([]string{verb}, args...)...)
@@ -188,7 +188,7 @@ func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 type site struct {
 	*deployment
 	settings settings
-	out      outputs // zero if nothing was made
+	output   outputs // zero if nothing was made
 	aws      *cloud
 	values   map[string]string // of the parameters
 }
@@ -201,7 +201,7 @@ func (d *deployment) planned(ctx context.Context) (site, error) {
 		s.settings, err = d.readSettings(ctx)
 	}
 	if err == nil {
-		s.out, err = d.outputs(ctx)
+		s.output, err = d.outputs(ctx)
 	}
 	if err == nil || errors.Is(err, errNoOutputs) {
 		s.aws, err = connect(ctx, s.settings.Region)
@@ -212,10 +212,10 @@ func (d *deployment) planned(ctx context.Context) (site, error) {
 	return s, err
 }
 
-// made returns the deployment as it was made.
-func (d *deployment) made(ctx context.Context) (site, error) {
+// applied returns the deployment as it exists.
+func (d *deployment) applied(ctx context.Context) (site, error) {
 	out, err := d.outputs(ctx)
-	s := site{deployment: d, settings: out.Settings, out: out}
+	s := site{deployment: d, settings: out.Settings, output: out}
 	if err == nil {
 		s.aws, err = connect(ctx, out.Settings.Region)
 	}
@@ -228,7 +228,7 @@ func (d *deployment) made(ctx context.Context) (site, error) {
 // parameters returns the values of the parameters, decrypted.
 func (s site) parameters(ctx context.Context) (map[string]string, error) {
 	var list []struct{ Name, Value string }
-	err := s.aws.ask(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",
+	err := s.aws.call(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",
 		"--query", "Parameters[].{Name:Name,Value:Value}")
 	values := map[string]string{}
 	for _, p := range list {

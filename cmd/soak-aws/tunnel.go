@@ -24,13 +24,13 @@ const (
 	stackPort = 80
 	// clusterPort is the Kubernetes API on runner-1.
 	clusterPort = 6443
-	// opensWithin is how long a session may take until its end answers.
-	opensWithin = time.Minute
+	// openTimeout is the time limit for a session to answer.
+	openTimeout = time.Minute
 )
 
-// checkTunnels is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for as few as one if the
+// checkInterval is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for as few as one if the
 // account's preferences say so.
-var checkTunnels = 30 * time.Second
+var checkInterval = 30 * time.Second
 
 // A tunnel is a port of this machine's loopback interface that leads to a host by Systems Manager, which encrypts it: nothing
 // crosses the internet in another way. The AWS command line and its plugin make it.
@@ -57,7 +57,7 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
 	first := make(chan error, 1)
-	t.ended.Go(func() { t.keep(keeping, first) })
+	t.ended.Go(func() { t.maintain(keeping, first) })
 	select {
 	case err = <-first:
 	case <-ctx.Done():
@@ -74,12 +74,13 @@ func (t *tunnel) close() {
 	t.ended.Wait()
 }
 
-// keep runs one session after another until ctx ends. It sends to first when the first one is open, or why it is not.
-func (t *tunnel) keep(ctx context.Context, first chan<- error) {
-	for again, refused := false, false; ctx.Err() == nil; {
+// maintain runs one session after another until ctx ends. It sends nil to first when the first one is open, or the
+// error that prevented it.
+func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
+	for reopened, refused := false, false; ctx.Err() == nil; {
 		isOpen := false
 		err := t.session(ctx, func() {
-			if isOpen = true; again {
+			if isOpen = true; reopened {
 				warn("the tunnel to the host " + t.name + " is open again")
 			} else {
 				first <- nil
@@ -89,10 +90,10 @@ func (t *tunnel) keep(ctx context.Context, first chan<- error) {
 		case ctx.Err() != nil:
 			return
 		case isOpen:
-			again, refused = true, false
+			reopened, refused = true, false
 			warn("the tunnel to the host " + t.name + " was cut; opening another one")
 			continue
-		case !again:
+		case !reopened:
 			first <- err
 			return
 		case !refused:
@@ -101,7 +102,7 @@ func (t *tunnel) keep(ctx context.Context, first chan<- error) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(checkTunnels):
+		case <-time.After(checkInterval):
 		}
 	}
 }
@@ -153,13 +154,13 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 		}
 		switch ok := t.answers(ctx); {
 		case ok && !isOpen:
-			isOpen, pause = true, checkTunnels
+			isOpen, pause = true, checkInterval
 			opened()
 		case isOpen && !ok:
 			return errors.New("it does not answer any more")
-		case !ok && time.Since(start) > opensWithin:
+		case !ok && time.Since(start) > openTimeout:
 			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts",
-				t.name, t.host, opensWithin)
+				t.name, t.host, openTimeout)
 		}
 	}
 }

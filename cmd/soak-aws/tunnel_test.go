@@ -170,7 +170,7 @@ func TestOpen(t *testing.T) {
 			resp, err := http.Get(address)
 			return err == nil && resp.Body.Close() == nil
 		}, 20*time.Second, 10*time.Millisecond)
-		require.Eventually(t, func() bool { return len(stack.asked()) > 1 }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(stack.targets()) > 1 }, 20*time.Second, 10*time.Millisecond)
 		time.Sleep(100 * time.Millisecond) // what is printed comes after the first answer
 		interrupt()
 		require.NoError(t, <-ended)
@@ -184,7 +184,7 @@ func TestOpen(t *testing.T) {
 }
 
 // A terminal that is closed ends the tunnel as Ctrl-C does; so does kill -9 of soak-aws, with the plugin.
-func TestAClosedTerminalAndAKillLeaveNoTunnel(t *testing.T) {
+func TestTunnelEndsWithItsProcess(t *testing.T) {
 	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
 		t.Run(signal.String(), func(t *testing.T) {
 			stack := startStack(t)
@@ -227,18 +227,18 @@ func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var news []string
-	printLine, usual := warn, checkTunnels
+	printLine, usual := warn, checkInterval
 	warn = func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
 		news = append(news, s)
 	}
-	checkTunnels = every
+	checkInterval = every
 	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		tn.close()
-		warn, checkTunnels = printLine, usual
+		warn, checkInterval = printLine, usual
 	})
 	return tn, func() []string {
 		mu.Lock()
@@ -249,7 +249,7 @@ func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 
 // AWS ends a session that was idle for 20 minutes, and an agent may lose one: a soak of an hour asks for the ledger at
 // its end, at the address that it was told at its beginning.
-func TestATunnelThatIsCut(t *testing.T) {
+func TestDisconnectedTunnelReopens(t *testing.T) {
 	stack := startStack(t)
 	log, cut := withSessions(t, stack.Listener.Addr().String())
 	tn, news := opened(t, time.Hour)
@@ -261,7 +261,7 @@ func TestATunnelThatIsCut(t *testing.T) {
 }
 
 // A command line that dies leaves a plugin that holds the port: it is ended too, or no other session could have the port.
-func TestATunnelWhoseCommandLineDies(t *testing.T) {
+func TestTunnelReopensAfterCrash(t *testing.T) {
 	stack := startStack(t)
 	log, cut := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_DIES", "1")
@@ -276,7 +276,7 @@ func TestATunnelWhoseCommandLineDies(t *testing.T) {
 }
 
 // Ctrl-C stops the runners; what they left is judged with the ledger of the backend, which is asked for after that.
-func TestATunnelOutlivesCtrlC(t *testing.T) {
+func TestTunnelOutlivesCtrlC(t *testing.T) {
 	stack := startStack(t)
 	_, cut := withSessions(t, stack.Listener.Addr().String())
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -286,22 +286,22 @@ func TestATunnelOutlivesCtrlC(t *testing.T) {
 	interrupt()
 	assert.True(t, tn.answers(t.Context()))
 	cut()
-	before := len(stack.asked())
-	require.Eventually(t, func() bool { return len(stack.asked()) > before && tn.answers(t.Context()) }, 20*time.Second, 10*time.Millisecond)
+	before := len(stack.targets())
+	require.Eventually(t, func() bool { return len(stack.targets()) > before && tn.answers(t.Context()) }, 20*time.Second, 10*time.Millisecond)
 }
 
 // An idle session gets requests, so that AWS does not end it.
-func TestATunnelIsKeptFromBeingIdle(t *testing.T) {
+func TestTunnelIsNotIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())
 	_, news := opened(t, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return len(stack.asked()) > 20 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, 20*time.Second, 10*time.Millisecond)
 	assert.Empty(t, news())
 	assert.Len(t, lines(t, log), 1)
 }
 
 // Where AWS refuses for a while, it is tried until it does not, and said once.
-func TestATunnelThatIsRefusedForAWhile(t *testing.T) {
+func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
 	_, cut := withSessions(t, stack.Listener.Addr().String())
 	_, news := opened(t, 5*time.Millisecond)
@@ -315,7 +315,7 @@ func TestATunnelThatIsRefusedForAWhile(t *testing.T) {
 	require.Eventually(t, func() bool { return len(news()) == 3 }, 20*time.Second, 10*time.Millisecond)
 }
 
-func TestWhyThereIsNoTunnel(t *testing.T) {
+func TestTunnelErrors(t *testing.T) {
 	f := startAWS(t)
 	f.ready()
 	d := deployed(t)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// setupWithin is how long hosts may take to set themselves up.
-const setupWithin = 25 * time.Minute
+// setupTimeout is the time limit for the setup of hosts.
+const setupTimeout = 25 * time.Minute
 
 // streams are what a stack is set up for; 0: not given.
 type streams struct {
@@ -49,7 +49,7 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 	if err != nil {
 		return err
 	}
-	before := s.out.Settings // a second up keeps the streams of the first one
+	before := s.output.Settings // a second up keeps the streams of the first one
 	if connections := cmp.Or(typed.connections, before.Connections); connections != 0 {
 		d.set("connections", strconv.Itoa(connections))
 	}
@@ -76,14 +76,14 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 	}
 	fmt.Printf("\nstack    %s (for the runners; laptops, if laptop_cidrs lets them in: %s)\ngrafana  bin/soak-aws open\n"+
 		"next     make aws-soak, then make aws-down. Every host ends itself %d minutes after its start.\n",
-		s.out.BackendURL, s.out.PublicURL, s.settings.TTLMinutes)
+		s.output.BackendURL, s.output.PublicURL, s.settings.TTLMinutes)
 	return nil
 }
 
 // apply makes what the settings describe, and waits for the hosts. It replaces failed hosts, since user data runs once.
 func (s *site) apply(ctx context.Context) error {
 	var args []string
-	for name, host := range s.out.Statuses {
+	for name, host := range s.output.Statuses {
 		if state, _ := setup(s.values[name], host); state == setupFailed {
 			address := s.inState(ctx, "-id="+host)
 			fmt.Printf("replacing %s, whose setup failed\n", address)
@@ -92,7 +92,7 @@ func (s *site) apply(ctx context.Context) error {
 	}
 	err := s.change(ctx, "apply", args...)
 	if err == nil {
-		s.out, err = s.outputs(ctx)
+		s.output, err = s.outputs(ctx)
 	}
 	if err == nil {
 		err = s.awaitHosts(ctx, 5*time.Second)
@@ -109,8 +109,8 @@ const (
 // setup returns the state of a host's setup from the value of its parameter, STATE HOST DETAILS. The value of another host counts
 // as pending: parameters outlive hosts.
 func setup(value, host string) (state, details string) {
-	state, rest, _ := strings.Cut(value, " ")
-	id, details, _ := strings.Cut(rest, " ")
+	state, text, _ := strings.Cut(value, " ")
+	id, details, _ := strings.Cut(text, " ")
 	if id != host {
 		return setupPending, ""
 	}
@@ -119,10 +119,10 @@ func setup(value, host string) (state, details string) {
 
 // awaitHosts waits until each host has stored that it is ready, and prints each one that is.
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
-	statuses := s.out.Statuses
+	statuses := s.output.Statuses
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
 	start, ready, failed := time.Now(), map[string]bool{}, ""
-	err := poll(ctx, pause, setupWithin, func() (bool, error) {
+	err := poll(ctx, pause, setupTimeout, func() (bool, error) {
 		values, err := s.parameters(ctx)
 		for _, name := range slices.Sorted(maps.Keys(statuses)) {
 			host := statuses[name]
@@ -142,7 +142,7 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 		return errors.New(failed)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), setupWithin)
+		return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), setupTimeout)
 	}
 	return err
 }
