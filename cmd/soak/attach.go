@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -12,19 +14,23 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
-		Short: "Follow a soak on Kubernetes that another soak left, and judge it",
-		Long:  "attach continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
-		Args:  oneArg("run by its test id"),
+		Short: "Follow a run that another soak left, and judge it",
+		Long: "attach continues a `soak run` that was killed, on the same machine: it follows its runners to their end, replaces those that\n" +
+			"ended early, and judges. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
+			"to its end, collects, judges and cleans up. The exit code is the verdict.",
+		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
+			c.Self, _ = os.Executable() // "": without a control group
 			c.Plan.TestID, c.Stdout = args[0], cmd.OutOrStdout()
 			*outcome, err = run.Attach(cmd.Context(), c)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), plan.OfSuites(c.Local.Settings()))
+	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners of this machine have one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
 	ciFlags(cmd.Flags(), &c.CI, &c.Look)

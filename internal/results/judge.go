@@ -200,6 +200,15 @@ func shardsOf(paths []string) iter.Seq[readShard] {
 	}
 }
 
+// Plan returns plan.json.
+func (d Dir) Plan() (plan.Plan, error) {
+	p, exists, err := d.plan()
+	if err == nil && !exists {
+		err = fmt.Errorf("%s is missing", d.Path(PlanFile))
+	}
+	return p, err
+}
+
 // plan is plan.json, where `soak run` wrote one that can be read.
 func (d Dir) plan() (p plan.Plan, exists bool, err error) {
 	exists, err = d.readJSON(PlanFile, &p)

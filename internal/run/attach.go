@@ -2,26 +2,34 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Attach follows a run on Kubernetes that another soak left, by its test id, to its verdict.
+// Attach follows a run that another soak left, by its test id, to its verdict: on this machine if OUT has its folder, else on Kubernetes.
 func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
-	if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
+	c.On = "k8s"
+	if _, err := os.Stat(runners.PipePath(filepath.Join(c.Out, c.Plan.TestID), 1)); err == nil {
+		c.On = "local"
+	} else if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
 		return "", UsageError{err}
 	}
 	return tellCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
-		c.On = "k8s"
 		s := newSession(c)
 		s.ci, s.driver = t, &attached{kubernetes{session: s}}
+		if c.On == "local" {
+			s.driver = &reattached{local: local{session: s}}
+		}
 		return s.run(graceful, force)
 	})
 }
@@ -29,14 +37,15 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 // An attached driver finds the run in the cluster.
 type attached struct{ kubernetes }
 
-func (d *attached) check(ctx context.Context) (err error) {
-	if err := d.connect(); err != nil {
-		return err
+func (d *attached) check(ctx context.Context) error {
+	err := d.connect()
+	var found cluster.Job
+	if err == nil {
+		d.namespace = d.Kubernetes.Namespace
+		found, err = d.client.Find(ctx, d.namespace, d.Plan.TestID)
 	}
-	d.namespace = d.Kubernetes.Namespace
-	found, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
 	if err != nil {
-		return err
+		return notFound(results.Dir(filepath.Join(d.Out, d.Plan.TestID)), err)
 	}
 	d.Plan, d.location, d.Shards = found.Plan, found.Shards, found.Shards
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
@@ -50,6 +59,17 @@ func (d *attached) check(ctx context.Context) (err error) {
 		d.planNeeds()
 	}
 	return nil
+}
+
+// notFound adds to the error about a run that is not in the cluster what the folder of a run on this machine shows.
+func notFound(d results.Dir, err error) error {
+	if _, missing := os.Stat(d.Path(results.PlanFile)); missing != nil {
+		return err
+	}
+	if _, missing := os.Stat(d.Path(results.RunFile)); missing == nil {
+		return fmt.Errorf("%w; if it ran on this machine, it has ended: `soak merge %s` makes its verdict", err, d.Relative())
+	}
+	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service by itself, pass BACKEND_URL, and repeat the run", err)
 }
 
 func (d *attached) prepare(ctx context.Context) (err error) {

@@ -36,23 +36,36 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("continue runner %d: %w", s.part, err)
 	}
+	replaced, seconds, err := s.rest(last, location, now)
+	if err != nil {
+		return err
+	}
+	s.replaced, s.Plan.Seconds = replaced, seconds
+	return nil
+}
+
+// rest returns what a runner that ended early leaves to one that replaces it, for the seconds until the end of the run.
+func (s *session) rest(last *shard.Shard, location string, now time.Time) (r replaced, seconds int, err error) {
+	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
 	left := int(end.Sub(now) / time.Second)
 	switch {
 	case last.Runner.State == shard.Finished:
-		return fmt.Errorf("continue runner %d: it has finished; `soak merge %s` makes the verdict", s.part, location)
+		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", location)
 	case last.Published != nil:
-		return fmt.Errorf("continue runner %d: it published, and what it published after its last checkpoint is unknown; repeat the run", s.part)
+		err = errors.New("it published, and what it published after its last checkpoint is unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
-		return fmt.Errorf("continue runner %d: it ended with an error (%s); repeat the run", s.part, last.Runner.Error)
+		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case left <= plan.DisconnectLead:
-		return fmt.Errorf("continue runner %d: the run ended or ends at %s; `soak merge %s` makes the verdict", s.part, end.UTC().Format(time.DateTime), location)
+		err = fmt.Errorf("the run ended or ends at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), location)
 	}
-	s.replaced = replaced{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}
-	s.Plan.Seconds = min(left, s.Plan.Seconds)
+	if err != nil {
+		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
+	}
+	seconds = min(left, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
-		s.part, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), s.Plan.Seconds)
-	return nil
+		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
+	return replaced{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}, seconds, nil
 }
 
 // lastShard returns the shard of the runner with this index that began last.

@@ -188,10 +188,17 @@ func (d *local) start(_ context.Context, r round) (running, error) {
 	if d.certificates != "" {
 		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
 	}
-	return runners.Start(runners.Config{
+	config := d.runnersOf(r)
+	config.Survive = d.survive()
+	return runners.Start(config)
+}
+
+// runnersOf returns the configuration of the runners of a round.
+func (d *local) runnersOf(r round) runners.Config {
+	return runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
 		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, Say: tell, Hear: d.watch.Hear, Cores: d.runnerCores,
-	})
+	}
 }
 
 func (d *local) openShards(ctx context.Context, location string) (store.Store, error) {
@@ -214,8 +221,12 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, un
 
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	outcome, err := d.conclude()
-	if err != nil || !d.collected {
+	if err != nil {
 		return outcome, err
+	}
+	d.forget()
+	if !d.collected {
+		return outcome, nil
 	}
 	if err := d.deliver(graceful, force); err != nil {
 		tell("warning: " + err.Error())

@@ -81,7 +81,7 @@ func (m *meter) run(ctx context.Context) {
 		defer running.Wait()
 		defer cancel()
 	}
-	f, err := os.Create(m.path)
+	f, err := os.OpenFile(m.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // #nosec G302 -- as other files of the folder; a run may have samples
 	if err != nil {
 		m.note(err)
 		return

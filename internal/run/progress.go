@@ -33,6 +33,9 @@ func (s *session) display(group running, m *meter) *display {
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.length(), started: time.Now(),
 		line: func() string { return s.progress(group, m) },
 	}
+	if !s.began.IsZero() {
+		d.started = s.began
+	}
 	if s.Progress == plan.ProgressFull {
 		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.messages()}
 	}

@@ -37,6 +37,7 @@ type session struct {
 	part         int           // K of --runner K/N; 0: the whole run
 	generatedID  bool          // the test id was not given
 	startAt      time.Time     // zero: at once
+	began        time.Time     // of a run that another soak started; zero: this one starts it
 	replaced     replaced      // by this part
 	actions      []plan.Action // of --at
 	secrets      *secret.Values

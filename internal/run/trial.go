@@ -21,7 +21,7 @@ import (
 // tryService opens one stream of the service before the load, and before the run has a folder; with a description it also tries
 // publishing and the other fields. Pods may reach a service that this machine does not reach, so a run on Kubernetes has no trial.
 func (s *session) tryService(ctx context.Context) error {
-	if s.On != "local" || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
+	if s.On != "local" || !s.began.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
 	}
 	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)

@@ -193,8 +193,6 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	err = errors.Join(err, o.delivery.store.Close())
 	if o.progress != nil {
 		o.report()
-	}
-	if o.progress != nil { // report did not find it broken
 		err = errors.Join(err, o.progress.Close())
 	}
 	return err
@@ -281,7 +279,7 @@ func (o *outputSoak) shard() *shard.Shard {
 	return s
 }
 
-// report writes one line of progress. It stops for good when the reader is gone.
+// report writes one line of progress. Without a reader it is lost: another soak may read the next one.
 func (o *outputSoak) report() {
 	p := o.news.since(o.recorder)
 	if trouble := o.trouble.Load(); trouble != nil {
@@ -291,12 +289,7 @@ func (o *outputSoak) report() {
 	o.sums.progress(&p)
 	o.mu.Unlock()
 	o.recorder.finiteResponses().progress(&p)
-	line, err := json.Marshal(p)
-	if err == nil {
-		_, err = o.progress.Write(append(line, '\n'))
-	}
-	if err != nil {
-		_ = o.progress.Close() // it is broken already, and nothing of the run depends on it
-		o.progress = nil
+	if line, err := json.Marshal(p); err == nil {
+		_, _ = o.progress.Write(append(line, '\n')) // nothing of the run depends on it
 	}
 }

@@ -1,4 +1,4 @@
-// Package process runs the processes of a soak so that none outlives it: each is in a process
+// Package process runs the processes of a soak so that none outlives it, unless Orphan is 0: each is in a process
 // group of its own (a Ctrl-C at the terminal reaches only soak, which ends them in order),
 // and the kernel ends it if soak itself is killed.
 package process
@@ -23,7 +23,7 @@ type Spec struct {
 	Output *os.File // takes them in the place of Log
 	Extra  []*os.File
 	Cores  Cores          // that it may run on
-	Orphan syscall.Signal // what the kernel sends it when soak dies
+	Orphan syscall.Signal // what the kernel sends it when soak dies; 0: nothing
 }
 
 // A Process is a started process. Wait for Done before reading Err.
@@ -56,6 +56,17 @@ func Start(s Spec) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// Adopt returns a running process that another soak started. The caller calls ended when it has ended. How it ended is unknown, so its
+// exit code is 0.
+func Adopt(name string, pid int) (p *Process, ended func(), err error) {
+	found, err := os.FindProcess(pid)
+	if err != nil {
+		return nil, nil, fmt.Errorf("adopt %s: %w", name, err)
+	}
+	p = &Process{Name: name, cmd: &exec.Cmd{Process: found}, done: make(chan struct{})}
+	return p, func() { close(p.done) }, nil
 }
 
 // PID is its process id.

@@ -33,6 +33,7 @@ type Config struct {
 	Cores    process.Cores     // that they may run on
 	Settings map[string]string // that only the script of the suite has, by name
 	Env      map[string]string // further variables
+	Survive  bool              // they continue when soak is killed, and another soak can attach to them
 	// Say, if not nil, gets what a runner is retrying, once for each cause.
 	Say func(sentence string)
 	// Hear, if not nil, gets each thing that a runner says of itself, as it comes; nil when it has ended.
@@ -95,15 +96,15 @@ func Start(c Config) (*Group, error) {
 }
 
 func startRunner(c Config, index int) (*runner, error) {
-	listen, speak, err := os.Pipe()
+	listen, speak, orphan, err := c.openPipes(index)
 	if err != nil {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
 	defer speak.Close()
-	r := &runner{index: index, say: c.Say, hear: c.Hear, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r := &runner{index: index, say: c.Say, hear: c.Hear, log: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
-		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL, Cores: c.Cores,
+		Args: arguments(c, index), Env: environment(c, index), Orphan: orphan, Cores: c.Cores,
 	})
 	if err != nil {
 		_ = listen.Close()
@@ -112,6 +113,10 @@ func startRunner(c Config, index int) (*runner, error) {
 	r.reading.Add(1)
 	go r.listen(listen)
 	return r, nil
+}
+
+func logPath(dir string, index int) string {
+	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.log", index))
 }
 
 func arguments(c Config, index int) []string {

@@ -1,0 +1,133 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+// survive reports whether the runners of a soak continue when soak is killed. They end with a target that soak started, because that
+// ends, too, and if only soak can run the actions on it.
+func (d *local) survive() bool {
+	return d.part == 0 && !d.ownTarget && d.Suite.Plan.DeclaredLoad && d.Suite.InPlan() == "" && len(d.actions) == 0
+}
+
+// forget removes the pipes of runners when the run has a verdict.
+func (d *local) forget() {
+	for i := 1; i <= d.Plan.Runners; i++ {
+		_ = os.Remove(runners.PipePath(string(d.dir), i))
+	}
+}
+
+// A reattached driver continues a run of this machine whose soak was killed: it follows runners that still run, and replaces those that
+// ended early.
+type reattached struct {
+	local
+	group *runners.Group
+	early []*shard.Shard // the last shards of runners to replace
+}
+
+func (d *reattached) check(ctx context.Context) (err error) {
+	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
+	if d.Plan, err = d.dir.Plan(); err != nil {
+		return UsageError{fmt.Errorf("attach to %s: %w", d.dir.Relative(), err)}
+	}
+	if d.location = d.dir.Path(results.ShardsDir); d.Shards != "" {
+		d.location = store.Join(d.Shards, d.Plan.TestID)
+	}
+	if d.Suite, err = suite.ByName(d.Plan); err != nil {
+		return err
+	}
+	d.chooseService()
+	d.record.Limits = preflight.Look()
+	if err := d.findScript(); err != nil {
+		return err
+	}
+	if planned := d.Plan; d.isModule {
+		err = d.inspect(ctx)
+		d.Plan = planned
+	}
+	d.planNeeds()
+	return errors.Join(err, d.find(ctx))
+}
+
+// find looks for the runners of the run: some still run, others ended early or finished.
+func (d *reattached) find(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
+	defer cancel()
+	d.group = new(runners.Group)
+	for i := 1; i <= d.Plan.Runners; i++ {
+		last, err := lastShard(ctx, d.location, i)
+		if err != nil {
+			return fmt.Errorf("attach to runner %d: %w", i, err)
+		}
+		if d.began.IsZero() {
+			d.began = time.UnixMicro(cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS))
+		}
+		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), Say: tell, Hear: d.watch.Hear}, last.Runner)
+		switch {
+		case err != nil:
+			return err
+		case running:
+			fmt.Fprintf(d.Stdout, "runner %d of %s still runs\n", i, d.Plan.TestID)
+		case last.Runner.State != shard.Finished:
+			d.early = append(d.early, last)
+		}
+	}
+	return nil
+}
+
+func (d *reattached) prepare(context.Context) (err error) {
+	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
+		return err
+	}
+	d.restartControl()
+	return nil
+}
+
+// restartControl serves the reference target of the control group at its address, if that is free: it ended with the other soak.
+func (d *reattached) restartControl() {
+	reference, err := url.Parse(d.Plan.ControlURL)
+	if err != nil || d.Self == "" || reference.Host == "" {
+		return
+	}
+	if ip := net.ParseIP(reference.Hostname()); ip != nil && ip.IsLoopback() {
+		d.ControlListen = reference.Host
+		_, _ = d.startControl() // the group is shown as silent without it
+	}
+}
+
+// start replaces the runners that ended early. One that cannot be replaced leaves the verdict to MIN_COVERAGE.
+func (d *reattached) start(_ context.Context, r round) (running, error) {
+	for _, last := range d.early {
+		config := d.runnersOf(r)
+		replaced, seconds, err := d.rest(last, d.location, time.Now())
+		if err != nil {
+			d.warn(err.Error())
+			continue
+		}
+		config.Only, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
+		maps.Copy(config.Env, replaced.variables())
+		group, err := runners.Start(config)
+		if err != nil {
+			return nil, err
+		}
+		d.group.Join(group)
+	}
+	return d.group, nil
+}

@@ -1,0 +1,61 @@
+//go:build unix
+
+package runners
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestAttachToARunnerUntilItEnds(t *testing.T) {
+	t.Parallel()
+	heard := make(chan *shard.Progress, 1)
+	c := Config{Dir: t.TempDir(), Survive: true, Hear: func(_ int, p *shard.Progress) { heard <- p }}
+	last := shard.Runner{Index: 1, PID: os.Getpid()}
+	attach := func() (*Group, bool, error) {
+		g := new(Group)
+		running, err := g.Attach(c, last)
+		return g, running, err
+	}
+	_, running, err := attach()
+	require.NoError(t, err)
+	require.False(t, running, "it never ran")
+
+	listen, speak, orphan, err := c.openPipes(1)
+	require.NoError(t, err)
+	require.Zero(t, orphan)
+	_, _, err = attach()
+	require.ErrorIs(t, err, ErrAttached)
+	require.NoError(t, listen.Close())
+
+	g, running, err := attach()
+	require.NoError(t, err)
+	require.True(t, running)
+	_, err = speak.WriteString("\n" + `{"open": 7}` + "\n")
+	require.NoError(t, err)
+	require.Equal(t, 7, (<-heard).Open)
+	sum, _ := g.Progress()
+	require.Equal(t, 7, sum.Open)
+	require.NoError(t, speak.Close())
+	require.Nil(t, <-heard)
+	require.NoError(t, g.Wait(t.Context(), t.Context()))
+	require.Empty(t, g.Ends())
+
+	_, running, err = attach()
+	require.NoError(t, err)
+	require.False(t, running, "it has ended")
+}
+
+func TestARunnerWithoutANamedPipeEndsWithSoak(t *testing.T) {
+	t.Parallel()
+	c := Config{Dir: t.TempDir() + "/none", Survive: true}
+	listen, speak, orphan, err := c.openPipes(1)
+	require.NoError(t, err)
+	require.NotZero(t, orphan)
+	require.NoError(t, listen.Close())
+	require.NoError(t, speak.Close())
+}

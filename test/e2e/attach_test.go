@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func attaching(killed *soakRun) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killed.dir)))
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // the run could be in a cluster
+	return cmd
+}
+
+// attach runs `soak attach` for a run whose soak was killed, and returns its verdict and output.
+func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
+	t.Helper()
+	text, err := attaching(killed).CombinedOutput()
+	if _, ok := err.(*exec.ExitError); !ok { //nolint:errorlint // it is not wrapped
+		require.NoError(t, err, string(text))
+	}
+	return readVerdict(t, killed.dir), string(text)
+}
+
+// beginAndKill starts a soak of two runners, kills it, and returns the runners, which continue.
+func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
+	t.Helper()
+	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "40", "--noop-interval", "1", "--min-coverage", "40")
+	killed.holding("20")
+	require.NoError(t, killed.cmd.Process.Kill())
+	_ = killed.cmd.Wait()
+	await(t, "the control group's target has ended", func() bool { return len(processes(mark)) == 2 })
+	return killed, runnersOf(mark)
+}
+
+func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	killed, runners := beginAndKill(t, m)
+	require.Len(t, runners, 2)
+	v, text := attach(t, killed)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.Equal(t, 2, strings.Count(text, "still runs"), text)
+	require.Contains(t, text, "20/20 open", "their progress is shown again")
+	require.Equal(t, []int{20, 20}, []int{v.Connections.Opened, v.Connections.Completed}, text)
+	require.Nil(t, v.Watched, "all of it was watched")
+	require.Len(t, v.Runners, 2)
+	nothingRuns(t, m)
+	_, text = attach(t, killed)
+	require.Contains(t, text, "it has ended: `soak merge ")
+}
+
+func TestAttachReplacesRunnersThatEndedEarly(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	killed, runners := beginAndKill(t, m)
+	require.NoError(t, syscall.Kill(runners[0], syscall.SIGTERM))
+	await(t, "the runner has ended", func() bool { return len(runnersOf(m)) == 1 })
+	v, text := attach(t, killed)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.Equal(t, 1, strings.Count(text, "still runs"), text)
+	require.Contains(t, text, "its clients continue for")
+	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched}, text)
+	require.Less(t, v.Watched.Share, 1.)
+	require.Len(t, v.Runners, 3)
+	nothingRuns(t, m)
+}
+
+func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	killed := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1")
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	require.NoError(t, killed.cmd.Process.Kill())
+	_ = killed.cmd.Wait()
+	nothingRuns(t, m)
+	text, err := attaching(killed).CombinedOutput()
+	require.ErrorContains(t, err, "exit status 2", string(text))
+	require.Contains(t, string(text), "ended with soak, because soak started their target or ran actions")
+}
