@@ -94,7 +94,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		f.service.Mu.Lock()
 		defer f.service.Mu.Unlock()
 		for id, device := range f.service.Devices {
-			require.Equal(t, len(device.Spans) > 0, !device.Asked.IsZero(), "%s: a stream that never opened may be another client's", id)
+			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: a stream that never opened may be another client's", id)
 		}
 	})
 }

@@ -96,7 +96,7 @@ func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
 // Such streams were said to be silent.
 func TestAReportSaysWhatCameInstead(t *testing.T) {
 	t.Parallel()
-	_, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Never: true}})
+	_, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})
 	r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
 	v := r.judged()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())

@@ -40,7 +40,7 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	for _, timeout := range []string{"0", "1"} { // 0: the default, 15 s, which is longer than the run
 		t.Run("END_TIMEOUT="+timeout, func(t *testing.T) {
 			t.Parallel()
-			service, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Never: true}})
+			service, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true}})
 			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).judged()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 			opened, _ := service.Opened()

@@ -40,8 +40,8 @@ func (s *Service) leave(st *noopStream) {
 	delete(s.inboxes, st)
 }
 
-// kept returns how many bytes wait for clients.
-func (s *Service) kept() (n int) {
+// queuedBytes returns how many bytes wait for clients.
+func (s *Service) queuedBytes() (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for st := range s.inboxes {
@@ -79,19 +79,19 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 		select {
 		case st.inbox <- text:
 		default:
-			s.full(r, st, text)
+			s.handleFullQueue(r, st, text)
 		}
 	}
 	fmt.Fprintf(w, "{\"delivered\":%d}\n", len(all))
 }
 
-// full handles a broadcast for a client for which no more may wait.
-func (s *Service) full(r *http.Request, st *noopStream, text string) {
+// handleFullQueue handles a broadcast for a client whose queue is full.
+func (s *Service) handleFullQueue(r *http.Request, st *noopStream, text string) {
 	switch s.Slow {
 	case SlowWait:
 		select {
 		case st.inbox <- text:
-		case <-st.Gone:
+		case <-st.ClientGone:
 		case <-r.Context().Done():
 		}
 	case SlowCut, SlowLose:

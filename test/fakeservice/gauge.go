@@ -23,18 +23,18 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 		GaugeOpen: open, GaugeTwice: 2*open + 3, GaugeOpened: opened, GaugeLeaky: (open + opened + 1) / 2, GaugeFixed: 7,
 	}[s.Gauge]
 	fmt.Fprintf(w, "# TYPE backend_streams_open gauge\nbackend_streams_open %d\n# TYPE backend_noops_sent_total counter\nbackend_noops_sent_total %d\n", open, s.sent.Load())
-	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.kept())
+	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.queuedBytes())
 }
 
-// notices has the kernel give up a connection whose client acknowledges nothing for so long.
-func (s *Service) notices(ctx context.Context, c net.Conn) context.Context {
+// setAckTimeout makes the kernel close a connection whose client acknowledges nothing for that time.
+func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
-	if !ok || s.Notices == 0 {
+	if !ok || s.AckTimeout == 0 {
 		return ctx
 	}
 	if raw, err := tcp.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			setUserTimeout(fd, s.Notices)
+			setUserTimeout(fd, s.AckTimeout)
 		})
 	}
 	return ctx

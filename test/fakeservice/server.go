@@ -16,16 +16,16 @@ import (
 
 // A Server serves the streams of one fake service.
 type Server struct {
-	Late lateness
-	Mu   sync.Mutex     // guards what the service records
-	Open sync.WaitGroup // handlers of streams
-	Over chan struct{}  // closed when the server stops
-	http *http.Server
+	Late     lateness
+	Mu       sync.Mutex     // guards what the service records
+	Handlers sync.WaitGroup // handlers of streams
+	Stopped  chan struct{}  // closed when the server stops
+	http     *http.Server
 }
 
 // Serve accepts connections from each listener.
 func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
-	s.http, s.Over = h, make(chan struct{})
+	s.http, s.Stopped = h, make(chan struct{})
 	for _, l := range listeners {
 		go func() { _ = h.Serve(l) }()
 	}
@@ -34,12 +34,12 @@ func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
 // Stop ends every stream and waits for its handler. It does nothing after the first call.
 func (s *Server) Stop() {
 	select {
-	case <-s.Over:
+	case <-s.Stopped:
 	default:
-		close(s.Over)
+		close(s.Stopped)
 	}
 	_ = s.http.Close()
-	s.Open.Wait()
+	s.Handlers.Wait()
 }
 
 // A lateness is the longest time, in nanoseconds, by which a message was sent after it was due. It shows whether this program was
@@ -55,15 +55,15 @@ func (l *lateness) Record(due time.Time) {
 
 // EndStream ends the stream of a client that requests it. never: the request is accepted, but the stream stays open.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
-	if c == nil || c.Present == nil {
+	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
 		return
 	}
-	if c.Asked.IsZero() {
-		c.Asked = time.Now()
+	if c.EndRequestedAt.IsZero() {
+		c.EndRequestedAt = time.Now()
 	}
 	if !never {
-		c.Present.Finish(EndAsked)
+		c.Open.Finish(EndRequested)
 	}
 }
 
@@ -78,30 +78,30 @@ type Format struct {
 // A Stream is one response of type text/event-stream.
 type Stream struct {
 	Format
-	W     http.ResponseWriter
-	conn  *http.ResponseController
-	Gone  <-chan struct{} // closed when the client has gone
-	over  <-chan struct{} // closed when the server stops
-	Wake  chan struct{}   // receives when there is something new to write; nil: never
-	inbox chan string     // texts to send as they are; nil: none
-	cut   chan struct{}   // closed when the service gives the client up; nil: never
-	Ended chan struct{}   // closed when the stream shall end
-	How   string          // it shall end; "" while end is open
-	Until time.Time       // the service ends the stream then; zero: it does not
-	http2 bool
+	W             http.ResponseWriter
+	conn          *http.ResponseController
+	ClientGone    <-chan struct{} // closed when the client has gone
+	serverStopped <-chan struct{} // closed when the server stops
+	Wake          chan struct{}   // receives when there is something new to write; nil: never
+	inbox         chan string     // texts to send as they are; nil: none
+	cut           chan struct{}   // closed when the service gives the client up; nil: never
+	Ended         chan struct{}   // closed when the stream shall end
+	EndReason     string          // it shall end; "" while end is open
+	EndAt         time.Time       // the service ends the stream then; zero: it does not
+	http2         bool
 }
 
 // NewStream returns the stream that answers a request.
 func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *Stream {
 	return &Stream{
-		Format: f, W: w, conn: http.NewResponseController(w), Gone: r.Context().Done(), over: s.Over, Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
+		Format: f, W: w, conn: http.NewResponseController(w), ClientGone: r.Context().Done(), serverStopped: s.Stopped, Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
 	}
 }
 
 // Finish makes the stream end in that way. The caller holds the lock of the service.
 func (s *Stream) Finish(how string) {
-	if s.How == "" {
-		s.How = how
+	if s.EndReason == "" {
+		s.EndReason = how
 		close(s.Ended)
 	}
 }
@@ -126,9 +126,9 @@ func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err err
 			return false, nil
 		case <-end:
 			return true, nil
-		case <-s.Gone:
+		case <-s.ClientGone:
 			return false, ErrOver
-		case <-s.over:
+		case <-s.serverStopped:
 			return false, ErrOver
 		case <-s.cut:
 			return false, ErrOver

@@ -24,18 +24,18 @@ type ServiceSpec struct {
 	Resume   bool   // replays what a client missed while it was disconnected
 	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
 	Format
-	Comments bool          // a comment between noops
-	Ends     time.Duration `json:",omitempty"` // how long the service takes to end a stream on request; it sends nothing meanwhile
-	EndsLate bool          // ends a stream at its next tick
-	Lives    time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
-	Anew     bool          `json:",omitempty"` // each stream has a new schedule, and nothing falls due between two
-	Nginx    bool          // in front of it
-	Slow     string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
-	Stamp    time.Duration `json:",omitempty"` // how long after the request a broadcast gets its time
-	Gauge    string        `json:",omitempty"` // what its gauge of open streams shows
-	Notices  time.Duration `json:",omitempty"` // how long a client may acknowledge nothing; 0: the default of the system
-	HTTP2    int           `json:",omitempty"` // streams that an HTTP/2 connection may carry; 0: HTTP/1.1 only
-	TLS      *tls.Config   `json:"-"`          // with "h2" among its protocols for HTTP/2; nil: plain, HTTP/2 by prior knowledge
+	Comments     bool          // a comment between noops
+	Ends         time.Duration `json:",omitempty"` // how long the service takes to end a stream on request; it sends nothing meanwhile
+	EndsLate     bool          // ends a stream at its next tick
+	MeanLifetime time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
+	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, and nothing falls due between two
+	Nginx        bool          // in front of it
+	Slow         string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
+	Stamp        time.Duration `json:",omitempty"` // how long after the request a broadcast gets its time
+	Gauge        string        `json:",omitempty"` // what its gauge of open streams shows
+	AckTimeout   time.Duration `json:",omitempty"` // how long a client may acknowledge nothing; 0: the default of the system
+	HTTP2        int           `json:",omitempty"` // streams that an HTTP/2 connection may carry; 0: HTTP/1.1 only
+	TLS          *tls.Config   `json:"-"`          // with "h2" among its protocols for HTTP/2; nil: plain, HTTP/2 by prior knowledge
 
 	// Each of these is nil if the service does not have it.
 	Admit  func(id string, connects int) (status int) `json:"-"` // answers a connect, which has a number from 1; 0: with a stream, also if the client has one
@@ -74,7 +74,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	}
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("POST /event/broadcast", s.broadcast)
-	h := &http.Server{Handler: mux, ConnContext: s.notices}
+	h := &http.Server{Handler: mux, ConnContext: s.setAckTimeout}
 	if s.HTTP2 > 0 {
 		h.Protocols, h.HTTP2 = &http.Protocols{}, &http.HTTP2Config{MaxConcurrentStreams: s.HTTP2}
 		h.Protocols.SetHTTP1(true)
@@ -95,7 +95,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 // per HTTP/2 connection (0: HTTP/1.1 only). phase is one of the Phase constants.
 func Clean(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
-		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Every: interval, Phase: phase}, HTTP2: streams,
+		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Interval: interval, Phase: phase}, HTTP2: streams,
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *Service) Opened() (ever, now int) {
 		if len(d.Spans) > 0 {
 			ever++
 		}
-		if d.Present != nil {
+		if d.Open != nil {
 			now++
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	d := s.device(r.URL.Query().Get("id"))
-	s.EndStream(w, r, &d.Client, s.strike.Never && s.strike.Meant(d.ID))
+	s.EndStream(w, r, &d.Client, s.strike.NeverEnds && s.strike.Matches(d.ID))
 }
 
 func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Mu.Lock()
 	d := s.device(r.URL.Query().Get("id"))
-	taken, first := d.Present != nil, len(d.Spans) == 0
+	taken, first := d.Open != nil, len(d.Spans) == 0
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}
@@ -173,8 +173,8 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if s.strike.answers(w, r, d.ID, first, since) {
 		return
 	}
-	s.Open.Add(1)
-	defer s.Open.Done()
+	s.Handlers.Add(1)
+	defer s.Handlers.Done()
 	st := &noopStream{Stream: s.NewStream(s.Format, w, r), Service: s, device: d}
 	st.run(r.Header.Get("Last-Event-ID"))
 }

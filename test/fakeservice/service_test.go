@@ -23,7 +23,7 @@ const testInterval = 60 * time.Millisecond
 
 func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	t.Helper()
-	spec.Schedule.Every, spec.Schedule.Phase = testInterval, PhaseConnect
+	spec.Schedule.Interval, spec.Schedule.Phase = testInterval, PhaseConnect
 	if spec.Lines == "" {
 		spec.Lines = "\n"
 	}
@@ -34,9 +34,9 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	return service, "http://" + l.Addr().String()
 }
 
-// heard opens the stream of a device, has its end asked for after so long, and returns its data
+// readStream opens the stream of a device, has its end asked for after so long, and returns its data
 // fields and ids.
-func heard(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
+func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + 2*time.Second} // where the wire swallows the end
 	resp, err := client.Get(url + "/event/connect?id=" + id)
@@ -62,7 +62,7 @@ func heard(t *testing.T, url, id string, after time.Duration) (data, ids []strin
 }
 
 // What the service says it did is what a client sees, for every kind of harm it does to noops.
-func TestTheServiceTellsTheTruth(t *testing.T) {
+func TestRecordMatchesTheStreams(t *testing.T) {
 	const hold = 10*testInterval + testInterval/2
 	for _, c := range []struct {
 		act       string
@@ -81,7 +81,7 @@ func TestTheServiceTellsTheTruth(t *testing.T) {
 				t.Parallel()
 				s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Ledger: true, Format: Format{Framing: framing, BOM: true}, Comments: true},
 					Strike{Fault: Fault{Action: c.act, From: 3, Count: 1}})
-				data, ids, err := heard(t, url, "a", hold)
+				data, ids, err := readStream(t, url, "a", hold)
 				require.NoError(t, err)
 				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine asks for the end late
 				require.True(t, strings.HasPrefix(strings.Join(data, ""), c.data), data)
@@ -162,18 +162,18 @@ func TestStreamsOverHTTP2(t *testing.T) {
 	}
 }
 
-func TestATruncatedStreamIsAnError(t *testing.T) {
+func TestTruncatedStream(t *testing.T) {
 	t.Parallel()
 	_, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{Fault: Fault{Action: ActTruncate, From: 3, Count: 1}})
-	_, ids, err := heard(t, url, "a", time.Minute)
+	_, ids, err := readStream(t, url, "a", time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, "1 2", strings.Join(ids[:2], " "))
 }
 
-func TestTheLedgerCountsWhatWasLost(t *testing.T) {
+func TestLedgerCountsLosses(t *testing.T) {
 	t.Parallel()
 	_, url := testService(t, ServiceSpec{IDs: IDsNumbers, Ledger: true, Format: Format{Framing: "chunks"}}, Strike{Fault: Fault{Action: ActLose, From: 3, Count: 1}})
-	_, ids, err := heard(t, url, "a", 4*testInterval+testInterval/2)
+	_, ids, err := readStream(t, url, "a", 4*testInterval+testInterval/2)
 	require.NoError(t, err)
 	last := ids[len(ids)-1]
 	resp, err := http.Get(url + "/event/ledger?prefix=a")
@@ -185,7 +185,7 @@ func TestTheLedgerCountsWhatWasLost(t *testing.T) {
 }
 
 // The campaign's service records as lost what its connection drops after the service has sent it.
-func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
+func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		does string
@@ -195,11 +195,11 @@ func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
 		t.Run(c.does, func(t *testing.T) {
 			t.Parallel()
 			s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{})
-			spec := WireSpec{Does: c.does, Devices: []string{"a"}, Noop: 3, After: testInterval / 3}
+			spec := WireSpec{Action: c.does, Devices: []string{"a"}, Noop: 3, Delay: testInterval / 3}
 			proxy, err := StartWire(spec, strings.TrimPrefix(url, "http://"), s)
 			require.NoError(t, err)
 			t.Cleanup(proxy.Stop)
-			_, ids, err := heard(t, proxy.URL, "a", 8*testInterval)
+			_, ids, err := readStream(t, proxy.URL, "a", 8*testInterval)
 			require.Equal(t, c.err, err != nil, "%v %v", ids, err)
 			s.Stop()
 			d, lost := s.device("a"), 0
@@ -213,10 +213,10 @@ func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
 	}
 }
 
-func TestAClientThatComesBackGetsWhatItMissed(t *testing.T) {
+func TestReconnectReplaysMissedNoops(t *testing.T) {
 	t.Parallel()
 	s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}, Resume: true}, Strike{Fault: Fault{Action: ActClose, From: 3, Count: 1}})
-	_, ids, err := heard(t, url, "a", time.Minute)
+	_, ids, err := readStream(t, url, "a", time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "1 2", strings.Join(ids, " "))
 	time.Sleep(2 * testInterval)
@@ -232,7 +232,7 @@ func TestAClientThatComesBackGetsWhatItMissed(t *testing.T) {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			require.Equal(t, strconv.Itoa(next), id)
 			s.Mu.Lock()
-			live = !d.Noops[next-1].Away && next > 3 // the third was due before the client went
+			live = !d.Noops[next-1].Disconnected && next > 3 // the third was due before the client went
 			s.Mu.Unlock()
 			next++
 		}

@@ -25,7 +25,7 @@ func (s *noopStream) run(lastEventID string) {
 	if s.Head() != nil {
 		return
 	}
-	for slot := s.where(lastEventID); ; slot++ {
+	for slot := s.resumeSlot(lastEventID); ; slot++ {
 		due := s.due(slot)
 		if over := s.endsBefore(slot, due); !over.IsZero() {
 			_, _ = s.Wait(over, s.Ended)
@@ -63,15 +63,15 @@ func (s *noopStream) begin() {
 	d := s.device
 	d.Begin(s.Stream)
 	now, streams := d.Last().From, len(d.Spans)
-	if streams == 1 || s.Anew {
+	if streams == 1 || s.NewSchedule {
 		d.First = s.Schedule.first(d.ID, now)
 	}
-	chance := s.Schedule.chance(d.ID, uint64(streams)+1<<40)
+	chance := s.Schedule.random(d.ID, uint64(streams)+1<<40)
 	switch {
-	case s.strike.EndIn > 0 && s.strike.Meant(d.ID) && streams == 1:
-		s.Until = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
-	case s.Lives > 0:
-		s.Until = now.Add(time.Duration(-math.Log(1-chance) * float64(s.Lives)))
+	case s.strike.EndIn > 0 && s.strike.Matches(d.ID) && streams == 1:
+		s.EndAt = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
+	case s.MeanLifetime > 0:
+		s.EndAt = now.Add(time.Duration(-math.Log(1-chance) * float64(s.MeanLifetime)))
 	}
 }
 
@@ -79,14 +79,14 @@ func (s *noopStream) begin() {
 // the stream ends right after a noop, so that a client that reconnects at once misses none.
 func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
 	switch {
-	case s.Until.IsZero() || !s.Until.Before(due):
+	case s.EndAt.IsZero() || !s.EndAt.Before(due):
 		return time.Time{}
 	case s.Numbered():
-		return s.Until
+		return s.EndAt
 	case slot == 1:
 		return time.Time{}
 	}
-	return s.due(slot - 1).Add(s.Schedule.Every / 10)
+	return s.due(slot - 1).Add(s.Schedule.Interval / 10)
 }
 
 // close records that the stream is over.
@@ -94,29 +94,29 @@ func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.device.Last().To = time.Now()
-	if s.device.Present == s.Stream {
-		s.device.Present = nil
+	if s.device.Open == s.Stream {
+		s.device.Open = nil
 	}
 }
 
-// where returns the slot to continue with. Noops that were due while the client was disconnected are replayed, or lost.
-func (s *noopStream) where(lastEventID string) int {
+// resumeSlot returns the slot to continue with. Noops that were due while the client was disconnected are recorded.
+func (s *noopStream) resumeSlot(lastEventID string) int {
 	d := s.device
-	if len(d.Spans) == 1 || s.Anew {
+	if len(d.Spans) == 1 || s.NewSchedule {
 		return 1
 	}
 	slot := s.Schedule.next(d.ID, d.First, time.Now())
 	s.Mu.Lock()
 	for missed := len(d.Noops) + 1; missed < slot; missed++ {
-		d.add(Noop{Slot: missed, Due: s.due(missed), Away: true})
+		d.add(Noop{Slot: missed, Due: s.due(missed), Disconnected: true})
 	}
 	last, _ := strconv.Atoi(lastEventID)
 	last += s.Seam
-	d.swallow()
+	d.markLost()
 	s.Mu.Unlock()
 	if s.Resume && s.Numbered() {
 		for i := range d.Noops {
-			if int(d.Noops[i].Number) > last && s.put(i) != nil {
+			if int(d.Noops[i].Number) > last && s.writeNoop(i) != nil {
 				break
 			}
 		}
@@ -128,7 +128,7 @@ func (s *noopStream) where(lastEventID string) int {
 func (s *noopStream) serve(slot int, due time.Time) error {
 	s.Mu.Lock()
 	act := s.strike.at(s.device, &s.Schedule, slot)
-	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: act == ActSkip, Corrupt: act == ActCorrupt, Named: act == ActNamed})
+	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: act == ActSkip, Corrupt: act == ActCorrupt, OtherEvent: act == ActNamed})
 	s.Mu.Unlock()
 	switch act {
 	case "":
@@ -154,11 +154,11 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 		_ = s.Write(frame[:len(frame)/2])
 		panic(http.ErrAbortHandler) // the body has no end
 	case ActRepeat:
-		if err := s.put(i); err != nil {
+		if err := s.writeNoop(i); err != nil {
 			return err
 		}
 	}
-	if err := s.put(i); err != nil {
+	if err := s.writeNoop(i); err != nil {
 		return err
 	}
 	return s.putDelayed()
@@ -170,7 +170,7 @@ func (s *noopStream) putDelayed() error {
 		s.Mu.Lock()
 		s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
 		s.Mu.Unlock()
-		if err := s.put(i); err != nil {
+		if err := s.writeNoop(i); err != nil {
 			return err
 		}
 	}
@@ -178,8 +178,8 @@ func (s *noopStream) putDelayed() error {
 	return nil
 }
 
-// put writes a noop.
-func (s *noopStream) put(i int) error {
+// writeNoop writes a noop.
+func (s *noopStream) writeNoop(i int) error {
 	if s.Comments {
 		if err := s.Write(": between\n"); err != nil {
 			return err
@@ -201,11 +201,11 @@ func (s *noopStream) put(i int) error {
 func (s *noopStream) frame(i int) string {
 	n := s.device.Noops[i]
 	text, data := "", "0"
-	if n.Named {
+	if n.OtherEvent {
 		text = "event: noop\n"
 	}
 	if id, ok := ForeignIDs[s.IDs]; ok {
-		text += "id: " + id(s, &n, s.Schedule.chance(s.device.ID, n.Number+1<<32)) + "\n"
+		text += "id: " + id(s, &n, s.Schedule.random(s.device.ID, n.Number+1<<32)) + "\n"
 	} else if s.Numbered() {
 		text += "id: " + strconv.FormatUint(n.Number, 10) + "\n"
 	}

@@ -28,16 +28,16 @@ const (
 
 // A Fault is what goes wrong with messages of some streams. The zero value does nothing.
 type Fault struct {
-	Action  string
-	Devices []string // none: all
-	From    int      // number of the first message
-	Count   int      // number of messages; 0: all that follow
-	Wait    time.Duration
-	Never   bool // streams do not end when that is requested
+	Action    string
+	Devices   []string // none: all
+	From      int      // number of the first message
+	Count     int      // number of messages; 0: all that follow
+	Wait      time.Duration
+	NeverEnds bool // streams do not end when that is requested
 }
 
-// Meant reports whether the fault concerns the streams of that id.
-func (f *Fault) Meant(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
+// Matches reports whether the fault concerns the streams of that id.
+func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
 // Values of strike.From other than a number from 1.
 const (
@@ -51,17 +51,17 @@ type Strike struct {
 	Fault
 	Hold time.Duration // how long a stream will be open, to know its last noop
 
-	Status  int           // answer to a connect; 200: of another content type
-	Until   time.Duration // after the start; 0: for ever
-	Again   bool          // the Status is for clients that reconnect
-	EndIn   time.Duration // the first stream ends then, or up to Within later
-	Within  time.Duration
-	Headers time.Duration // how late the headers come
+	Status      int           // answer to a connect; 200: of another content type
+	Duration    time.Duration // after the start; 0: for ever
+	OnReconnect bool          // the Status is for clients that reconnect
+	EndIn       time.Duration // the first stream ends then, or up to Within later
+	Within      time.Duration
+	HeaderDelay time.Duration // how late the headers come
 }
 
 // at returns what to do with the noop of a slot of a device, "" for nothing.
 func (s *Strike) at(d *Device, schedule *Schedule, slot int) string {
-	if s.Action == "" || !s.Meant(d.ID) {
+	if s.Action == "" || !s.Matches(d.ID) {
 		return ""
 	}
 	from := s.From
@@ -78,11 +78,11 @@ func (s *Strike) at(d *Device, schedule *Schedule, slot int) string {
 
 // answers reports whether the fault answered the request in place of a stream.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
-	if !s.Meant(id) || s.Until > 0 && since > s.Until || s.Again && first {
+	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false
 	}
 	select {
-	case <-time.After(s.Headers):
+	case <-time.After(s.HeaderDelay):
 	case <-r.Context().Done():
 		return true
 	}

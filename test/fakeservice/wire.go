@@ -23,20 +23,20 @@ var wireFaults = map[string]faulty.Kind{
 
 // A WireSpec is a proxy in front of the service. The zero value is none.
 type WireSpec struct {
-	Does    string
+	Action  string
 	Devices []string
 	Noop    int           // after this noop of the first stream that reaches it; for midframe in it
-	After   time.Duration // so long; for pause for how long
+	Delay   time.Duration // so long; for pause for how long
 }
 
 // StartWire starts the proxy in front of the service s at an address. What the proxy keeps from clients is recorded in s.
 func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error) {
 	o := faulty.Options{
-		Marker: "data:", ByteByByte: spec.Does == WireDribble, Merged: spec.Does == WireMerge, Did: s.recordWire,
+		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, Did: s.recordWire,
 	}
-	if kind, ok := wireFaults[spec.Does]; ok {
+	if kind, ok := wireFaults[spec.Action]; ok {
 		for _, id := range spec.Devices {
-			o.Faults = append(o.Faults, faulty.Fault{Kind: kind, Client: id, Message: spec.Noop, Wait: spec.After, Once: true})
+			o.Faults = append(o.Faults, faulty.Fault{Kind: kind, Client: id, Message: spec.Noop, Wait: spec.Delay, Once: true})
 		}
 	}
 	return faulty.Start("http://"+address, o)
@@ -49,10 +49,10 @@ func (s *Service) recordWire(did faulty.Deed) {
 	d := s.device(did.Client)
 	switch did.Fault {
 	case faulty.ResetAfter:
-		d.goneAt = did.At
+		d.disconnectedAt = did.At
 	case faulty.Truncate:
 		d.cutAfter(did.Message - 1)
-		d.goneAt = did.At
+		d.disconnectedAt = did.At
 	case faulty.Vanish:
 		d.cutAfter(did.Message)
 	}

@@ -12,15 +12,15 @@ func (sc *scenario) expectBreaks(e *expected) {
 	switch sc.Family {
 	case "resume":
 		if sc.HubFault.Action != "" { // other losses may have happened at a disconnect
-			set("cuts lost", anything)
-			set("cuts broken", anything)
+			set("cuts lost", anyCount)
+			set("cuts broken", anyCount)
 		}
 		for _, name := range []string{"lost", "doubled", "announced", "broken", "not made"} {
 			e.Counts.add("cuts "+name, span{})
 		}
-		if sc.HubFault.Only != "" {
+		if sc.HubFault.StreamsOf != "" {
 			for _, kind := range cuts.CutKinds() {
-				if meant := strings.Contains(sc.HubFault.Only, kind) || sc.HubFault.Only == "closed" && (kind == cuts.CutFIN || kind == cuts.CutRST); !meant {
+				if meant := strings.Contains(sc.HubFault.StreamsOf, kind) || sc.HubFault.StreamsOf == "closed" && (kind == cuts.CutFIN || kind == cuts.CutRST); !meant {
 					set("cuts broken by "+kind, span{})
 				}
 			}

@@ -17,19 +17,19 @@ import (
 
 // resumeKinds are faults of services whose streams the run cuts.
 var resumeKinds = []kind{
-	{"resume", "first message lost at the seam", resumed(seamFirst)},
-	{"resume", "last message lost at the seam", resumed(seamLast)},
-	{"resume", "resumed from a later id", resumed(seamFurther)},
-	{"resume", "resumed from an earlier id", then(resumed(""), func(r *rand.Rand, sc *scenario) { sc.HubFault.Overlap = 1 + r.IntN(2) })},
-	{"resume", "resumed from the beginning", resumed(seamStart)},
-	{"resume", "message doubled at the seam", resumed(seamTwice)},
-	{"resume", "replayed in another order", resumed(seamSwap)},
-	{"resume", "silent gap", resumed(seamNothing)},
-	{"resume", "announced gap", then(resumed(seamTold), announces)},
-	{"resume", "lost only where a client vanished", then(resumed(seamNothing), only("half"))},
-	{"resume", "lost only where a client closed", then(resumed(seamNothing), only("closed"))},
+	{"resume", "first message lost at the seam", resumed(seamLosesFirst)},
+	{"resume", "last message lost at the seam", resumed(seamLosesLast)},
+	{"resume", "resumed from a later id", resumed(seamSkipsTwo)},
+	{"resume", "resumed from an earlier id", combine(resumed(""), func(r *rand.Rand, sc *scenario) { sc.HubFault.Overlap = 1 + r.IntN(2) })},
+	{"resume", "resumed from the beginning", resumed(seamReplaysAll)},
+	{"resume", "message doubled at the seam", resumed(seamRepeatsLast)},
+	{"resume", "replayed in another order", resumed(seamSwapsFirst)},
+	{"resume", "silent gap", resumed(seamLosesAll)},
+	{"resume", "announced gap", combine(resumed(seamAnnounced), announcesGaps)},
+	{"resume", "lost only where a client vanished", combine(resumed(seamLosesAll), streamsEndedBy("half"))},
+	{"resume", "lost only where a client closed", combine(resumed(seamLosesAll), streamsEndedBy("closed"))},
 	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
-		resumed(oneOf(r, seamFirst, seamLast, seamNothing, seamTwice))(r, sc)
+		resumed(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
 		for n := range sc.Plan.Connections / 2 {
 			sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(2*n))
 		}
@@ -42,8 +42,8 @@ var resumeKinds = []kind{
 
 var cleanResumes = []kind{
 	{"clean", "clean", resumed("")}, {"clean", "clean", resumed("")},
-	{"clean", "clean", then(resumed(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
-	{"clean", "clean", then(resumed(seamTold), announces, func(_ *rand.Rand, sc *scenario) {
+	{"clean", "clean", combine(resumed(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
+	{"clean", "clean", combine(resumed(seamAnnounced), announcesGaps, func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.Allowed, sc.Args = true, append(sc.Args, "--allow-announced-gaps")
 	})},
 }
@@ -51,7 +51,7 @@ var cleanResumes = []kind{
 // resumed is a service whose streams are cut, and that does so to what they missed.
 func resumed(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "resume", seam
 		sc.Plan.Connections, sc.Plan.Seconds = max(20, sc.Plan.Connections), 18+r.IntN(3)
 		sc.Args = []string{
@@ -76,19 +76,19 @@ func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubl
 	}
 }
 
-// only limits a fault to the streams that were ended in one way. Pauses end none.
-func only(how string) prepare {
+// streamsEndedBy limits a fault to the streams that ended in one way. Pauses end none.
+func streamsEndedBy(end string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
-		sc.HubFault.Only = how
+		sc.HubFault.StreamsOf = end
 		sc.Args = append(sc.Args, "--cuts", "fin:1,rst:1,half:2,pause:1")
 	}
 }
 
-// announces makes a service say that messages are missing.
-func announces(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
+// announcesGaps makes a service announce that messages are missing.
+func announcesGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
-// goesOn makes a service give each message an id, behind which its streams resume, once each and in order.
-func goesOn(r *rand.Rand, sc *scenario) {
+// resumable makes a service give each message an id from which its streams resume, once each and in order.
+func resumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
 	if h.Form != formID && (h.IDs == hubNone || h.IDs == hubConstant) {
@@ -100,35 +100,35 @@ func goesOn(r *rand.Rand, sc *scenario) {
 	if h.Heartbeat == "after a line" { // it resets the id
 		h.Heartbeat = "event"
 	}
-	h.Strangers = slices.DeleteFunc(h.Strangers, func(what string) bool { return strings.HasPrefix(what, "run") || strings.HasSuffix(what, "marker") }) // so do these
+	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // so do these
 	h.End, h.Retry = oneOf(r, "client", "client", "request"), oneOf(r, 300, 700, 1000)
 	sc.Plan.Reconnect = true
 }
 
 // stormKinds are faults of services whose streams the run drops, most of them at once, and twice.
 var stormKinds = []kind{
-	{"storm", "message lost at the seam", stormed(seamFirst)},
-	{"storm", "message doubled at the seam", stormed(seamTwice)},
-	{"storm", "silent gap", stormed(seamNothing)},
+	{"storm", "message lost at the seam", stormKind(seamLosesFirst)},
+	{"storm", "message doubled at the seam", stormKind(seamRepeatsLast)},
+	{"storm", "silent gap", stormKind(seamLosesAll)},
 	{"storm", "held stream loses a message", func(r *rand.Rand, sc *scenario) {
-		stormed("")(r, sc)
+		stormKind("")(r, sc)
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing(suites.CheckReturned))},
+	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failing(suites.CheckReturned))},
 }
 
 // A storm that some come through later than others is none that fails.
 var cleanStorms = []kind{
-	{"clean", "clean", stormed("")},
-	{"clean", "clean", then(stormed(""), turned(1, "503", "429", "reset"), breaks(suites.CheckUnrefused))},
-	{"clean", "clean", then(stormed(""), turned(1, "slow"), breaks(suites.CheckQuick))},
+	{"clean", "clean", stormKind("")},
+	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckUnrefused))},
+	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "slow"), breaks(suites.CheckQuick))},
 }
 
-// stormed is a service that does so to what streams missed that were dropped.
-func stormed(seam string) prepare {
+// stormKind returns a storm on a service that does so with the messages that dropped streams missed.
+func stormKind(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "storm", seam
 		sc.Hub.Start, sc.Hub.Retry = min(sc.Hub.Start, 100*time.Millisecond), 300
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Plan.PerVU = 30+r.IntN(40), 20, 0
@@ -136,10 +136,10 @@ func stormed(seam string) prepare {
 	}
 }
 
-// turned makes a service refuse clients that reconnect, the given number of times each.
-func turned(times int, how ...string) prepare {
+// reconnectsRefused makes a service refuse clients that reconnect, the given number of times each.
+func reconnectsRefused(times int, actions ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Wait = oneOf(r, how...), times, 1200*time.Millisecond
+		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
 		if times == 0 { // for longer than a client may be disconnected
 			sc.Plan.MaxOutage = 3
 		}
@@ -158,14 +158,14 @@ func breaks(broken ...verdict.CheckID) prepare {
 
 // failing returns a step that expects a failed run, whatever became of messages, because of one of these checks.
 func failing(broken ...verdict.CheckID) prepare {
-	return then(breaks(broken...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
+	return combine(breaks(broken...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
 // forSome is a fault of some streams, independent of messages.
 func forSome(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a scenario may change its own
-		f.Devices = sc.Plan.some(r)
+		f.Devices = sc.Plan.randomIDs(r)
 		sc.HubFault = f
 	}
 }
@@ -175,13 +175,13 @@ var disconnected = []verdict.CheckID{verdict.CheckHeld, verdict.CheckOutage, ver
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", then(rotated(""), forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))},
-	{"lifetime", "stream ends late", then(rotated(""), forSome(hubFault{Overdue: true}), failing(verdict.CheckOverdue))},
-	{"lifetime", "message lost at the rotation", rotated(seamFirst)},
-	{"lifetime", "silent gap at the rotation", rotated(seamNothing)},
-	{"lifetime", "announced gap at the rotation", then(rotated(seamTold), announces)},
-	{"lifetime", "message doubled at the rotation", rotated(seamTwice)},
-	{"lifetime", "other order at the rotation", rotated(seamSwap)},
+	{"lifetime", "stream ends early", combine(rotated(""), forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))},
+	{"lifetime", "stream ends late", combine(rotated(""), forSome(hubFault{Overdue: true}), failing(verdict.CheckOverdue))},
+	{"lifetime", "message lost at the rotation", rotated(seamLosesFirst)},
+	{"lifetime", "silent gap at the rotation", rotated(seamLosesAll)},
+	{"lifetime", "announced gap at the rotation", combine(rotated(seamAnnounced), announcesGaps)},
+	{"lifetime", "message doubled at the rotation", rotated(seamRepeatsLast)},
+	{"lifetime", "other order at the rotation", rotated(seamSwapsFirst)},
 }
 
 var cleanLifetimes = []kind{{"clean", "clean", rotated("")}}
@@ -189,20 +189,20 @@ var cleanLifetimes = []kind{{"clean", "clean", rotated("")}}
 // reconnectKinds are correct services whose streams end so late that clients have no time to reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Hub.Retry = 60, lead+10, 300
-		sc.HubFault.Lives = 30 * time.Second
+		sc.HubFault.MeanLifetime = 30 * time.Second
 	}},
 	{"published reconnect", "refused once after a planned end", func(r *rand.Rand, sc *scenario) {
 		rotated("")(r, sc)
-		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Devices = "503", 1, []string{sc.Plan.id(0)}
+		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Devices = "503", 1, []string{sc.Plan.id(0)}
 	}},
 }
 
 // rotated is a service that does so to what streams missed that it ended.
 func rotated(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.Hub.End, sc.Hub.Lifetime, sc.HubFault.Seam = "server", 2.5+r.Float64(), seam
 		sc.Plan.Seconds = lead + 10
 	}
@@ -210,19 +210,19 @@ func rotated(seam string) prepare {
 
 // tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", then(tokened("anew", ""), forSome(hubFault{Stale: true}), failing(disconnected...))},
-	{"token", "first token kept", then(tokened("once", ""), failing(disconnected...))},
-	{"token", "no token at a reconnect", then(tokened("fails", ""), failing(disconnected...))},
-	{"token", "message lost at the next token", tokened("anew", seamFirst)},
-	{"token", "silent gap at the next token", tokened("anew", seamNothing)},
+	{"token", "good token refused at a reconnect", combine(tokened("anew", ""), forSome(hubFault{TokenRefused: true}), failing(disconnected...))},
+	{"token", "first token kept", combine(tokened("once", ""), failing(disconnected...))},
+	{"token", "no token at a reconnect", combine(tokened("fails", ""), failing(disconnected...))},
+	{"token", "message lost at the next token", tokened("anew", seamLosesFirst)},
+	{"token", "silent gap at the next token", tokened("anew", seamLosesAll)},
 }
 
 // A service that takes tokens without a look at their time is none that this would find.
-var cleanTokens = []kind{{"clean", "clean", tokened("anew", "")}, {"clean", "clean", then(tokened("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
+var cleanTokens = []kind{{"clean", "clean", tokened("anew", "")}, {"clean", "clean", combine(tokened("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
 func tokened(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.Hub.Token, sc.Hub.TTL, sc.HubFault.Seam = token, 3, seam
 		sc.Plan.Seconds = lead + 10
 		sc.Args = []string{"--token-ttl", "3"}
@@ -231,32 +231,33 @@ func tokened(token, seam string) prepare {
 
 // actionKinds are faults around an action that restarts the service.
 var actionKinds = []kind{
-	{"action", "messages lost by the restart", acted(seamNothing, "")},
-	{"action", "message lost at the seam", acted(seamFirst, "")},
-	{"action", "message doubled at the seam", acted(seamTwice, "")},
-	{"action", "not back in time", then(acted("", ""), failing(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
-		sc.disturb = restarted(3 * time.Second)
+	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
+	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
+	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
+	{"action", "not back in time", combine(actionKind("", ""), failing(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
+		sc.disturb = restartHub(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some not back at all", then(acted("", ""), turned(0, "503"), failing())},
-	{"action", "the action fails", then(acted("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
+	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failing())},
+	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid(verdict.CheckActions)
 	})},
-	{"action", "ids reset before the restart", then(acted("", ""), resetsIDs)},
-	{"action", "no ids at the restart", then(acted("", ""), sendsNoIDs)},
-	{"action", "the action fails, and messages are lost", acted(seamNothing, "; exit 3")},
+	{"action", "ids reset before the restart", combine(actionKind("", ""), resetsIDs)},
+	{"action", "no ids at the restart", combine(actionKind("", ""), sendsNoIDs)},
+	{"action", "the action fails, and messages are lost", actionKind(seamLosesAll, "; exit 3")},
 }
 
-var cleanActions = []kind{{"clean", "clean", acted("", "")}}
+var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// acted is a run whose action restarts the service, which does so to what streams missed meanwhile.
-func acted(seam, more string) prepare {
+// actionKind returns a run whose action restarts the service, which does so with the messages that streams missed
+// meanwhile.
+func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		goesOn(r, sc)
+		resumable(r, sc)
 		sc.HubFault.Seam = seam
 		sc.Plan.Seconds = lead + 11
-		sc.disturb = restarted(time.Duration(r.IntN(1000)) * time.Millisecond)
-		sc.Args = []string{"--at", fmt.Sprintf("%ds restart: touch %s%s", 5+r.IntN(2), restartFile, more)}
+		sc.disturb = restartHub(time.Duration(r.IntN(1000)) * time.Millisecond)
+		sc.Args = []string{"--at", fmt.Sprintf("%ds restart: touch %s%s", 5+r.IntN(2), restartFile, command)}
 	}
 }

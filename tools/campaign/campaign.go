@@ -45,8 +45,8 @@ type result struct {
 	Seconds     float64
 }
 
-// bad reports whether the result is a bug, of the project or of the campaign.
-func (r *result) bad() bool {
+// isBug reports whether the result is a bug, of the project or of the campaign.
+func (r *result) isBug() bool {
 	return r.Class == otherwise || r.Class == missed || r.Class == falseAlarm || r.Class == broken
 }
 
@@ -67,7 +67,7 @@ func (c *campaign) run(ctx context.Context) {
 	workers.SetLimit(c.jobs)
 	for i := range uint64(c.runs) {
 		workers.Go(func() error {
-			c.one(ctx, c.seed+i)
+			c.runSeed(ctx, c.seed+i)
 			return nil
 		})
 	}
@@ -78,11 +78,12 @@ func (c *campaign) run(ctx context.Context) {
 // was late, the next one may not.
 var errUnclean = errors.New("the service of a run that is meant to be clean was not")
 
-// one runs a scenario, once more if this machine was too busy for it, and up to three times if its service was not clean.
-func (c *campaign) one(ctx context.Context, seed uint64) {
-	r := c.try(ctx, seed)
+// runSeed runs a scenario, once more if this machine was too busy for it, and up to three times if its service was
+// not clean.
+func (c *campaign) runSeed(ctx context.Context, seed uint64) {
+	r := c.attempt(ctx, seed)
 	for tries := 1; r != nil && (tries == 1 && r.Class == saturated || tries < 4 && r.unclean); tries++ {
-		if r = c.try(ctx, seed); r != nil {
+		if r = c.attempt(ctx, seed); r != nil {
 			r.Repeated = true
 		}
 	}
@@ -92,13 +93,13 @@ func (c *campaign) one(ctx context.Context, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.results = append(c.results, r)
-	if r.bad() {
+	if r.isBug() {
 		fmt.Fprintln(os.Stderr, r.sentence())
 	}
 }
 
-// try runs a scenario; nil: the campaign was stopped.
-func (c *campaign) try(ctx context.Context, seed uint64) *result {
+// attempt runs a scenario; nil: the campaign was stopped.
+func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 		defer os.RemoveAll(dir)
 		run := &run{scenario: sc, root: c.root, dir: dir}
 		var j *verdict.Verdict
-		if j, err = run.do(ctx); err == nil {
+		if j, err = run.execute(ctx); err == nil {
 			want := run.expected()
 			if r.classify(j, want, run.lateness()); sc.clean() && !want.allows(verdict.Pass) {
 				if r.Class = saturated; max(run.lateness(), sc.stall(j)) <= sc.patience() {
@@ -128,8 +129,8 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 		r.Class, r.Differences, r.unclean = broken, []string{err.Error()}, err == errUnclean
 	}
 	r.Seconds = time.Since(began).Seconds()
-	if r.bad() || r.Class == saturated {
-		c.keep(r, dir)
+	if r.isBug() || r.Class == saturated {
+		c.saveRun(r, dir)
 	}
 	return r
 }
@@ -180,8 +181,8 @@ func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
 	return time.Duration(j.Generator.StallMaxMS * float64(time.Millisecond))
 }
 
-// keep copies the files of a run to the folder of the campaign, for they explain the result.
-func (c *campaign) keep(r *result, dir string) {
+// saveRun copies the files of a run to the folder of the campaign, as evidence for the result.
+func (c *campaign) saveRun(r *result, dir string) {
 	to := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
 	err := os.RemoveAll(to)
 	if err == nil {

@@ -19,12 +19,12 @@ func exactly(n int) span { return span{n, n} }
 
 func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
 
-func (s span) has(n int) bool { return n >= s.Min && n <= s.Max }
+func (s span) contains(n int) bool { return n >= s.Min && n <= s.Max }
 
 const unbounded = 1 << 40
 
-// anything is a count that proves nothing here.
-var anything = span{0, unbounded}
+// anyCount is a count that proves nothing here.
+var anyCount = span{0, unbounded}
 
 // The counts of a verdict that are compared, in this order.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
@@ -43,7 +43,7 @@ type expected struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
 	ConnectionsOnly bool              // the pass must be one of connections only
-	Any             bool              // counts that are not listed may have any value
+	AnyCounts       bool              // counts that are not listed may have any value
 	Devices         map[string]bool   // ids that must be named (true) or may be (false)
 	Broken          []verdict.CheckID // one of these must not be met; none: any may be
 	// Hidden is the number of undetectable losses: a pass that lists them is allowed.
@@ -56,14 +56,14 @@ var (
 )
 
 func passing() *expected {
-	return &expected{Outcomes: passes, Counts: counts{"late": anything}, Devices: map[string]bool{}}
+	return &expected{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
 }
 
 func (e *expected) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
 // invalid is a run that proves nothing because one of these checks is not met.
 func invalid(broken ...verdict.CheckID) *expected {
-	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Broken: broken}
+	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: broken}
 }
 
 func countsOf(j *verdict.Verdict) map[string]int {
@@ -122,7 +122,7 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	}
 	found := countsOf(j)
 	var names []string
-	if !e.Any {
+	if !e.AnyCounts {
 		names = slices.Clone(countNames)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Counts)) {
@@ -131,11 +131,11 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 		}
 	}
 	for _, name := range names {
-		if want := e.Counts[name]; !want.has(found[name]) {
+		if want := e.Counts[name]; !want.contains(found[name]) {
 			differences = append(differences, fmt.Sprintf("%s is %d instead of %s", name, found[name], want))
 		}
 	}
-	if e.Any {
+	if e.AnyCounts {
 		return differences, false
 	}
 	return append(differences, e.compareDevices(j)...), false
@@ -167,7 +167,7 @@ func (e *expected) compareDevices(j *verdict.Verdict) (differences []string) {
 			accused = append(accused, id)
 		}
 	}
-	differences = some(differences, "named, but without fault", accused)
+	differences = summarizeIDs(differences, "named, but without fault", accused)
 	if len(j.Findings) >= 50 {
 		return differences // not all are listed
 	}
@@ -176,19 +176,19 @@ func (e *expected) compareDevices(j *verdict.Verdict) (differences []string) {
 			unnamed = append(unnamed, id)
 		}
 	}
-	return some(differences, "faulty, but not named", unnamed)
+	return summarizeIDs(differences, "faulty, but not named", unnamed)
 }
 
-// some adds what is true of a few devices, or of many.
-func some(differences []string, what string, ids []string) []string {
+// summarizeIDs appends a difference that concerns some ids, at most three of them by name.
+func summarizeIDs(differences []string, label string, ids []string) []string {
 	slices.Sort(ids)
 	switch {
 	case len(ids) == 0:
 		return differences
 	case len(ids) > 5:
-		return append(differences, fmt.Sprintf("%s: %d devices, %s …", what, len(ids), strings.Join(ids[:3], " ")))
+		return append(differences, fmt.Sprintf("%s: %d devices, %s …", label, len(ids), strings.Join(ids[:3], " ")))
 	}
-	return append(differences, what+": "+strings.Join(ids, " "))
+	return append(differences, label+": "+strings.Join(ids, " "))
 }
 
 func (s span) String() string {
@@ -238,7 +238,7 @@ func expectTruth(sc *scenario, s *fakeservice.Service) *expected {
 		}
 	}
 	if sc.Kind != "delay" {
-		e.Counts["late"] = anything
+		e.Counts["late"] = anyCount
 	} else if e.Counts["late"].Min > 0 && sc.Plan.MaxLate >= 0 {
 		e.Outcomes = fails
 	}
@@ -259,15 +259,15 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 		c.add("refused", exactly(1))
 		return c
 	}
-	if sc.Strike.Never && sc.Strike.Meant(d.ID) {
+	if sc.Strike.NeverEnds && sc.Strike.Matches(d.ID) {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDrop(d))
-	c.add("reconnected", reconnected(&d.Client, d.Over()))
+	c.add("reconnected", reconnected(&d.Client, d.ExpectedUntil()))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.Noops {
 		n := &d.Noops[i]
-		if n.Lost(d.CutAt) || n.At.After(d.Over()) {
+		if n.Lost(d.CutAt) || n.At.After(d.ExpectedUntil()) {
 			continue
 		}
 		if !sc.Plan.Reconnect {
@@ -283,13 +283,13 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 // expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at the end, and 0
 // for other clients.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
-	if d.EndedAsAsked() {
+	if d.EndedOnRequest() {
 		return span{}
 	}
 	if !sc.Plan.Reconnect {
 		return exactly(1)
 	}
-	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.Over()))
+	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.ExpectedUntil()))
 }
 
 // tooLong returns 1 for a client that was disconnected for so long at the end, if that is longer than MAX_OUTAGE, and 0 otherwise.
@@ -314,17 +314,17 @@ func reconnected(c *fakeservice.Client, over time.Time) span {
 
 // slack is how far the times of client and service may differ.
 func (sc *scenario) slack() time.Duration {
-	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Every)) + 80*time.Millisecond
+	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Interval)) + 80*time.Millisecond
 }
 
 func (sc *scenario) expectLate(n *fakeservice.Noop) span {
-	return longer(n.At.Sub(n.Due), sc.Plan.late(), sc.slack())
+	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
 }
 
 // expectMissed counts the noops that were expected on a device and did not arrive. A loss at the edge of a stream,
 // which only the clock could show, is in the span or not.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
-	over := d.Over()
+	over := d.ExpectedUntil()
 	expected := d.Noops[:0:0]
 	for _, n := range d.Noops {
 		if n.Due.Before(over) {
@@ -344,8 +344,8 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 		if !n.Lost(d.CutAt) {
 			continue
 		}
-		begins := n.Away && (i == 0 || !expected[i-1].Away)
-		switch known := sc.Service.Numbered() && !n.Unserved && !n.Named; {
+		begins := n.Disconnected && (i == 0 || !expected[i-1].Disconnected)
+		switch known := sc.Service.Numbered() && !n.Unserved && !n.OtherEvent; {
 		case i > last && known && sc.Service.KeepsLedger():
 			sum.add(exactly(1))
 		case i > last:
@@ -372,6 +372,6 @@ func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
 // atBegin is a first loss that only the clock could tell: had the first noop come a whole interval
 // after the headers, it would look the same.
 func (sc *scenario) atBegin(d *fakeservice.Device, next *fakeservice.Noop) span {
-	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Every
+	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
 }

@@ -22,12 +22,12 @@ func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice
 		}
 		d.Noops = append(d.Noops, n)
 	}
-	d.Asked = d.Noops[len(d.Noops)-1].Due.Add(tail)
-	d.Last().To = d.Asked.Add(time.Millisecond)
+	d.EndRequestedAt = d.Noops[len(d.Noops)-1].Due.Add(tail)
+	d.Last().To = d.EndRequestedAt.Add(time.Millisecond)
 	return d
 }
 
-func TestWhatIsExpectedOfALoss(t *testing.T) {
+func TestExpectationsOfALoss(t *testing.T) {
 	const second = time.Second
 	for name, c := range map[string]struct {
 		ids     string
@@ -45,20 +45,20 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 		"the first, by the clock":            {fakeservice.IDsNone, false, "-0000", second / 2, exactly(1)},
 		"the last but one, however it ended": {fakeservice.IDsNone, false, "000-0", second / 100, exactly(1)},
 	} {
-		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Every: second}}}
+		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Interval: second}}}
 		require.Equal(t, c.want, sc.expectMissed(truth(second, c.arrived, c.tail)), name)
 	}
 }
 
-func TestAStreamThatOpensAtTheEndMayNotBeSeenByItsClient(t *testing.T) {
+func TestStreamOpenedAtTheEnd(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
 		d := truth(time.Second, "00", time.Second)
-		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.Over().Add(-age), To: d.Last().To})
-		require.Equal(t, want, reconnected(&d.Client, d.Over()), age)
+		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.ExpectedUntil().Add(-age), To: d.Last().To})
+		require.Equal(t, want, reconnected(&d.Client, d.ExpectedUntil()), age)
 	}
 }
 
-func TestAPassDespiteALossIsAMissedFault(t *testing.T) {
+func TestPassWithALossIsAMissedFault(t *testing.T) {
 	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
 	j := &verdict.Verdict{}
 	j.Verdict = verdict.Pass

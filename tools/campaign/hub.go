@@ -15,37 +15,37 @@ import (
 type hub struct {
 	hubSpec
 	fakeservice.Server
-	fault  hubFault
-	plan   plan
-	marker string
-	topics []*hubTopic
-	byID   map[string]*listener // of the run
-	others map[string]*listener
-	joins  map[string]chan struct{} // by {client}
-	down   time.Time                // until then it accepts no client
-	guests int64
-	random *rand.Rand // with mu
+	fault        hubFault
+	plan         plan
+	marker       string
+	topics       []*hubTopic
+	byID         map[string]*hubClient // of the run
+	otherClients map[string]*hubClient
+	joins        map[string]chan struct{} // by {client}
+	downUntil    time.Time                // until then it accepts no client
+	guests       int64
+	random       *rand.Rand // with mu
 }
 
 // A hubTopic is what was published to one topic.
 type hubTopic struct {
-	name    string
-	n       int            // of the run's topics
-	letters []*letter      // of the run
-	strange map[string]int // ids of what strangers wrote: how many letters there were then
-	feeds   map[*feed]bool
+	name       string
+	n          int            // of the run's topics
+	messages   []*message     // of the run
+	foreignIDs map[string]int // ids of foreign blocks: the number of messages at that time
+	streams    map[*hubStream]bool
 }
 
 func startHub(sc *scenario, l net.Listener) *hub {
 	h := &hub{
-		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*listener{}, others: map[string]*listener{}, joins: map[string]chan struct{}{},
+		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*hubClient{}, otherClients: map[string]*hubClient{}, joins: map[string]chan struct{}{},
 		random: rand.New(rand.NewPCG(sc.Seed, 0x4b)),
 	}
 	for k := range h.Topics {
-		h.topics = append(h.topics, &hubTopic{name: sc.Plan.topic(k), n: k, strange: map[string]int{}, feeds: map[*feed]bool{}})
+		h.topics = append(h.topics, &hubTopic{name: sc.Plan.topic(k), n: k, foreignIDs: map[string]int{}, streams: map[*hubStream]bool{}})
 	}
 	h.Serve(&http.Server{Handler: h}, l)
-	h.Open.Go(h.strangers)
+	h.Handlers.Go(h.writeForeign)
 	return h
 }
 
@@ -93,7 +93,7 @@ func (h *hub) published() (n int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	for _, t := range h.topics {
-		n += len(t.letters)
+		n += len(t.messages)
 	}
 	return n
 }

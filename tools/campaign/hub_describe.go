@@ -49,8 +49,8 @@ func (h *hubSpec) description() object {
 	}
 	if h.Heartbeat != "" {
 		beat := maps.Clone(heartbeats[h.Heartbeat].described)
-		if h.Every > 0 {
-			beat["every"] = h.Every
+		if h.StatedInterval > 0 {
+			beat["every"] = h.StatedInterval
 		}
 		out["heartbeat"] = beat
 	}
@@ -158,7 +158,7 @@ func (h *hubSpec) publishing() object {
 	var parts []string
 	headers := object{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		switch h.Takes {
+		switch h.MessageIn {
 		case "json":
 			value := values[name]
 			if name == "run" || name == "sum" {
@@ -173,7 +173,7 @@ func (h *hubSpec) publishing() object {
 			topic[name] = values[name]
 		}
 	}
-	switch h.Takes {
+	switch h.MessageIn {
 	case "json":
 		out["body"] = "{" + strings.Join(parts, ",") + "}"
 	case "form":

@@ -20,14 +20,14 @@ const hubSlack = 300 * time.Millisecond
 func (sc *scenario) expectHub(h *hub) *expected {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	e := &expected{Counts: counts{"late": anything}, Devices: map[string]bool{}, Broken: sc.Broken}
+	e := &expected{Counts: counts{"late": anyCount}, Devices: map[string]bool{}, Broken: sc.Broken}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
 	e.Counts["could_hide"] = span{}
 	sure, maybe, hidden, vain := sc.Fails, sc.Fails, false, false // vain: the run proves nothing
 	for _, t := range h.topics {
-		for _, l := range t.letters {
+		for _, l := range t.messages {
 			e.Counts.add(answerTo(l, h.Status), exactly(1))
 			sure = sure || l.status != h.Status
 		}
@@ -37,10 +37,10 @@ func (sc *scenario) expectHub(h *hub) *expected {
 		if d == nil {
 			continue // the counts will show it
 		}
-		sums := sc.expectListener(h, d)
+		sums := sc.expectClient(h, d)
 		named, surely, listed := false, false, false
 		confirmed := 0
-		for _, l := range d.topic.letters {
+		for _, l := range d.topic.messages {
 			confirmed += btoi(l.status == h.Status)
 		}
 		if len(d.Spans) > 0 {
@@ -61,7 +61,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 		}
 		noID := sums["no ids"]
 		vain, hidden = vain || noID.Min > 0, hidden || noID.Max > 0
-		if named || noID.Max > 0 || sc.Fails && h.fault.Meant(d.ID) { // a reason may name it
+		if named || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name it
 			e.Devices[d.ID] = listed || noID.Min > 0
 		}
 		sure, maybe, hidden = sure || surely, maybe || named, hidden || sums["could_hide"].Max > 0
@@ -103,7 +103,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 // faults are the counts that a good run has none of.
 var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "strayed", "id resets"}
 
-func answerTo(l *letter, ok int) string {
+func answerTo(l *message, ok int) string {
 	switch l.status {
 	case 0:
 		return "messages open"
@@ -113,37 +113,37 @@ func answerTo(l *letter, ok int) string {
 	return "messages refused"
 }
 
-// expectListener is what a verdict has to find on one stream.
-func (sc *scenario) expectListener(h *hub, d *listener) counts {
+// expectClient is what a verdict has to find on one stream.
+func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
 		name := "refused"
-		if h.fault.Join != 0 && d.unjoin {
+		if h.fault.Join != 0 && d.joinRefused {
 			name = "dropped"
 		}
 		c.add(name, exactly(1))
-		for _, l := range d.topic.letters {
+		for _, l := range d.topic.messages {
 			c.add("not expected", exactly(btoi(l.status == h.Status)))
 		}
 		return c
 	}
 	c.add("reconnected", reconnected(&d.Client, d.Last().To))
-	if h.fault.Never && h.fault.Meant(d.ID) {
+	if h.fault.NeverEnds && h.fault.Matches(d.ID) {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDropped(d))
 	seen := sc.expectFrames(h, d, c)
 	sc.expectIDs(d, c)
-	for _, l := range d.topic.letters {
+	for _, l := range d.topic.messages {
 		if l.status != h.Status {
 			continue
 		}
 		missed, hidden := expectation(d, l)
-		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.How != fakeservice.EndAsked && last.To.Sub(l.got) < streamMargin+hubSlack {
-			hidden.Max = max(hidden.Max, btoi(d.arrived.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // its client was disconnected at the end
+		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(l.got) < streamMargin+hubSlack {
+			hidden.Max = max(hidden.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // its client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
-			missed = sc.enclosed(d, l, missed)
+			missed = sc.boundLoss(d, l, missed)
 		}
 		c.add("checked", span{missed.Min, max(missed.Max, hidden.Max)})
 		if sure, came := seen[l.number]; came {
@@ -172,44 +172,44 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 }
 
 // expectDropped tells a stream that its client gave up, or lost, from one that was open to the end.
-func (sc *scenario) expectDropped(d *listener) span {
+func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
-	before := d.arrived.Add(sc.Plan.hold()).Sub(last.To)
+	before := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
 	switch {
-	case last.How == fakeservice.EndInOrder || last.How == fakeservice.EndReset:
+	case last.EndReason == fakeservice.EndInOrder || last.EndReason == fakeservice.EndReset:
 		switch {
 		case !sc.Plan.Reconnect:
 			return exactly(1)
-		case sc.givesUp(d.ID):
+		case sc.reconnectsOnce(d.ID):
 			return span{btoi(before > time.Duration(sc.Hub.Retry)*time.Millisecond+2*hubSlack), 1}
 		}
 		return sc.tooLong(before)
-	case last.How == fakeservice.EndAsked:
+	case last.EndReason == fakeservice.EndRequested:
 		return span{}
 	}
 	return span{btoi(before > 2*hubSlack), btoi(before > hubSlack/3)}
 }
 
-// givesUp reports whether a client reconnects only once: it gets no new token, or the service refuses its token.
-func (sc *scenario) givesUp(id string) bool {
-	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.Stale && sc.HubFault.Meant(id))
+// reconnectsOnce reports whether a client reconnects only once: it gets no new token, or the service refuses its token.
+func (sc *scenario) reconnectsOnce(id string) bool {
+	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.TokenRefused && sc.HubFault.Matches(id))
 }
 
-// madeUp reports whether a client can tell at once that no message has that number, so that it takes the message for
+// isSimulated reports whether a client can tell at once that no message has that number, so that it takes the message for
 // the next one.
-func (sc *scenario) madeUp(number int) bool {
+func (sc *scenario) isSimulated(number int) bool {
 	most := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > most
 }
 
 // sure reports whether the client has surely read what was written at a time of a span.
 func sure(s fakeservice.OpenSpan, at time.Time) bool {
-	return s.Known || s.How == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
+	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
 // expectFrames counts what was written to a stream. It returns which numbers arrived in it, or would have without a
 // harm, and whether that is sure.
-func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
+func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	seen, came, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	highest := 0
@@ -222,9 +222,9 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 		switch f.kind {
 		case frameForeign:
 			c.add("foreign", one)
-		case frameStray:
+		case frameOtherTopic:
 			c.add("strayed", one)
-		case frameBeat:
+		case frameHeartbeat:
 			if h.Heartbeat == "line" { // it may be part of the block behind it
 				one.Min = 0
 			}
@@ -234,11 +234,11 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 			d.broken[f.span] = true
 		case frameMessage:
 			switch {
-			case sc.madeUp(f.reads):
+			case sc.isSimulated(f.reads):
 				c.add("corrupted", one)
 				seen[f.number] = true
 				continue
-			case f.reads > len(d.topic.letters):
+			case f.reads > len(d.topic.messages):
 				c.add("corrupted", one)
 			case came[f.reads]:
 				if doubtful[f.reads] {
@@ -256,7 +256,7 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 				}
 				came[f.reads], seen[f.reads], doubtful[f.reads] = true, sure, !sure
 				if h.Timed {
-					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.late(), hubSlack))
+					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.lateLimit(), hubSlack))
 				}
 			}
 			highest = max(highest, f.reads)
@@ -267,7 +267,7 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 
 // expectation reports whether a message that did not arrive was expected on a stream. If it was confirmed only when the
 // stream was about to end, a verdict has to count it as undecided.
-func expectation(d *listener, l *letter) (missed, hidden span) {
+func expectation(d *hubClient, l *message) (missed, hidden span) {
 	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
 		from, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.answered)-streamMargin
 		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
@@ -280,9 +280,9 @@ func expectation(d *listener, l *letter) (missed, hidden span) {
 	return missed, hidden
 }
 
-// enclosed reports whether a message was expected in any case: one before it and one after it arrived on the same
+// boundLoss reports whether a message was expected in any case: one before it and one after it arrived on the same
 // stream.
-func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
+func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
 	group, before := -1, false
 	came := map[int]bool{}
 	for _, f := range d.frames {
@@ -291,13 +291,13 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 		} else if f.span > group {
 			group = f.span
 		}
-		if f.kind != frameMessage || sc.madeUp(f.reads) || came[f.reads] {
+		if f.kind != frameMessage || sc.isSimulated(f.reads) || came[f.reads] {
 			continue
 		}
 		came[f.reads] = true
 		switch {
 		case f.reads == l.number: // its own
-		case f.reads > len(d.topic.letters): // the number was changed, and proves nothing
+		case f.reads > len(d.topic.messages): // the number was changed, and proves nothing
 			return span{0, 1}
 		case f.reads < l.number:
 			before = true
@@ -312,7 +312,7 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 
 // expectedTimes returns the times in which messages were expected. Messages between two streams are expected on the second,
 // if it resumes the first. Those after the last stream are expected if it was open for at least atLeast.
-func (d *listener) expectedTimes(atLeast time.Duration) (out []fakeservice.OpenSpan) {
+func (d *hubClient) expectedTimes(atLeast time.Duration) (out []fakeservice.OpenSpan) {
 	for i, s := range d.Spans {
 		if last := len(out) - 1; !s.Resumed || last < 0 {
 			out = append(out, s)

@@ -17,19 +17,19 @@ func listened(t *testing.T, comes func(number int) []int) (*scenario, *hub) {
 	began := time.Now()
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	topic := &hubTopic{}
-	d := &listener{Client: fakeservice.Client{ID: "h-0", Spans: []fakeservice.OpenSpan{{From: at(0), To: at(10), How: fakeservice.EndClient}}}, topic: topic, arrived: began}
+	d := &hubClient{Client: fakeservice.Client{ID: "h-0", Spans: []fakeservice.OpenSpan{{From: at(0), To: at(10), EndReason: fakeservice.EndClient}}}, topic: topic, firstRequestAt: began}
 	for number := 1; number < 20; number++ {
 		sent := at(float64(number) / 2)
-		topic.letters = append(topic.letters, &letter{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})
+		topic.messages = append(topic.messages, &message{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})
 		for _, reads := range comes(number) {
 			d.frames = append(d.frames, frame{kind: frameMessage, number: number, reads: reads, sent: sent, at: sent.Add(time.Millisecond)})
 		}
 	}
 	sc := &scenario{Hub: &hubSpec{Topics: 1, Rate: 2, Status: 200, Marked: true}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}
-	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*listener{"h-0": d}}
+	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*hubClient{"h-0": d}}
 }
 
-func TestWhatIsExpectedOfAHub(t *testing.T) {
+func TestExpectationsOfAHub(t *testing.T) {
 	but := func(one int, numbers ...int) func(int) []int {
 		return func(number int) []int {
 			if number == one {

@@ -17,12 +17,12 @@ const publishedGroup = "published"
 var cleanPublished = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
 	{"clean", "clean", byAnotherClock},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) { comesBackToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) { reconnectsToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
 
 // publishedKinds are the faults of hubs.
 var publishedKinds = []kind{
-	{publishedGroup, "message lost", hubbed(fakeservice.ActLose)},
+	{publishedGroup, "message lost", hubKind(fakeservice.ActLose)},
 	{publishedGroup, "messages lost", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Count = 2 + r.IntN(2)
@@ -52,44 +52,44 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
 	{publishedGroup, "message repeated", exact(fakeservice.ActRepeat)},
-	{publishedGroup, "message repeated later", exact(hubAgain)},
+	{publishedGroup, "message repeated later", exact(hubRepeatLater)},
 	{publishedGroup, "messages swapped", exact(fakeservice.ActHold)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
 		exact(fakeservice.ActDelay)(r, sc)
 		sc.HubFault.From, sc.HubFault.Wait = 2, 1500*time.Millisecond
 	}},
-	{publishedGroup, "number corrupted", exact(harmNumber)},
-	{publishedGroup, "marker corrupted", exact(harmMarker)},
-	{publishedGroup, "time corrupted", summed(harmClock)},
-	{publishedGroup, "checksum corrupted", summed(harmSum)},
+	{publishedGroup, "number corrupted", exact(corruptNumber)},
+	{publishedGroup, "marker corrupted", exact(corruptMarker)},
+	{publishedGroup, "time corrupted", summed(corruptTime)},
+	{publishedGroup, "checksum corrupted", summed(corruptSum)},
 	{publishedGroup, "data cut", func(r *rand.Rand, sc *scenario) {
 		if sc.Hub.Form == formWords {
 			sc.Hub.Form, sc.Hub.IDs = formFlat, hubUUID
 		}
-		exact(harmCut)(r, sc)
+		exact(corruptTruncated)(r, sc)
 	}},
 	{publishedGroup, "number changed", func(r *rand.Rand, sc *scenario) {
-		exact(harmShift)(r, sc)
-		sc.HubFault.By = oneOf(r, 1, -1, 1000)
+		exact(corruptShift)(r, sc)
+		sc.HubFault.Offset = oneOf(r, 1, -1, 1000)
 		sc.HubFault.From = max(sc.HubFault.From, 2)
 	}},
-	{publishedGroup, "message on another topic", strayed(hubOther)},
-	{publishedGroup, "message on another topic, too", strayed(hubLeak)},
+	{publishedGroup, "message on another topic", misrouted(hubOtherTopic)},
+	{publishedGroup, "message on another topic, too", misrouted(hubLeaks)},
 	{publishedGroup, "stream falls silent", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds = lead + 9
-		if sc.Hub.Every > 1 {
-			sc.Hub.Every = 1
+		if sc.Hub.StatedInterval > 1 {
+			sc.Hub.StatedInterval = 1
 		}
-		steady(sc)
-		strikeHub(r, sc, hubMute)
+		endlessStreams(sc)
+		strikeHub(r, sc, hubMuted)
 		sc.HubFault.From, sc.HubFault.Count = 2, 0
 	}},
-	{publishedGroup, "stream ends early", ends(fakeservice.ActClose)},
-	{publishedGroup, "stream reset", ends(fakeservice.ActReset)},
-	{publishedGroup, "stream ends in a message", ends(fakeservice.ActTruncate)},
+	{publishedGroup, "stream ends early", endsStreams(fakeservice.ActClose)},
+	{publishedGroup, "stream reset", endsStreams(fakeservice.ActReset)},
+	{publishedGroup, "stream ends in a message", endsStreams(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
-		comesBackToHub(r, sc)
+		reconnectsToHub(r, sc)
 		sc.Hub.IDs, sc.Hub.Resume = hubUUID, oneOf(r, "header", "query")
 		if sc.Hub.Form == formID {
 			sc.Hub.IDs = hubNumber
@@ -114,44 +114,44 @@ var publishedKinds = []kind{
 		exact(hubGap)(r, sc)
 	}},
 
-	{publishedGroup, "message refused", taken(takeRefuse)},
-	{publishedGroup, "message refused, and delivered", taken(takeAnyway)},
-	{publishedGroup, "message not answered", taken(takeHangUp)},
-	{publishedGroup, "message not answered, and delivered", taken(takeSilently)},
-	{publishedGroup, "message never answered", taken(takeForever)},
-	{publishedGroup, "message swallowed", taken(takeSwallow)},
-	{publishedGroup, "message kept from one", taken(takeLosesOne)},
+	{publishedGroup, "message refused", publishKind(publishRefused)},
+	{publishedGroup, "message refused, and delivered", publishKind(publishRefusedDelivered)},
+	{publishedGroup, "message not answered", publishKind(publishDropped)},
+	{publishedGroup, "message not answered, and delivered", publishKind(publishUnanswered)},
+	{publishedGroup, "message never answered", publishKind(publishHangs)},
+	{publishedGroup, "message swallowed", publishKind(publishLost)},
+	{publishedGroup, "message kept from one", publishKind(publishLosesOne)},
 	{publishedGroup, "nothing delivered from then on", func(r *rand.Rand, sc *scenario) {
-		taken(takeStop)(r, sc)
+		publishKind(publishStops)(r, sc)
 		sc.HubFault.Count, sc.HubFault.Topics = 0, nil
 	}},
 	{publishedGroup, "stream refused", func(r *rand.Rand, sc *scenario) {
-		steady(sc)
+		endlessStreams(sc)
 		forSome(hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200)})(r, sc)
 	}},
 	{publishedGroup, "second request refused", func(r *rand.Rand, sc *scenario) {
-		steady(sc)
+		endlessStreams(sc)
 		sc.Hub.Then = true
 		forSome(hubFault{Join: oneOf(r, 403, 500, 400)})(r, sc)
 	}},
 	{publishedGroup, "no heartbeats", func(_ *rand.Rand, sc *scenario) {
-		sc.Hub.Topics, sc.Hub.Rate, sc.Plan.Interval, sc.Hub.Strangers = 1, .3, 1/.3, nil
+		sc.Hub.Topics, sc.Hub.Rate, sc.Plan.Interval, sc.Hub.Foreign = 1, .3, 1/.3, nil
 		sc.Plan.Seconds = lead + 9
-		sc.Hub.Heartbeat, sc.Hub.Beat, sc.Hub.Every = "comment", 500*time.Millisecond, 1
-		steady(sc)
-		sc.HubFault, sc.Fails, sc.Broken = hubFault{Beats: true}, true, []verdict.CheckID{verdict.CheckSilence}
+		sc.Hub.Heartbeat, sc.Hub.HeartbeatInterval, sc.Hub.StatedInterval = "comment", 500*time.Millisecond, 1
+		endlessStreams(sc)
+		sc.HubFault, sc.Fails, sc.Broken = hubFault{NoHeartbeats: true}, true, []verdict.CheckID{verdict.CheckSilence}
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		then(forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))(r, sc)
+		combine(forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))(r, sc)
 	}},
-	{publishedGroup, "heartbeats reset the id", then(rotated(""), resetsIDs)},
-	{publishedGroup, "no ids to resume from", then(rotated(""), sendsNoIDs)},
+	{publishedGroup, "heartbeats reset the id", combine(rotated(""), resetsIDs)},
+	{publishedGroup, "no ids to resume from", combine(rotated(""), sendsNoIDs)},
 	{publishedGroup, "streams too short", shortLived(hubFault{})},
 	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
-		forSome(hubFault{Fault: fakeservice.Fault{Never: true}})(r, sc)
+		forSome(hubFault{Fault: fakeservice.Fault{NeverEnds: true}})(r, sc)
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)
@@ -169,7 +169,7 @@ func resetsIDs(_ *rand.Rand, sc *scenario) {
 	if h.Resume == "data" {
 		h.Resume = "query"
 	}
-	h.Heartbeat, h.Beat = "after a line", 100*time.Millisecond
+	h.Heartbeat, h.HeartbeatInterval = "after a line", 100*time.Millisecond
 }
 
 // sendsNoIDs makes a service send no ids, although its description has `resume`.
@@ -203,10 +203,10 @@ func byAnotherClock(r *rand.Rand, sc *scenario) {
 // strikeHub is a fault that hits messages in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
-	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.some(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
+	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
-func hubbed(act string) prepare {
+func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
@@ -216,13 +216,13 @@ func exact(act string) prepare {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
 		strikeHub(r, sc, act)
 		switch act {
-		case harmMarker:
+		case corruptMarker:
 			if !sc.Hub.Marked {
-				sc.HubFault.Action = harmNumber
+				sc.HubFault.Action = corruptNumber
 			}
 			fallthrough
-		case harmNumber, harmShift, harmClock, harmSum, harmCut: // a client that resumes behind it would get it again
-			steady(sc)
+		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated: // a client that resumes behind it would get it again
+			endlessStreams(sc)
 		}
 	}
 }
@@ -238,24 +238,24 @@ func summed(act string) prepare {
 	}
 }
 
-// steady makes streams stay until their client ends them.
-func steady(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
+// endlessStreams makes streams stay until their client ends them.
+func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-// ends is a fault that ends some streams without a reconnect.
-func ends(act string) prepare {
+// endsStreams returns a fault that ends some streams without a reconnect.
+func endsStreams(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		steady(sc)
+		endlessStreams(sc)
 		strikeHub(r, sc, act)
 	}
 }
 
-// comesBackToHub lets clients reconnect.
-func comesBackToHub(r *rand.Rand, sc *scenario) {
+// reconnectsToHub lets clients reconnect.
+func reconnectsToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-// strayed is a message on the streams of another topic.
-func strayed(act string) prepare {
+// misrouted returns a message on the streams of another topic.
+func misrouted(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
 		if h.Topics == 1 {
@@ -267,15 +267,15 @@ func strayed(act string) prepare {
 	}
 }
 
-// taken is a fault of what is published.
-func taken(take string) prepare {
+// publishKind returns a fault of the publisher's requests.
+func publishKind(take string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
 		sc.HubFault = hubFault{
-			Take: take, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
+			Publish: take, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
 			Status: oneOf(r, http.StatusServiceUnavailable, 500, 429, 401, 413, 302),
 		}
-		if take == takeRefuse {
+		if take == publishRefused {
 			sc.HubFault.Count = 1 + r.IntN(3)
 		}
 	}
@@ -284,7 +284,7 @@ func taken(take string) prepare {
 // publisherFault sends a signal to the runner that publishes, once messages are under way.
 func publisherFault(signal syscall.Signal) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
-		steady(sc)
+		endlessStreams(sc)
 		sc.Plan.Seconds, sc.Plan.Runners = lead+9, 1
 		sc.Strike.Wait = 2200 * time.Millisecond
 		sc.disturb = publisherDisturbed(signal)

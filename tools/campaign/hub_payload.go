@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A letter is one message as its publisher sent it.
-type letter struct {
+// A message is one message as its publisher sent it.
+type message struct {
 	topic       *hubTopic
 	index       int // among those of its topic, from 0
 	run, t, sum string
@@ -22,52 +22,52 @@ type letter struct {
 
 // What may be changed in a message on its way.
 const (
-	harmNumber = "number" // to one that is none; with a checksum to the next
-	harmShift  = "shift"  // to another number
-	harmMarker = "marker"
-	harmClock  = "time" // only with a checksum is that noticed
-	harmSum    = "sum"
-	harmCut    = "half" // its data ends in the middle
+	corruptNumber    = "number" // to one that is none; with a checksum to the next
+	corruptShift     = "shift"  // to another number
+	corruptMarker    = "marker"
+	corruptTime      = "time" // only with a checksum is that noticed
+	corruptSum       = "sum"
+	corruptTruncated = "half" // its data ends in the middle
 )
 
 // block returns a letter as it is sent on a stream, with that harm. reads is the number that the description finds in
 // it, 0 if the message is corrupted; ours: it still belongs to the run.
-func (h *hubSpec) block(l *letter, harm string, by int) (text string, reads int, ours bool) {
+func (h *hubSpec) block(l *message, corruption string, by int) (text string, reads int, valid bool) {
 	run, seq, t, sum := l.run, strconv.Itoa(l.number), l.t, l.sum
-	reads, ours = l.number, true
+	reads, valid = l.number, true
 	broken := func(noticed bool) {
 		if noticed {
 			reads = 0
 		}
 	}
-	switch harm {
-	case harmNumber:
+	switch corruption {
+	case corruptNumber:
 		broken(true)
 		seq = "x" + seq
 		if h.Summed {
 			seq = strconv.Itoa(l.number + 1)
 		}
-	case harmShift:
+	case corruptShift:
 		seq, reads = strconv.Itoa(l.number+by), l.number+by
 		broken(h.Summed)
-	case harmMarker:
+	case corruptMarker:
 		run = run[:len(run)-1] + map[bool]string{true: "g", false: "h"}[run[len(run)-1] != 'g']
 		broken(h.Summed)
-		ours = h.Summed
-	case harmClock:
+		valid = h.Summed
+	case corruptTime:
 		t = t[:len(t)-1] + string('0'+('9'-t[len(t)-1]))
 		broken(true)
-	case harmSum:
+	case corruptSum:
 		sum = sum[:7] + string('0'+(sum[7]-'0'+1)%10)
 		broken(true)
 	}
 	data := h.data(run, seq, t, sum, l)
-	if harm == harmCut {
+	if corruption == corruptTruncated {
 		data = data[:len(data)/2]
 		broken(true)
-		ours = !h.Marked || strings.Contains(data, l.run) || strings.Contains(data, l.run[:len(l.run)/2]) || strings.Contains(data, l.run[len(l.run)/2:])
+		valid = !h.Marked || strings.Contains(data, l.run) || strings.Contains(data, l.run[:len(l.run)/2]) || strings.Contains(data, l.run[len(l.run)/2:])
 	}
-	return h.event(h.eventOf(l), h.idOf(l, seq), data), reads, ours
+	return h.event(h.eventOf(l), h.idOf(l, seq), data), reads, valid
 }
 
 // event is a block of these fields, with LF.
@@ -83,7 +83,7 @@ func (h *hubSpec) event(name, id, data string) string {
 }
 
 // eventOf is the name of a message.
-func (h *hubSpec) eventOf(l *letter) string {
+func (h *hubSpec) eventOf(l *message) string {
 	if len(h.Events) == 0 {
 		return []string{"", "message", "whatever"}[l.number%3]
 	}
@@ -94,7 +94,7 @@ func (h *hubSpec) eventOf(l *letter) string {
 	return name
 }
 
-func (h *hubSpec) idOf(l *letter, seq string) string {
+func (h *hubSpec) idOf(l *message, seq string) string {
 	switch h.IDs {
 	case hubConstant:
 		return "the-same"
@@ -111,9 +111,9 @@ func (h *hubSpec) idOf(l *letter, seq string) string {
 }
 
 // data is the data of a message of these values.
-func (h *hubSpec) data(run, seq, t, sum string, l *letter) string {
+func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
 	if h.Form == formWords {
-		return h.words(run, seq, t, sum)
+		return h.text(run, seq, t, sum)
 	}
 	isText := h.Form == formText || h.Form == formTags
 	marker := `"` + run + `"`
@@ -124,7 +124,7 @@ func (h *hubSpec) data(run, seq, t, sum string, l *letter) string {
 	if isText || seq[0] == 'x' {
 		number = `"` + seq + `"`
 	}
-	at := h.when(t)
+	at := h.formatTime(t)
 	if isText && !strings.HasPrefix(at, `"`) {
 		at = `"` + at + `"`
 	}
@@ -163,16 +163,16 @@ func (h *hubSpec) data(run, seq, t, sum string, l *letter) string {
 	return "{" + strings.Join(members, between) + "}"
 }
 
-func (h *hubSpec) words(run, seq, t, sum string) string {
+func (h *hubSpec) text(run, seq, t, sum string) string {
 	if t != "" {
-		t = h.when(t)
+		t = h.formatTime(t)
 	}
 	text := "a message run=" + run + " seq=" + seq + " t=" + t + " sum=" + sum + " "
 	return text + strings.Repeat("and words ", h.Pad/10)
 }
 
-// when is a time in microseconds as the hub writes it.
-func (h *hubSpec) when(t string) string {
+// formatTime returns a time in microseconds as the hub writes it.
+func (h *hubSpec) formatTime(t string) string {
 	us, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {
 		return `""`
@@ -194,7 +194,7 @@ func (h *hubSpec) when(t string) string {
 }
 
 // pad is text that looks like what it is not.
-func (h *hubSpec) pad(l *letter) string {
+func (h *hubSpec) pad(l *message) string {
 	const one = `\"seq\":17,{ö\n} \u00e9\\ \ud83d\ude00 data: id: \/`
 	n := h.Pad / len(one)
 	return strings.Repeat(one, n) + strings.Repeat("x", l.number%3)

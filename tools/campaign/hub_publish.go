@@ -23,9 +23,9 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 		l.t = strconv.FormatInt(l.got.UnixMicro(), 10)
 	}
 	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // a trial before the load
-		for f := range topic.feeds {
-			if f.listener.n < 0 {
-				f.put(&item{letter: l, due: l.got})
+		for f := range topic.streams {
+			if f.client.n < 0 {
+				f.enqueue(&item{message: l, due: l.got})
 			}
 		}
 		h.Mu.Unlock()
@@ -33,14 +33,14 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.marker = l.run
-	l.index = len(topic.letters)
-	topic.letters = append(topic.letters, l)
-	take := h.fault.taken(l)
+	l.index = len(topic.messages)
+	topic.messages = append(topic.messages, l)
+	take := h.fault.publishAction(l)
 	slow := time.Duration(h.random.Float64() * float64(h.Slow))
 	h.Mu.Unlock()
-	delivers := take != takeRefuse && take != takeHangUp && take != takeForever && take != takeSwallow && take != takeStop
+	delivers := take != publishRefused && take != publishDropped && take != publishHangs && take != publishLost && take != publishStops
 	answer := func() { h.answer(w, r, l, take, slow) }
-	if h.Sooner && take == "" {
+	if h.BeforeAnswer && take == "" {
 		answer()
 		answer = func() {}
 	}
@@ -51,28 +51,28 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer answers the request that publishes a message.
-func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *letter, take string, slow time.Duration) {
+func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *message, take string, slow time.Duration) {
 	time.Sleep(slow)
 	status := h.Status
 	switch take {
-	case takeRefuse, takeAnyway:
+	case publishRefused, publishRefusedDelivered:
 		status = h.fault.Status
-	case takeHangUp, takeSilently:
+	case publishDropped, publishUnanswered:
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = conn.Close()
 		}
 		return
-	case takeForever:
+	case publishHangs:
 		select {
 		case <-r.Context().Done():
-		case <-h.Over:
+		case <-h.Stopped:
 		}
 		return
 	}
 	h.Mu.Lock()
 	l.status, l.answered = status, time.Now()
 	h.Mu.Unlock()
-	if h.HangsUp {
+	if h.ClosesConnection {
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(status)
@@ -83,9 +83,9 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *letter, take str
 }
 
 // read finds the values of a message in its request.
-func (h *hub) read(r *http.Request) (l *letter, ok bool) {
+func (h *hub) read(r *http.Request) (l *message, ok bool) {
 	value := func(name string) string { return r.URL.Query().Get(name) }
-	switch h.Takes {
+	switch h.MessageIn {
 	case "json":
 		var body map[string]any
 		in := json.NewDecoder(r.Body)
@@ -110,44 +110,44 @@ func (h *hub) read(r *http.Request) (l *letter, ok bool) {
 	case "headers":
 		value = func(name string) string { return r.Header.Get("X-Soak-" + name) }
 	}
-	l = &letter{run: value("run"), t: value("t"), sum: value("sum")}
+	l = &message{run: value("run"), t: value("t"), sum: value("sum")}
 	var err error
 	l.number, err = strconv.Atoi(value("seq"))
 	return l, err == nil
 }
 
 // deliver puts a message on the streams of its topic, or of another one.
-func (h *hub) deliver(l *letter, take string) {
+func (h *hub) deliver(l *message, take string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	l.delivered = true
 	one := -1
-	if take == takeLosesOne {
-		one = h.random.IntN(max(len(l.topic.feeds), 1))
+	if take == publishLosesOne {
+		one = h.random.IntN(max(len(l.topic.streams), 1))
 	}
-	for f := range l.topic.feeds {
+	for f := range l.topic.streams {
 		if one--; one == -1 {
 			continue
 		}
-		if h.fault.Action != hubOther || !h.fault.strays(l) {
-			h.put(f, l)
+		if h.fault.Action != hubOtherTopic || !h.fault.isMisrouted(l) {
+			h.queueMessage(f, l)
 		}
 	}
-	if h.fault.strays(l) {
-		for f := range h.topics[(l.topic.n+1)%len(h.topics)].feeds {
-			h.put(f, l)
+	if h.fault.isMisrouted(l) {
+		for f := range h.topics[(l.topic.n+1)%len(h.topics)].streams {
+			h.queueMessage(f, l)
 		}
 	}
 }
 
-// put puts a message on a stream, and in a service that delivers at least once maybe twice. With the lock.
-func (h *hub) put(f *feed, l *letter) {
-	if f.listener.n < 0 {
+// queueMessage puts a message on a stream; a service that delivers at least once may do so twice. With the lock.
+func (h *hub) queueMessage(f *hubStream, l *message) {
+	if f.client.n < 0 {
 		return
 	}
 	due := time.Now().Add(time.Duration(h.random.Float64() * float64(h.Delay)))
-	f.put(&item{letter: l, due: due})
+	f.enqueue(&item{message: l, due: due})
 	if h.Delivery != "" && h.random.IntN(4) == 0 {
-		f.put(&item{letter: l, due: due.Add(time.Duration(h.random.IntN(2)) * 100 * time.Millisecond)})
+		f.enqueue(&item{message: l, due: due.Add(time.Duration(h.random.IntN(2)) * 100 * time.Millisecond)})
 	}
 }

@@ -11,49 +11,49 @@ import (
 // What a fault does with the messages that a client has missed when it reconnects, and the id from which the stream
 // continues.
 const (
-	seamFirst   = "first"   // the first of them does not come
-	seamLast    = "last"    // nor does the last
-	seamFurther = "further" // the stream continues from another id, two messages later
-	seamNothing = "nothing" // none comes
-	seamTold    = "told"    // likewise, and the service announces missing messages
-	seamTwice   = "twice"   // the last comes twice
-	seamSwap    = "swap"    // the first two come in another order
-	seamStart   = "start"   // all that was ever published comes
+	seamLosesFirst  = "first"   // without the first
+	seamLosesLast   = "last"    // without the last
+	seamSkipsTwo    = "further" // the stream continues from another id, two messages later
+	seamLosesAll    = "nothing" // without any of them
+	seamAnnounced   = "told"    // likewise, and announced
+	seamRepeatsLast = "twice"   // with the last one twice
+	seamSwapsFirst  = "swap"    // with the first two swapped
+	seamReplaysAll  = "start"   // all messages ever published
 )
 
 // seam returns what the fault does with a stream that resumes now. half: the one before was never closed.
 func (f *hubFault) seam(id string, half bool) string {
-	if !f.Meant(id) || f.Only != "" && (f.Only == "half") != half {
+	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != half {
 		return ""
 	}
 	return f.Seam
 }
 
-// seamed returns the first messages of a stream that resumes behind the letter of that index. With the lock.
-func (f *feed) seamed(behind int, half bool) []*letter {
-	all := func(letters []*letter) []*letter {
-		return slices.DeleteFunc(slices.Clone(letters), func(l *letter) bool { return !l.delivered })
+// resumedMessages returns the first messages of a stream that resumes after the message of that index. With the lock.
+func (f *hubStream) resumedMessages(behind int, half bool) []*message {
+	all := func(letters []*message) []*message {
+		return slices.DeleteFunc(slices.Clone(letters), func(l *message) bool { return !l.delivered })
 	}
-	d := f.listener
-	missed := all(d.topic.letters[behind:])
+	d := f.client
+	missed := all(d.topic.messages[behind:])
 	came := slices.Clone(missed)
 	switch n := len(missed); f.fault.seam(d.ID, half) {
-	case seamFirst:
+	case seamLosesFirst:
 		came = came[min(1, n):]
-	case seamLast:
+	case seamLosesLast:
 		came = came[:max(n-1, 0)]
-	case seamFurther:
+	case seamSkipsTwo:
 		came = came[min(2, n):]
-	case seamNothing, seamTold:
+	case seamLosesAll, seamAnnounced:
 		came = nil
-	case seamTwice:
+	case seamRepeatsLast:
 		came = append(came, came[max(n-1, 0):]...)
-	case seamSwap:
+	case seamSwapsFirst:
 		if n > 1 {
 			came[0], came[1] = came[1], came[0]
 		}
-	case seamStart:
-		came = all(d.topic.letters)
+	case seamReplaysAll:
+		came = all(d.topic.messages)
 	}
 	for _, l := range missed {
 		if !slices.Contains(came, l) {
@@ -67,30 +67,30 @@ func (f *feed) seamed(behind int, half bool) []*letter {
 }
 
 // announces notes whether the stream will say that messages are missing, and reports whether a header says so.
-func (f *feed) announces(last string) bool {
+func (f *hubStream) announces(last string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	d := f.listener
+	d := f.client
 	byHeader := f.Gap == "header"
-	falsely := byHeader && f.fault.Action == hubGap && f.fault.Meant(d.ID) // where nothing is missing
+	falsely := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID) // where nothing is missing
 	resumes := last != "" && d.n >= 0 && f.Gap != ""
-	f.announcesGap = resumes && (falsely || f.fault.seam(d.ID, d.feed != nil) == seamTold)
+	f.announcesGap = resumes && (falsely || f.fault.seam(d.ID, d.stream != nil) == seamAnnounced)
 	return f.announcesGap && byHeader
 }
 
-// tell announces missing messages. With the lock.
-func (f *feed) tell() {
+// announceGap announces missing messages. With the lock.
+func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:
 	case f.Gap == "header":
-		f.listener.frames = append(f.listener.frames, frame{kind: frameGap, at: time.Now(), span: f.span})
+		f.client.frames = append(f.client.frames, frame{kind: frameGap, at: time.Now(), span: f.span})
 	default:
-		f.put(&item{text: "event: reset\ndata: \n\n", kind: frameGap, due: time.Now()})
+		f.enqueue(&item{text: "event: reset\ndata: \n\n", kind: frameGap, due: time.Now()})
 	}
 }
 
-// goesOnBy returns the id by which a client resumes behind a letter.
-func (f *feed) goesOnBy(l *letter) string {
+// resumeID returns the id from which a client resumes after a message.
+func (f *hubStream) resumeID(l *message) string {
 	if f.Resume == "data" {
 		return fmt.Sprintf("n%d", l.index)
 	}
@@ -98,7 +98,7 @@ func (f *feed) goesOnBy(l *letter) string {
 }
 
 // last returns the number of the letter behind which a client resumes, 0 if it is unknown and -1 if it has none.
-func (t *hubTopic) last(f *feed, last string) int {
+func (t *hubTopic) last(f *hubStream, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
 		return 0
@@ -107,8 +107,8 @@ func (t *hubTopic) last(f *feed, last string) int {
 	case last == "":
 		return -1
 	}
-	for _, l := range t.letters {
-		if f.goesOnBy(l) == last {
+	for _, l := range t.messages {
+		if f.resumeID(l) == last {
 			return l.number
 		}
 	}
@@ -117,8 +117,8 @@ func (t *hubTopic) last(f *feed, last string) int {
 
 // readUpTo records what the client had read of a span when it came back: up to the message of that number, and none behind it.
 // Where messages come more than once, that may also have been an earlier copy.
-func (d *listener) readUpTo(span, number int, again bool) {
-	if span < 0 || number == 0 || d.Spans[span].How == fakeservice.EndInOrder {
+func (d *hubClient) readUpTo(span, number int, again bool) {
+	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return
 	}
 	last := -1
@@ -137,5 +137,5 @@ func (d *listener) readUpTo(span, number int, again bool) {
 		}
 	}
 	d.frames = read
-	d.Spans[span].Known = true
+	d.Spans[span].Reported = true
 }

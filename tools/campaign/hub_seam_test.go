@@ -25,24 +25,24 @@ func returning(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	d := h.byID["h-0"]
 	end := d.Spans[0]
 	back := end.From.Add(7 * time.Second)
-	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), How: fakeservice.EndClient}, {From: back, To: end.To, How: fakeservice.EndClient, Resumed: true}}
-	f := &feed{hub: h, listener: d, span: 1}
-	said := f.goesOnBy(d.topic.letters[7])
+	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: back, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
+	f := &hubStream{hub: h, client: d, span: 1}
+	said := f.resumeID(d.topic.messages[7])
 	d.readUpTo(0, d.topic.last(f, said), false)
-	published := d.topic.letters
-	d.topic.letters = published[:13]
+	published := d.topic.messages
+	d.topic.messages = published[:13]
 	for _, l := range published {
 		l.delivered = true
 	}
-	came := f.seamed(d.topic.behind(f, said), half)
-	d.topic.letters = published
+	came := f.resumedMessages(d.topic.resumeIndex(f, said), half)
+	d.topic.messages = published
 	for _, l := range append(came, published[13:]...) {
 		d.frames = append(d.frames, frame{kind: frameMessage, number: l.number, reads: l.number, sent: l.got, at: back, span: 1})
 	}
 	return sc, h
 }
 
-func TestWhatIsExpectedOfAStreamThatComesBack(t *testing.T) {
+func TestExpectationsOfReconnects(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  hubFault
 		half   bool
@@ -50,18 +50,18 @@ func TestWhatIsExpectedOfAStreamThatComesBack(t *testing.T) {
 		want   []verdict.Outcome
 	}{
 		"nothing is wrong":                {hubFault{}, false, counts{}, passes},
-		"the first is lost":               {hubFault{Seam: seamFirst}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
-		"the last is lost":                {hubFault{Seam: seamLast}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
-		"all are lost":                    {hubFault{Seam: seamNothing}, false, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
-		"a gap is announced, and allowed": {hubFault{Seam: seamTold, Allowed: true}, false, counts{"cuts lost": exactly(5), "cuts broken": exactly(1)}, passes},
-		"another id":                      {hubFault{Seam: seamFurther}, false, counts{"missed": exactly(2), "cuts lost": exactly(2), "cuts broken": exactly(1)}, fails},
+		"the first is lost":               {hubFault{Seam: seamLosesFirst}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
+		"the last is lost":                {hubFault{Seam: seamLosesLast}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
+		"all are lost":                    {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
+		"a gap is announced, and allowed": {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactly(5), "cuts broken": exactly(1)}, passes},
+		"another id":                      {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactly(2), "cuts lost": exactly(2), "cuts broken": exactly(1)}, fails},
 		"an earlier id":                   {hubFault{Overlap: 2}, false, counts{"duplicated": exactly(2), "cuts doubled": exactly(2), "cuts broken": exactly(1)}, fails},
-		"one twice":                       {hubFault{Seam: seamTwice}, false, counts{"duplicated": exactly(1), "cuts doubled": exactly(1), "cuts broken": exactly(1)}, fails},
-		"all again":                       {hubFault{Seam: seamStart}, false, counts{"duplicated": exactly(8), "cuts doubled": exactly(8), "cuts broken": exactly(1)}, fails},
-		"swapped":                         {hubFault{Seam: seamSwap}, false, counts{"reordered": exactly(1)}, fails},
-		"not of this kind of cut":         {hubFault{Seam: seamNothing, Only: "half"}, false, counts{}, passes},
-		"only of this kind of cut":        {hubFault{Seam: seamNothing, Only: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
-		"nor of another stream":           {hubFault{Seam: seamNothing, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
+		"one twice":                       {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactly(1), "cuts doubled": exactly(1), "cuts broken": exactly(1)}, fails},
+		"all again":                       {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactly(8), "cuts doubled": exactly(8), "cuts broken": exactly(1)}, fails},
+		"swapped":                         {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactly(1)}, fails},
+		"not of this kind of cut":         {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
+		"only of this kind of cut":        {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
+		"nor of another stream":           {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
 	} {
 		sc, h := returning(t, c.fault, c.half)
 		e := sc.expectHub(h)

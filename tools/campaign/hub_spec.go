@@ -15,14 +15,14 @@ type hubSpec struct {
 	Topics int
 	Rate   float64 // messages per second, all topics together
 
-	Method  string
-	Takes   string        // where a message is in the request: json, form, headers, query
-	Path    bool          // the topic is in the path of URLs, otherwise in their query
-	Status  int           // of the answer to a message
-	Slow    time.Duration // so long such an answer takes at most
-	Sooner  bool          // it answers before it delivers
-	HangsUp bool          // it ends the connection of a publisher behind each answer
-	Header  bool          // a stream identifies itself in a header, otherwise in the query
+	Method           string
+	MessageIn        string        // where a message is in the request: json, form, headers, query
+	Path             bool          // the topic is in the path of URLs, otherwise in their query
+	Status           int           // of the answer to a message
+	Slow             time.Duration // maximum time until that answer
+	BeforeAnswer     bool          // it answers before it delivers
+	ClosesConnection bool          // it ends the connection of a publisher behind each answer
+	Header           bool          // a stream identifies itself in a header, otherwise in the query
 
 	Message any `json:",omitempty"` // message of the description of a service that is not published to; nil: it is
 
@@ -40,10 +40,10 @@ type hubSpec struct {
 	Order    string        // what the description says, and the service makes use of: any, or ""
 	Delivery string        // likewise: at-least-once, or ""
 
-	Heartbeat string        // its kind, a key of heartbeats; "": none
-	Beat      time.Duration // how far apart heartbeats are at most
-	Every     float64       // as the description says; 0: it does not
-	Strangers []string      // what else comes
+	Heartbeat         string        // its kind, a key of heartbeats; "": none
+	HeartbeatInterval time.Duration // maximum time between two heartbeats
+	StatedInterval    float64       // in the description; 0: none
+	Foreign           []string      // kinds of foreign blocks
 
 	Start    time.Duration // so late headers come at most
 	Then     bool          // a stream needs a second request
@@ -95,8 +95,8 @@ var heartbeats = map[string]struct {
 
 func drawHub(r *rand.Rand) *hubSpec {
 	h := &hubSpec{
-		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), Takes: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
-		Status: oneOf(r, 200, 201, 202, 204), Sooner: r.IntN(3) == 0, HangsUp: r.IntN(5) == 0, Header: r.IntN(3) == 0,
+		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), MessageIn: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
+		Status: oneOf(r, 200, 201, 202, 204), BeforeAnswer: r.IntN(3) == 0, ClosesConnection: r.IntN(5) == 0, Header: r.IntN(3) == 0,
 		Form: oneOf(r, formFlat, formNested, formText, formTags, formID, formWords), Time: oneOf(r, "whole", "text", "exponent", "date", "seconds"),
 		Marked: true, Timed: r.IntN(5) > 0, Escaped: r.IntN(5) == 0, Lined: r.IntN(4) == 0,
 		Pad:    oneOf(r, 0, 0, 30, 500, 5000, 40_000, 62_000),
@@ -124,7 +124,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 		h.Marked = false
 	}
 	h.drawHeartbeat(r)
-	h.drawStrangers(r)
+	h.drawForeign(r)
 	h.drawReturn(r)
 	switch r.IntN(6) {
 	case 0:
@@ -155,17 +155,17 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	}
 	slices.Sort(kinds)
 	h.Heartbeat = oneOf(r, kinds...)
-	h.Beat = time.Duration(oneOf(r, 200, 400, 900)) * time.Millisecond
+	h.HeartbeatInterval = time.Duration(oneOf(r, 200, 400, 900)) * time.Millisecond
 	if r.IntN(3) > 0 {
-		h.Every = oneOf(r, 1., 2, 3)
+		h.StatedInterval = oneOf(r, 1., 2, 3)
 	}
 	if h.Heartbeat == "data" && !h.Marked && h.Form == formWords {
 		h.Heartbeat = "comment"
 	}
 }
 
-// drawStrangers draws blocks of others. Without a marker only blocks that are not messages can be recognised.
-func (h *hubSpec) drawStrangers(r *rand.Rand) {
+// drawForeign draws blocks of other publishers. Without a marker only blocks that are not messages can be recognised.
+func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {
 		kinds = append(kinds, "event")
@@ -177,7 +177,7 @@ func (h *hubSpec) drawStrangers(r *rand.Rand) {
 		}
 	}
 	for _, n := range r.Perm(len(kinds))[:min(r.IntN(4), len(kinds))] {
-		h.Strangers = append(h.Strangers, kinds[n])
+		h.Foreign = append(h.Foreign, kinds[n])
 	}
 }
 

@@ -11,32 +11,32 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A feed is one stream of a listener.
-type feed struct {
+// A hubStream is one stream of a client.
+type hubStream struct {
 	*fakeservice.Stream
 	*hub
-	listener     *listener
+	client       *hubClient
 	span         int
 	replaced     bool // its client has opened another stream
 	announcesGap bool // it announces that messages are missing
 
 	queue   sync.Mutex
 	items   []*item
-	delayed []*letter // wait for the next message
-	repeats []*letter // are sent again with the next message
+	delayed []*message // wait for the next message
+	repeats []*message // are sent again with the next message
 	muted   bool
 }
 
 // An item is to be written to a stream.
 type item struct {
-	letter *letter
-	text   string // of what is no message
-	kind   string
-	due    time.Time
+	message *message
+	text    string // of what is no message
+	kind    string
+	due     time.Time
 }
 
-// put queues an item. Where order matters none overtakes another.
-func (f *feed) put(i *item) {
+// enqueue queues an item. If order matters, no item overtakes another.
+func (f *hubStream) enqueue(i *item) {
 	f.queue.Lock()
 	if last := len(f.items) - 1; last >= 0 && f.Order == "" && i.due.Before(f.items[last].due) {
 		i.due = f.items[last].due
@@ -50,8 +50,8 @@ func (f *feed) put(i *item) {
 	}
 }
 
-// next is when the first item is due; the zero time: there is none.
-func (f *feed) next() (due time.Time) {
+// nextDue returns when the first item is due; the zero time: there is none.
+func (f *hubStream) nextDue() (due time.Time) {
 	f.queue.Lock()
 	defer f.queue.Unlock()
 	if len(f.items) > 0 {
@@ -60,7 +60,7 @@ func (f *feed) next() (due time.Time) {
 	return due
 }
 
-func (f *feed) take() *item {
+func (f *hubStream) dequeue() *item {
 	f.queue.Lock()
 	defer f.queue.Unlock()
 	i := f.items[0]
@@ -79,12 +79,12 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "which one?", http.StatusBadRequest)
 		return
 	}
-	until, ok := h.tokenOf(w, r, id)
+	until, ok := h.readToken(w, r, id)
 	if !ok {
 		return
 	}
-	d, ok := h.arrive(id, topic)
-	if h.turnsAway(w, d) {
+	d, ok := h.admit(id, topic)
+	if h.refuseReconnect(w, d) {
 		return
 	}
 	if !ok {
@@ -94,10 +94,10 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.fault.Answer)
 		return
 	}
-	h.Open.Add(1)
-	defer h.Open.Done()
-	f := &feed{Stream: h.NewStream(h.Format, w, r), hub: h, listener: d}
-	f.Wake, f.Until = make(chan struct{}, 1), until
+	h.Handlers.Add(1)
+	defer h.Handlers.Done()
+	f := &hubStream{Stream: h.NewStream(h.Format, w, r), hub: h, client: d}
+	f.Wake, f.EndAt = make(chan struct{}, 1), until
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
 		last = r.URL.Query().Get("since")
@@ -105,21 +105,21 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	f.run(last)
 }
 
-// arrive notes that a client is there; false: it is refused.
-func (h *hub) arrive(id string, topic *hubTopic) (*listener, bool) {
+// admit records the first request of a client; false: it is refused.
+func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	n := h.number(id)
 	if n < 0 {
-		h.others[id] = &listener{Client: fakeservice.Client{ID: id}, n: n, topic: topic}
-		return h.others[id], true
+		h.otherClients[id] = &hubClient{Client: fakeservice.Client{ID: id}, n: n, topic: topic}
+		return h.otherClients[id], true
 	}
 	d := h.byID[id]
 	if d == nil {
-		d = &listener{Client: fakeservice.Client{ID: id}, n: n, topic: topic, arrived: time.Now()}
+		d = &hubClient{Client: fakeservice.Client{ID: id}, n: n, topic: topic, firstRequestAt: time.Now()}
 		h.byID[id] = d
 	}
-	if h.fault.Answer != 0 && h.fault.Meant(id) {
+	if h.fault.Answer != 0 && h.fault.Matches(id) {
 		return d, false
 	}
 	return d, true
@@ -136,10 +136,10 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case joined == nil:
 		http.NotFound(w, r)
-	case h.fault.Join != 0 && h.fault.Meant(id):
+	case h.fault.Join != 0 && h.fault.Matches(id):
 		h.Mu.Lock()
 		if d := h.byID[id]; d != nil {
-			d.unjoin = true
+			d.joinRefused = true
 		}
 		h.Mu.Unlock()
 		w.WriteHeader(h.fault.Join)
@@ -157,18 +157,18 @@ func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	d := h.byID[id]
 	if d == nil {
-		d = h.others[id]
+		d = h.otherClients[id]
 	}
 	if d == nil {
 		http.NotFound(w, r)
 		return
 	}
-	h.EndStream(w, r, &d.Client, h.fault.Never && h.fault.Meant(d.ID))
+	h.EndStream(w, r, &d.Client, h.fault.NeverEnds && h.fault.Matches(d.ID))
 }
 
 // run serves the stream until it is over.
-func (f *feed) run(last string) {
-	d := f.listener
+func (f *hubStream) run(last string) {
+	d := f.client
 	if f.Start > 0 && d.n >= 0 && len(d.Spans) == 0 {
 		f.Mu.Lock()
 		late := time.Duration(f.random.Float64() * float64(f.Start))
@@ -178,7 +178,7 @@ func (f *feed) run(last string) {
 	if f.announces(last) {
 		f.W.Header().Set("X-Gap", "Yes")
 	}
-	if f.Head() != nil || f.Then && !f.hello() {
+	if f.Head() != nil || f.Then && !f.awaitSecondRequest() {
 		return
 	}
 	f.Mu.Lock()
@@ -187,27 +187,27 @@ func (f *feed) run(last string) {
 	how := f.serve()
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	delete(d.topic.feeds, f)
-	if d.feed == f {
-		d.feed, d.Present = nil, nil
+	delete(d.topic.streams, f)
+	if d.stream == f {
+		d.stream, d.Open = nil, nil
 	}
-	if how == fakeservice.EndClient && !d.Asked.IsZero() && f.How != "" {
-		how = fakeservice.EndAsked
+	if how == fakeservice.EndClient && !d.EndRequestedAt.IsZero() && f.EndReason != "" {
+		how = fakeservice.EndRequested
 	}
 	if d.n >= 0 {
-		d.Spans[f.span].To, d.Spans[f.span].How = time.Now(), how
+		d.Spans[f.span].To, d.Spans[f.span].EndReason = time.Now(), how
 	}
 	if how == fakeservice.EndReset {
 		fakeservice.Reset(f.W)
 	}
 }
 
-// hello waits for the second request.
-func (f *feed) hello() bool {
+// awaitSecondRequest waits for the second request.
+func (f *hubStream) awaitSecondRequest() bool {
 	joined := make(chan struct{})
 	f.Mu.Lock()
 	f.guests++
-	client := fmt.Sprintf("%s~%d", f.listener.ID, f.guests)
+	client := fmt.Sprintf("%s~%d", f.client.ID, f.guests)
 	f.joins[client] = joined
 	f.Mu.Unlock()
 	if f.Write("event: hello\ndata: {\"you\":{\"id\":\""+client+"\"}}\n\n") != nil {
@@ -216,84 +216,84 @@ func (f *feed) hello() bool {
 	select {
 	case <-joined:
 		return true
-	case <-f.Gone:
+	case <-f.ClientGone:
 		return false
 	}
 }
 
 // begin puts the stream on the list of its topic, and brings back what its client missed. With the lock of the hub.
-func (f *feed) begin(last string) {
-	d := f.listener
-	d.topic.feeds[f] = true
-	old := d.feed
-	d.feed, d.Present = f, f.Stream
+func (f *hubStream) begin(last string) {
+	d := f.client
+	d.topic.streams[f] = true
+	old := d.stream
+	d.stream, d.Open = f, f.Stream
 	if d.n < 0 {
 		return
 	}
 	if old != nil { // its client is on this stream now
-		delete(d.topic.feeds, old)
+		delete(d.topic.streams, old)
 		old.Finish(fakeservice.EndClient)
 		old.replaced = true
 	}
-	d.turned = 0
+	d.refusals = 0
 	f.span = len(d.Spans)
 	d.Client.Begin(f.Stream)
 	d.Last().WithID = last != ""
-	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.received(f.span).Max > 0)
+	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedBefore(f.span).Max > 0)
 	if f.Resume != "none" {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
 	if last == "" || f.Resume == "none" {
 		return
 	}
-	f.tell()
-	for _, l := range f.seamed(d.topic.behind(f, last), old != nil) {
-		f.put(&item{letter: l, due: time.Now()})
+	f.announceGap()
+	for _, l := range f.resumedMessages(d.topic.resumeIndex(f, last), old != nil) {
+		f.enqueue(&item{message: l, due: time.Now()})
 	}
 }
 
-// behind is the index of the first letter that a client does not have which was last sent that id, or a smaller one
-// where it gets some of them again.
-func (t *hubTopic) behind(f *feed, last string) int {
-	i, ok := t.strange[last]
-	for n, l := range t.letters {
-		if !ok && last == f.goesOnBy(l) {
+// resumeIndex returns the index of the first message that a client lacks which was last sent that id, or a smaller
+// one if it gets some of them again.
+func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
+	i, ok := t.foreignIDs[last]
+	for n, l := range t.messages {
+		if !ok && last == f.resumeID(l) {
 			i = n + 1
 		}
 	}
 	if f.Delivery != "" {
 		i -= 2
 	}
-	if f.fault.Meant(f.listener.ID) {
+	if f.fault.Matches(f.client.ID) {
 		i -= f.fault.Overlap
 	}
 	return max(i, 0)
 }
 
-// serve writes what comes, until the stream is over. It returns how the stream ended.
-func (f *feed) serve() (how string) {
-	if lifetime := f.lifetime(); f.Until.IsZero() && lifetime > 0 {
-		f.Until = time.Now().Add(lifetime)
+// serve writes items until the stream ends. It returns how the stream ended.
+func (f *hubStream) serve() (how string) {
+	if lifetime := f.lifetime(); f.EndAt.IsZero() && lifetime > 0 {
+		f.EndAt = time.Now().Add(lifetime)
 	}
-	beat := time.Now().Add(f.beat())
+	beat := time.Now().Add(f.heartbeatDelay())
 	for {
-		due := f.next()
-		ended, err := f.Wait(earliest(due, f.Until, beat), f.Ended)
+		due := f.nextDue()
+		ended, err := f.Wait(earliest(due, f.EndAt, beat), f.Ended)
 		now := time.Now()
 		switch {
 		case err != nil:
 			return fakeservice.EndClient
 		case ended:
-			f.linger(now.Add(f.Ends))
-			return f.How
-		case !f.Until.IsZero() && !now.Before(f.Until):
+			f.awaitUntil(now.Add(f.Ends))
+			return f.EndReason
+		case !f.EndAt.IsZero() && !now.Before(f.EndAt):
 			return fakeservice.EndInOrder
 		case !due.IsZero() && !now.Before(due):
-			if f.item(f.take()) != nil {
-				return f.broken()
+			if f.writeItem(f.dequeue()) != nil {
+				return f.endReason()
 			}
 		case !now.Before(beat):
-			beat = now.Add(f.beat())
+			beat = now.Add(f.heartbeatDelay())
 			if f.heartbeat() != nil {
 				return fakeservice.EndClient
 			}
@@ -301,8 +301,8 @@ func (f *feed) serve() (how string) {
 	}
 }
 
-// linger waits until a time, unless the client goes.
-func (f *feed) linger(until time.Time) {
+// awaitUntil waits until a time, unless the client disconnects.
+func (f *hubStream) awaitUntil(until time.Time) {
 	for err := error(nil); err == nil && time.Now().Before(until); {
 		_, err = f.Wait(until, nil)
 	}
@@ -319,37 +319,37 @@ func earliest(times ...time.Time) (first time.Time) {
 }
 
 // heartbeat writes a heartbeat, if the service sends any.
-func (f *feed) heartbeat() error {
-	if f.Heartbeat == "" || f.muted || f.fault.Beats && f.listener.n >= 0 {
+func (f *hubStream) heartbeat() error {
+	if f.Heartbeat == "" || f.muted || f.fault.NoHeartbeats && f.client.n >= 0 {
 		return nil
 	}
-	return f.show(heartbeats[f.Heartbeat].text, frame{kind: frameBeat})
+	return f.writeBlock(heartbeats[f.Heartbeat].text, frame{kind: frameHeartbeat})
 }
 
-// beat is how long the next heartbeat takes.
-func (f *feed) beat() time.Duration {
+// heartbeatDelay returns the time until the next heartbeat.
+func (f *hubStream) heartbeatDelay() time.Duration {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	return max(time.Duration((.5+.5*f.random.Float64())*float64(f.Beat)), 10*time.Millisecond)
+	return max(time.Duration((.5+.5*f.random.Float64())*float64(f.HeartbeatInterval)), 10*time.Millisecond)
 }
 
-// lifetime is how long the stream will live, 0 for ever.
-func (f *feed) lifetime() time.Duration {
-	if f.fault.Lives > 0 && f.listener.n >= 0 {
+// lifetime returns how long the stream will live; 0: without limit.
+func (f *hubStream) lifetime() time.Duration {
+	if f.fault.MeanLifetime > 0 && f.client.n >= 0 {
 		f.Mu.Lock()
 		defer f.Mu.Unlock()
-		return time.Duration(f.random.ExpFloat64() * float64(f.fault.Lives))
+		return time.Duration(f.random.ExpFloat64() * float64(f.fault.MeanLifetime))
 	}
-	if f.End != "server" || f.listener.n < 0 {
+	if f.End != "server" || f.client.n < 0 {
 		return 0
 	}
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	share := 1.03 + .14*f.random.Float64()
-	if f.fault.Overdue && f.fault.Meant(f.listener.ID) {
+	if f.fault.Overdue && f.fault.Matches(f.client.ID) {
 		share = 3
 	}
-	if f.fault.Early && f.fault.Meant(f.listener.ID) && f.span == 0 {
+	if f.fault.Early && f.fault.Matches(f.client.ID) && f.span == 0 {
 		share = .7
 	}
 	return time.Duration(share * f.Lifetime * float64(time.Second))

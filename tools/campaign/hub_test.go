@@ -45,7 +45,7 @@ func compiled(t *testing.T, h *hubSpec) *compiler.Service {
 }
 
 // What a hub says of its own blocks is what its description makes of them.
-func TestADescriptionFitsItsHub(t *testing.T) {
+func TestHubMatchesItsDescription(t *testing.T) {
 	for seed := range uint64(1800) {
 		family := families[max(0, int(seed)-1200)%len(families)] // the first two thirds are of the first
 		sc := draw(seed, family.faulty[0].group)
@@ -56,7 +56,7 @@ func TestADescriptionFitsItsHub(t *testing.T) {
 		s := compiled(t, h)
 		const run = "t-a0b1c2.0"
 		reader := s.Reader(run).Among("t-a0b1c2.")
-		l := &letter{run: run, number: 17, index: 3, t: "1763000000123456"}
+		l := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
 		if h.Marked {
 			l.sum = sumOf(l.run, l.number, l.t)
 		} else {
@@ -93,10 +93,10 @@ func TestADescriptionFitsItsHub(t *testing.T) {
 			require.Equal(t, compiler.Heartbeat, reader.Read(&b).Kind, "seed %d: %s", seed, h.Heartbeat)
 		}
 		hub := hub{hubSpec: *h, marker: run}
-		for _, what := range h.Strangers {
-			text, kind := hub.stranger(what, 5)
+		for _, what := range h.Foreign {
+			text, kind := hub.foreignBlock(what, 5)
 			b := parsed(text)
-			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameBeat: compiler.Heartbeat, frameNothing: compiler.Other}[kind]
+			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameHeartbeat: compiler.Heartbeat, frameUncounted: compiler.Other}[kind]
 			if slices.Contains(h.Events, b.EventName()) && want == compiler.Other && b.HasData {
 				want = compiler.Unmarked
 			}

@@ -15,9 +15,11 @@ import (
 var cleanKinds = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc) }},
-	{"clean", "clean", wired(fakeservice.WireDribble)},
-	{"clean", "clean", wired(fakeservice.WireMerge)},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) { sc.Strike.Headers = time.Duration(r.IntN(300)) * time.Millisecond }},
+	{"clean", "clean", wireKind(fakeservice.WireDribble)},
+	{"clean", "clean", wireKind(fakeservice.WireMerge)},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
+		sc.Strike.HeaderDelay = time.Duration(r.IntN(300)) * time.Millisecond
+	}},
 }
 
 func asDrawn(*rand.Rand, *scenario) {}
@@ -32,18 +34,18 @@ var soakKinds = []kind{
 	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, 1) }},
 	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastButOne) }},
 	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastNoop) }},
-	{"service", "lose on all", then(struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
+	{"service", "lose on all", combine(struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
 	{"service", "duplicate", struck(fakeservice.ActRepeat, 1)},
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
 	}},
-	{"service", "swap", then(numbered, struck(fakeservice.ActHold, 1))},
+	{"service", "swap", combine(numbered, struck(fakeservice.ActHold, 1))},
 	{"service", "corrupt", struck(fakeservice.ActCorrupt, 1)},
 	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt, From: fakeservice.EveryNoop}}
 	}},
 	{"service", "delay", delay},
-	{"service", "never-served slot", then(numbered, struck(fakeservice.ActSkip, 1))},
+	{"service", "never-served slot", combine(numbered, struck(fakeservice.ActSkip, 1))},
 	{"service", "silence with comments", struck(fakeservice.ActQuiet, 0)},
 	{"service", "stall", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(9, 0)
@@ -51,36 +53,36 @@ var soakKinds = []kind{
 		sc.strike(r, fakeservice.ActLose, 0, 2+r.IntN(2))
 	}},
 	{"service", "end early", struck(fakeservice.ActClose, 1)},
-	{"service", "reset", then(struck(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
+	{"service", "reset", combine(struck(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
 	{"service", "cut in a frame", struck(fakeservice.ActTruncate, 1)},
 	{"service", "never end", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Never: true, Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true, Devices: sc.Plan.randomIDs(r)}}
 	}},
 	{"service", "other interval", otherInterval},
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.randomIDs(r)}}
 	}},
-	{"service", "end early, and back", then(lengthened(8, 6), struck(fakeservice.ActClose, 1), comesBack)},
+	{"service", "end early, and back", combine(lengthened(8, 6), struck(fakeservice.ActClose, 1), reconnects)},
 
-	{"reconnect", "clean random ends", then(reconnecting, lives)},
-	{"reconnect", "clean random ends, schedule anew", then(reconnecting, lives, anew)},
-	{"reconnect", "clean random ends, by the clock", then(reconnecting, lives, unnumbered)},
-	{"reconnect", "clean random ends, schedule anew, by the clock", then(reconnecting, lives, anew, unnumbered)},
-	{"reconnect", "in the last interval", then(reconnecting, endsLast)},
-	{"reconnect", "in the last interval, schedule anew", then(reconnecting, endsLast, anew)},
-	{"reconnect", "in the last interval, by the clock", then(reconnecting, endsLast, unnumbered)},
-	{"reconnect", "refused, within MAX_OUTAGE at the end", then(reconnecting, endsLast, refusedBack(0))},
-	{"reconnect", "refused for longer than MAX_OUTAGE at the end", then(reconnecting, refusedBack(2), func(r *rand.Rand, sc *scenario) {
+	{"reconnect", "clean random ends", combine(reconnecting, randomLifetimes)},
+	{"reconnect", "clean random ends, schedule anew", combine(reconnecting, randomLifetimes, newSchedules)},
+	{"reconnect", "clean random ends, by the clock", combine(reconnecting, randomLifetimes, unnumbered)},
+	{"reconnect", "clean random ends, schedule anew, by the clock", combine(reconnecting, randomLifetimes, newSchedules, unnumbered)},
+	{"reconnect", "in the last interval", combine(reconnecting, endsLast)},
+	{"reconnect", "in the last interval, schedule anew", combine(reconnecting, endsLast, newSchedules)},
+	{"reconnect", "in the last interval, by the clock", combine(reconnecting, endsLast, unnumbered)},
+	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnecting, endsLast, refusedBack(0))},
+	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnecting, refusedBack(2), func(r *rand.Rand, sc *scenario) {
 		sc.Strike.EndIn = sc.Plan.hold() - 4500*time.Millisecond
 		sc.Fails = true
 	})},
-	{"reconnect", "a loss, then in the last interval", then(reconnecting, func(r *rand.Rand, sc *scenario) {
+	{"reconnect", "a loss, then in the last interval", combine(reconnecting, func(r *rand.Rand, sc *scenario) {
 		sc.strike(r, fakeservice.ActLose, 1, 3)
 		sc.Strike.EndIn, sc.Strike.Within = sc.Plan.hold()-2*sc.Plan.interval(), sc.Plan.interval()
 	})},
 	{"jitter", "30 % early or late", jittered(.6)},
-	{"jitter", "30 % early or late, one lost", then(jittered(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, Any: true}
+	{"jitter", "30 % early or late, one lost", combine(jittered(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, AnyCounts: true}
 	})},
 
 	{"connect", "refuse 503", answered(http.StatusServiceUnavailable)},
@@ -90,24 +92,24 @@ var soakKinds = []kind{
 	{"connect", "answer 204", answered(http.StatusNoContent)},
 	{"connect", "answer 201", answered(http.StatusCreated)},
 	{"connect", "wrong content type", answered(http.StatusOK)},
-	{"connect", "slow headers", then(answered(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
-		sc.Plan.Seconds, sc.Strike.Headers = 19, 15*time.Second
+	{"connect", "slow headers", combine(answered(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Strike.HeaderDelay = 19, 15*time.Second
 	})},
 	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
-		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, Until: time.Second}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, Duration: time.Second}
 	}},
 	{"connect", "refused for most of the run", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
-		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, Until: sc.Plan.hold() * 3 / 5}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, Duration: sc.Plan.hold() * 3 / 5}
 	}},
 
-	{"wire", "reset", wired(fakeservice.WireReset)},
-	{"wire", "cut in a frame", wired(fakeservice.WireMidFrame)},
-	{"wire", "half-open", then(lengthened(9, 0), wired(fakeservice.WireVanish))},
-	{"wire", "pause, then burst", wired(fakeservice.WirePause)},
-	{"wire", "reset, and back", then(lengthened(8, 6), wired(fakeservice.WireReset), comesBack)},
-	{"wire", "half-open, and back", then(lengthened(12, 8), wired(fakeservice.WireVanish), comesBack)},
+	{"wire", "reset", wireKind(fakeservice.WireReset)},
+	{"wire", "cut in a frame", wireKind(fakeservice.WireMidFrame)},
+	{"wire", "half-open", combine(lengthened(9, 0), wireKind(fakeservice.WireVanish))},
+	{"wire", "pause, then burst", wireKind(fakeservice.WirePause)},
+	{"wire", "reset, and back", combine(lengthened(8, 6), wireKind(fakeservice.WireReset), reconnects)},
+	{"wire", "half-open, and back", combine(lengthened(12, 8), wireKind(fakeservice.WireVanish), reconnects)},
 }
 
 // cleanSuites are suites of streams against a good service: our own, or one that is here.
@@ -115,8 +117,8 @@ var cleanSuites = []kind{
 	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, exactly(0), exactly(0))},
 	{"clean", "clean", noticing(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", noticing(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
-	{"clean", "clean", slowly(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowly(fakeservice.SlowDrop, passes, nil)},
-	{"clean", "clean", slowly(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
+	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, nil)},
+	{"clean", "clean", slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
 	{"clean", "clean", streams("capacity", fakeservice.Strike{}, passes)}, {"clean", "clean", streams("churn", fakeservice.Strike{}, passes)},
 }
 
@@ -136,16 +138,16 @@ var suiteKinds = []kind{
 		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
-	{"suite", "slow: kept without a bound", slowly(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
-	{"suite", "slow: others wait for them", slowly(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckTimed, suites.CheckDelivered})},
-	{"suite", "slow: not cut", slowly(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
-	{"suite", "slow: cut", slowly(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
-	{"suite", "slow: message lost by one that reads", slowly(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
-	{"suite", "slow: no broadcasts", slowly("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckFilled, suites.CheckDelivered})},
+	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
+	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckTimed, suites.CheckDelivered})},
+	{"suite", "slow: not cut", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
+	{"suite", "slow: cut", slowKind(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
+	{"suite", "slow: message lost by one that reads", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
+	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckFilled, suites.CheckDelivered})},
 }
 
-// then prepares in several steps.
-func then(steps ...prepare) prepare {
+// combine returns a step that runs several steps.
+func combine(steps ...prepare) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		for _, step := range steps {
 			step(r, sc)
@@ -166,7 +168,7 @@ func struck(act string, count int) prepare {
 }
 
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
-	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.some(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
 
 // delay makes one noop late, by less than an interval.
@@ -190,34 +192,34 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 	sc.Service.Schedule.Factor = oneOf(r, 0.5, 0.8, 0.9, 1.1, 1.25, 2)
 	sc.want = invalid(verdict.CheckInterval)
 	if sc.Service.Schedule.Factor > 1 { // then slots stay empty, too
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, Any: true}
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, AnyCounts: true}
 	}
 }
 
 func answered(status int) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}}
+		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}}
 	}
 }
 
-// wired puts a wire in front of the service.
-func wired(does string) prepare {
+// wireKind puts a wire in front of the service.
+func wireKind(action string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks" // a noop is to be found in it
-		sc.Wire = fakeservice.WireSpec{Does: does, Devices: sc.Plan.some(r), Noop: sc.Plan.middle(r), After: sc.Plan.interval() * 2 / 5}
-		switch does {
+		sc.Wire = fakeservice.WireSpec{Action: action, Devices: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
+		switch action {
 		case fakeservice.WireDribble, fakeservice.WireMerge:
 			sc.Wire.Noop = 0
 		case fakeservice.WireVanish:
 			sc.Wire.Noop = 2 + r.IntN(2)
 		case fakeservice.WirePause:
-			sc.Wire.After = sc.intervals(r, .3, 1.2)
+			sc.Wire.Delay = sc.intervals(r, .3, 1.2)
 		}
 	}
 }
 
-// comesBack lets clients reconnect, to a service that replays or does not.
-func comesBack(r *rand.Rand, sc *scenario) {
+// reconnects lets clients reconnect, to a service that replays or does not.
+func reconnects(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
 	sc.Service.Resume = r.IntN(2) == 0
@@ -236,19 +238,21 @@ func reconnecting(r *rand.Rand, sc *scenario) {
 	numbered(r, sc)
 }
 
-// lives makes the service end its streams at random.
-func lives(_ *rand.Rand, sc *scenario) {
-	sc.Service.Lives = 30 * time.Second
+// randomLifetimes makes the service end its streams at random.
+func randomLifetimes(_ *rand.Rand, sc *scenario) {
+	sc.Service.MeanLifetime = 30 * time.Second
 	sc.Strike = fakeservice.Strike{}
 }
 
 // endsLast makes the service end a few streams in the last intervals before the end of the run.
 func endsLast(r *rand.Rand, sc *scenario) {
-	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.some(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
-// anew makes the service start a new schedule for each stream.
-func anew(_ *rand.Rand, sc *scenario) { sc.Service.Anew, sc.Service.Resume = true, false }
+// newSchedules makes the service start a new schedule for each stream.
+func newSchedules(_ *rand.Rand, sc *scenario) {
+	sc.Service.NewSchedule, sc.Service.Resume = true, false
+}
 
 // unnumbered sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter than an interval.
 func unnumbered(_ *rand.Rand, sc *scenario) {
@@ -260,9 +264,9 @@ func unnumbered(_ *rand.Rand, sc *scenario) {
 func refusedBack(maxOutage float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		if sc.Strike.Devices == nil {
-			sc.Strike.Devices = sc.Plan.some(r)
+			sc.Strike.Devices = sc.Plan.randomIDs(r)
 		}
-		sc.Strike.Status, sc.Strike.Again, sc.Plan.MaxOutage = http.StatusServiceUnavailable, true, maxOutage
+		sc.Strike.Status, sc.Strike.OnReconnect, sc.Plan.MaxOutage = http.StatusServiceUnavailable, true, maxOutage
 	}
 }
 
@@ -272,7 +276,7 @@ func jittered(share float64) prepare {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
 		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseConnect
 		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, fakeservice.IDsNumbers, fakeservice.IDsNone), false
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, Any: true}
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, AnyCounts: true}
 	}
 }
 
@@ -288,7 +292,7 @@ func ownBackend(r *rand.Rand, sc *scenario) {
 func suite(name string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		ownBackend(r, sc)
-		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, Any: true}
+		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, AnyCounts: true}
 		switch name {
 		case "capacity":
 			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted

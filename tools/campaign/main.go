@@ -36,7 +36,7 @@ func main() {
 
 // start checks what the campaign needs, runs it, and reports whether its result is good.
 func (c *campaign) start() (good bool, err error) {
-	if c.only != "" && c.only != breaking && len(named(c.only)) == 0 {
+	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)
 	}
 	if c.root, err = filepath.Abs(c.root); err != nil {
@@ -61,5 +61,5 @@ func (c *campaign) start() (good bool, err error) {
 	c.run(ctx)
 	s := c.summary()
 	s.Commit = s.Ran.Commit
-	return s.good(), s.save(c.out)
+	return s.isAcceptable(), s.save(c.out)
 }

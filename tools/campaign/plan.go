@@ -64,8 +64,8 @@ func (p *plan) maxOutage() time.Duration {
 	return time.Duration(cmp.Or(p.MaxOutage, 30) * float64(time.Second))
 }
 
-func (p *plan) interval() time.Duration { return time.Duration(p.Interval * float64(time.Second)) }
-func (p *plan) late() time.Duration     { return time.Duration(p.LateMS) * time.Millisecond }
+func (p *plan) interval() time.Duration  { return time.Duration(p.Interval * float64(time.Second)) }
+func (p *plan) lateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
 // hold is how long a stream stays open.
 func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * time.Second }
@@ -74,12 +74,12 @@ func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * tim
 func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 }
 
 // tolerance is how long before the end a noop may be due and still be on its way.
-func (p *plan) tolerance() time.Duration { return min(p.late(), p.interval()/2) }
+func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval()/2) }
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// some are ids of a few devices, one more often than several.
-func (p *plan) some(r *rand.Rand) (ids []string) {
+// randomIDs returns the ids of a few devices, one more often than several.
+func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 	for _, n := range r.Perm(p.Connections)[:oneOf(r, 1, 1, 2, 5)] {
 		ids = append(ids, p.id(n))
 	}

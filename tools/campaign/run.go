@@ -25,29 +25,29 @@ import (
 // A run is one scenario under way.
 type run struct {
 	*scenario
-	root    string // of the repository
-	dir     string // its own
-	service *fakeservice.Service
-	hub     *hub
-	model   *http.Server
-	feed    *feedService
-	found   *expected // of a finite run: by the ledger of its model
-	stops   []func()  // of all that was started, the last first
-	url     string    // of the service; "": soak starts it
+	root           string // of the repository
+	dir            string // its own
+	service        *fakeservice.Service
+	hub            *hub
+	model          *http.Server
+	feed           *feedService
+	finiteExpected *expected // of a finite run: by the ledger of its model
+	stops          []func()  // of all that was started, the last first
+	url            string    // of the service; "": soak starts it
 }
 
 // testid names each run: the folder makes it its own.
 const testid = "t"
 
-// do runs the scenario, and returns its verdict.
-func (r *run) do(ctx context.Context) (*verdict.Verdict, error) {
+// execute runs the scenario, and returns its verdict.
+func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	defer r.stop()
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
 	j, err := r.soak(ctx)
 	if err == nil && r.Finite != nil {
-		r.found, err = r.expectFinite()
+		r.finiteExpected, err = r.expectFinite()
 	}
 	return j, err
 }
@@ -57,8 +57,8 @@ func (r *run) expected() *expected {
 	switch {
 	case r.want != nil:
 		return r.want
-	case r.found != nil:
-		return r.found
+	case r.finiteExpected != nil:
+		return r.finiteExpected
 	case r.Feed != nil:
 		return r.expectFeed()
 	case r.hub != nil:
@@ -130,7 +130,7 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 	}
 	r.service = fakeservice.StartService(*r.Service, r.Strike, listeners...)
 	r.stops = append(r.stops, r.service.Stop)
-	if r.Wire.Does != "" {
+	if r.Wire.Action != "" {
 		proxy, err := fakeservice.StartWire(r.Wire, address, r.service)
 		if err != nil {
 			return "", err

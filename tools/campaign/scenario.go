@@ -63,7 +63,7 @@ func draw(seed uint64, only string) *scenario {
 	pool := soakKinds
 	switch {
 	case only != "":
-		pool = named(only)
+		pool = kindsNamed(only)
 	case suite && clean:
 		pool = cleanSuites
 	case suite:
@@ -75,7 +75,7 @@ func draw(seed uint64, only string) *scenario {
 	sc.Group, sc.Kind = k.group, k.name
 	k.prepare(r, sc)
 	if sc.Service != nil {
-		sc.Service.Schedule.Every = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
+		sc.Service.Schedule.Interval = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
 	}
 	return sc
 }
@@ -134,8 +134,8 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	return sc
 }
 
-// named are the kinds with that name, or of that group.
-func named(only string) []kind {
+// kindsNamed returns the kinds with that name, or of that group.
+func kindsNamed(only string) []kind {
 	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds, subscriberKinds)
 	for _, f := range families {
 		all = append(all, f.faulty...)

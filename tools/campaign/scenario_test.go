@@ -15,14 +15,14 @@ func written(t *testing.T, sc *scenario) string {
 	return string(b)
 }
 
-func TestASeedDrawsTheSameScenario(t *testing.T) {
+func TestSeedsAreReproducible(t *testing.T) {
 	for seed := range uint64(500) {
 		require.Equal(t, written(t, draw(seed, "")), written(t, draw(seed, "")))
 	}
 	require.NotEqual(t, written(t, draw(1, "")), written(t, draw(2, "")))
 }
 
-func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
+func TestKindsAndPlansAreValid(t *testing.T) {
 	drawn := map[string]int{}
 	for seed := range uint64(5000) {
 		sc := draw(seed, "")
@@ -31,7 +31,7 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, written(t, sc))
 		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, written(t, sc))
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, written(t, sc))
-		require.True(t, sc.Service != nil || sc.Wire.Does == "", "a wire goes to a service of ours")
+		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire goes to a service of ours")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
 	for _, f := range families {
@@ -45,7 +45,7 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 }
 
 // A fault in the middle of a stream is one that the counts can name.
-func TestAFaultInTheMiddleHasNoopsAroundIt(t *testing.T) {
+func TestMiddleFaultHasNoopsAroundIt(t *testing.T) {
 	for seed := range uint64(2000) {
 		sc := draw(seed, "lose")
 		require.GreaterOrEqual(t, sc.Strike.From, 2, written(t, sc))
@@ -54,7 +54,7 @@ func TestAFaultInTheMiddleHasNoopsAroundIt(t *testing.T) {
 }
 
 // Several families have kinds with one name.
-func TestAKindThatIsNamedIsOfItsFamily(t *testing.T) {
+func TestKindsByName(t *testing.T) {
 	for _, f := range families {
 		for _, k := range f.faulty {
 			for seed := range uint64(20) {

@@ -13,21 +13,21 @@ import (
 // A feedSpec is a service that sends the same prices to all clients of a topic, without numbers and without being published to. Its
 // clients are compared with each other.
 type feedSpec struct {
-	Topics    int
-	Every     time.Duration // mean time between two messages of a topic
-	Burst     int           // messages that are sent together
-	Same      string        // message.same
-	Repeats   bool          // content often stays the same
-	Personal  bool          // messages name their client
-	History   int           // messages that a new stream begins with
-	HistoryIn time.Duration // between two messages of the history
-	Lag       time.Duration // of one client
-	Comments  bool
-	Cut       string // one client is disconnected once: cutResumed or cutLost; "": none
-	Fault     string
-	Client    int           // the client with the fault
-	After     time.Duration // since all clients are connected: the fault
-	CutAfter  time.Duration // and the disconnect
+	Topics          int
+	MessageInterval time.Duration // mean time between two messages of a topic
+	Burst           int           // messages that are sent together
+	SharedSource    string        // message.same
+	Repeats         bool          // content often stays the same
+	Personal        bool          // messages name their client
+	History         int           // messages that a new stream begins with
+	HistoryIn       time.Duration // between two messages of the history
+	Lag             time.Duration // of one client
+	Comments        bool
+	Cut             string // one client is disconnected once: cutResumed or cutLost; "": none
+	Fault           string
+	Client          int           // the client with the fault
+	FaultDelay      time.Duration // since all clients are connected: the fault
+	CutAfter        time.Duration // and the disconnect
 }
 
 // Results of a disconnect.
@@ -75,10 +75,10 @@ func feedFault(fault string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		p := &plan{Seconds: 15 + r.IntN(4), Interval: 15, Runners: 1 + r.IntN(3), PerVU: 1, LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000))}
 		f := &feedSpec{
-			Topics: oneOf(r, 1, 1, 2), Every: oneOf(r, 20*time.Millisecond, 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond),
+			Topics: oneOf(r, 1, 1, 2), MessageInterval: oneOf(r, 20*time.Millisecond, 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond),
 			Burst: oneOf(r, 1, 1, 1, 5), Repeats: r.IntN(2) == 0, Personal: r.IntN(3) == 0, Comments: r.IntN(4) == 0, Fault: fault,
 			History: oneOf(r, 0, 0, 3, 30), Cut: oneOf(r, "", "", cutResumed, cutLost),
-			Same: oneOf(r, "json:$.price", "json:$.price", "data", `data:"price":(\d+)`, "id"),
+			SharedSource: oneOf(r, "json:$.price", "json:$.price", "data", `data:"price":(\d+)`, "id"),
 		}
 		switch fault {
 		case feedRunner:
@@ -86,14 +86,14 @@ func feedFault(fault string) prepare {
 		case feedResume:
 			f.Cut = cutResumed
 		case feedChanged:
-			f.Same = "json:$.price"
+			f.SharedSource = "json:$.price"
 		}
 		p.Connections = f.Topics * p.Runners * (max(2, 6/p.Runners) + r.IntN(4))
 		if f.Cut == cutLost {
 			p.Seconds += 5 // or too few messages would be checked on the client
 		}
-		if f.Personal && f.Same == "data" {
-			f.Same = "json:$.price"
+		if f.Personal && f.SharedSource == "data" {
+			f.SharedSource = "json:$.price"
 		}
 		if r.IntN(4) == 0 && fault != feedRunner {
 			f.Lag = time.Duration(500+r.IntN(2500)) * time.Millisecond
@@ -106,10 +106,10 @@ func feedFault(fault string) prepare {
 		}
 		const edge = 3 * time.Second
 		f.CutAfter = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
-		f.After = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
+		f.FaultDelay = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
 		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2)) // neither the one that lags nor the one that is disconnected
 		if fault == feedResume {
-			f.Client, f.After = 0, f.CutAfter
+			f.Client, f.FaultDelay = 0, f.CutAfter
 		}
 		sc.Plan, sc.Feed = *p, f
 	}
@@ -188,7 +188,7 @@ func (r *run) startFeed(l net.Listener) error {
 	text := fmt.Appendf(nil, `export default {
   name: 'feed', connect: { url: '{base}/feed?id={id}&topic={topic}' }, resume: { by: %q }, message: { event: 'price', same: %q },
 };
-`, resume, r.Feed.Same)
+`, resume, r.Feed.SharedSource)
 	path := filepath.Join(r.dir, "service.js")
 	r.Args = []string{"--service", path, "--control", "0"}
 	for n := range r.Feed.Topics {

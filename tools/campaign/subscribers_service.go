@@ -23,7 +23,7 @@ type feedService struct {
 	ready  time.Time // all clients were connected
 	cut    bool      // a client was disconnected
 
-	late time.Duration // the latest message
+	latest time.Duration // the latest message
 
 	faultAt, backAt, endAt time.Time // of the fault, the reconnect, and the first stream that a client ended
 }
@@ -39,9 +39,9 @@ type priceTopic struct {
 
 // A priceStream is one stream. Its queue has indexes of messages; −1 ends it.
 type priceStream struct {
-	client int // −1: not one of the run
-	from   int // first message
-	queue  chan feedItem
+	client       int // −1: not one of the run
+	firstMessage int // first message
+	queue        chan feedItem
 }
 
 // A feedItem is a message for one stream.
@@ -101,19 +101,19 @@ func (f *feedService) join(t *priceTopic, r *http.Request) *priceStream {
 	if f.cut && s.client == 0 {
 		f.backAt = time.Now()
 	}
-	s.from = max(len(t.sent)-f.History, 0)
+	s.firstMessage = max(len(t.sent)-f.History, 0)
 	if last, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "m")); err == nil && f.Cut == cutResumed {
-		s.from = last + 1
+		s.firstMessage = last + 1
 	}
-	for n := s.from; n < len(t.sent); n++ {
-		f.put(s, n, time.Duration(n-s.from)*f.HistoryIn)
+	for n := s.firstMessage; n < len(t.sent); n++ {
+		f.enqueue(s, n, time.Duration(n-s.firstMessage)*f.HistoryIn)
 	}
 	t.streams[s] = true
 	return s
 }
 
-// put queues a message. The messages of a client that lags are due later.
-func (f *feedService) put(s *priceStream, n int, in time.Duration) {
+// enqueue queues a message. The messages of a client that lags are due later.
+func (f *feedService) enqueue(s *priceStream, n int, in time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
 		in += f.Lag
 	}
@@ -122,7 +122,7 @@ func (f *feedService) put(s *priceStream, n int, in time.Duration) {
 
 // text is a message for one client.
 func (f *feedService) text(s *priceStream, n, price int) (text string) {
-	if f.Cut == cutResumed || f.Same == "id" {
+	if f.Cut == cutResumed || f.SharedSource == "id" {
 		text = fmt.Sprintf("id: m%d\n", n)
 	}
 	client := 0
@@ -140,7 +140,7 @@ func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []stri
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := i.n
-	f.late = max(f.late, time.Since(i.due))
+	f.latest = max(f.latest, time.Since(i.due))
 	own := f.text(s, n, t.sent[n])
 	at := t.faulty
 	if at < 0 || !f.hits(f.plan, s.client) {
@@ -182,7 +182,7 @@ func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []stri
 func (f *feedService) run() {
 	for {
 		f.mu.Lock()
-		pause := time.Duration((0.5 + f.random.Float64()) * float64(f.Every*time.Duration(f.Burst)))
+		pause := time.Duration((0.5 + f.random.Float64()) * float64(f.MessageInterval*time.Duration(f.Burst)))
 		f.mu.Unlock()
 		select {
 		case <-f.done:
@@ -207,7 +207,7 @@ func (f *feedService) send(which int, t *priceTopic) {
 		t.price += 1 + f.random.IntN(20)
 	}
 	disconnects := which == 0 && f.Cut != "" && !f.cut && since > f.CutAfter
-	if which == 0 && f.Fault != "" && t.faulty < 0 && since > f.After && (f.Fault != feedResume || disconnects) {
+	if which == 0 && f.Fault != "" && t.faulty < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
 		t.price += 37 // its neighbours have other content
 		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
 	}
@@ -218,7 +218,7 @@ func (f *feedService) send(which int, t *priceTopic) {
 			s.queue <- feedItem{n: -1}
 			continue
 		}
-		f.put(s, n, 0)
+		f.enqueue(s, n, 0)
 	}
 }
 
@@ -235,7 +235,7 @@ func (f *feedService) ended(s *priceStream) {
 func (f *feedService) lateness() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.late
+	return f.latest
 }
 
 // hurried reports whether the machine was so busy that the fault or the reconnect came too late to be checked, or not at all.

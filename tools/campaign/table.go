@@ -58,7 +58,7 @@ func (c *campaign) summary() *summary {
 			sum.Classes[r.Class]++
 			sum.Repeated += btoi(r.Repeated)
 		}
-		if r.bad() {
+		if r.isBug() {
 			s.Bad = append(s.Bad, r)
 		}
 	}
@@ -71,9 +71,9 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// good: no fault was missed, every clean run passed or was saturated, and 99 % of the decided faults were
-// found exactly.
-func (s *summary) good() bool {
+// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and 99 % of the decided
+// faults were found.
+func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
 	decided := s.Faulty.PutIn - faulty[saturated] - faulty[undecided]
 	return s.Runs > 0 && faulty[missed] == 0 && clean[falseAlarm] == 0 && clean[broken] == 0 && 100*faulty[foundExactly] >= 99*decided

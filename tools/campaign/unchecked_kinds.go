@@ -22,9 +22,9 @@ var uncheckedKinds = []kind{
 		unpublished(sc, "unchecked")
 		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid(verdict.CheckChecked)
 	}},
-	{uncheckedGroup, "quiet service", nothingChecked(false)},
-	{uncheckedGroup, "named events without the marker", nothingChecked(true, "text", "large")},
-	{uncheckedGroup, "named events without a number", nothingChecked(false, "text", "large")},
+	{uncheckedGroup, "quiet service", uncheckable(false)},
+	{uncheckedGroup, "named events without the marker", uncheckable(true, "text", "large")},
+	{uncheckedGroup, "named events without a number", uncheckable(false, "text", "large")},
 	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
 		unpublished(sc, "unchecked")
 		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
@@ -34,10 +34,10 @@ var uncheckedKinds = []kind{
 // unpublished makes a hub that the run does not publish to. Its streams carry heartbeats, and messages of other publishers.
 func unpublished(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
-	steady(sc)
-	h.Topics, h.Then, h.Message, h.Strangers = 1, false, message, strangers
+	endlessStreams(sc)
+	h.Topics, h.Then, h.Message, h.Foreign = 1, false, message, strangers
 	h.Form, h.Events, h.Lined, h.Escaped, h.Resume, h.Gap = formFlat, []string{"price"}, false, false, "none", ""
-	h.Heartbeat, h.Beat, h.Every = "event", 500*time.Millisecond, 1
+	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
 }
 
 // connectionsOnly returns a run that must pass with connections only.
@@ -49,8 +49,8 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// nothingChecked returns a run that must be invalid: its description defines a check, and no message can be checked.
-func nothingChecked(marked bool, strangers ...string) prepare {
+// uncheckable returns a run that must be invalid: its description defines a check, and no message can be checked.
+func uncheckable(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
 		if marked {

@@ -14,7 +14,7 @@ import (
 func noticing(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, broken ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", fakeservice.Strike{}, outcomes)(r, sc)
-		sc.Service.Nginx, sc.Service.Notices, sc.Service.Gauge = false, after, gauge
+		sc.Service.Nginx, sc.Service.AckTimeout, sc.Service.Gauge = false, after, gauge
 		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
 		sc.want.Broken = broken
 	}

@@ -19,9 +19,9 @@ var tokens = map[string]string{
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// tokenOf is when the token of a stream is over, zero where it has none. One that is over, or that the fault does not like,
-// is refused.
-func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
+// readToken returns when the token of a stream expires; zero if it has none. Expired tokens, and tokens that the
+// fault rejects, are refused.
+func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.number(id) < 0 {
 		return time.Time{}, true
 	}
@@ -31,33 +31,33 @@ func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until 
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	d := h.byID[id]
-	again := d != nil && len(d.Spans) > 0
-	if err != nil || time.Until(until) <= 0 || again && h.fault.Stale && h.fault.Meant(id) {
+	reconnected := d != nil && len(d.Spans) > 0
+	if err != nil || time.Until(until) <= 0 || reconnected && h.fault.TokenRefused && h.fault.Matches(id) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return until, false
 	}
 	return until, true
 }
 
-// turnsAway answers a client that reconnects according to the fault; false: it gets its stream, maybe later.
-func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
+// refuseReconnect answers a client that reconnects according to the fault; false: it gets its stream, maybe later.
+func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
-	turned := d.n >= 0 && h.fault.Turn != "" && h.fault.Meant(d.ID) && len(d.Spans) > 0 && (h.fault.Turns == 0 || d.turned < h.fault.Turns)
-	d.turned += btoi(turned)
-	down := d.n >= 0 && time.Now().Before(h.down)
+	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
+	d.refusals += btoi(refused)
+	down := d.n >= 0 && time.Now().Before(h.downUntil)
 	h.Mu.Unlock()
 	switch {
 	case down:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case !turned:
+	case !refused:
 		return false
-	case h.fault.Turn == "slow":
+	case h.fault.Reconnect == "slow":
 		time.Sleep(h.fault.Wait)
 		return false
-	case h.fault.Turn == "reset":
+	case h.fault.Reconnect == "reset":
 		fakeservice.Reset(w)
 	default:
-		status, _ := strconv.Atoi(h.fault.Turn)
+		status, _ := strconv.Atoi(h.fault.Reconnect)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(status)
 	}
@@ -67,8 +67,8 @@ func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
 // restartFile is what an action makes in the folder of the run to have the hub restart.
 const restartFile = "restart"
 
-// restarted ends all streams on request of the action, and accepts no client for the given time.
-func restarted(down time.Duration) func(context.Context, *run, int) {
+// restartHub ends all streams on request of the action, and accepts no client for the given time.
+func restartHub(down time.Duration) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, _ int) {
 		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {
 			return
@@ -76,10 +76,10 @@ func restarted(down time.Duration) func(context.Context, *run, int) {
 		h := r.hub
 		h.Mu.Lock()
 		defer h.Mu.Unlock()
-		h.down = time.Now().Add(down)
+		h.downUntil = time.Now().Add(down)
 		for _, d := range h.byID {
-			if d.Present != nil {
-				d.Present.Finish(fakeservice.EndInOrder)
+			if d.Open != nil {
+				d.Open.Finish(fakeservice.EndInOrder)
 			}
 		}
 	}
@@ -91,8 +91,8 @@ func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume =
 // sendsIDs reports whether messages carry such ids.
 func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != hubNone || h.Form == formID) }
 
-// received reports whether the client received a message on an earlier stream.
-func (d *listener) received(before int) (came span) {
+// receivedBefore reports whether the client received a message on an earlier stream.
+func (d *hubClient) receivedBefore(before int) (came span) {
 	for _, f := range d.frames {
 		if f.kind == frameMessage && f.span < before {
 			came.Max = 1
@@ -103,7 +103,7 @@ func (d *listener) received(before int) (came span) {
 }
 
 // expectIDs counts the reconnects of clients that had received messages but had no id to resume from.
-func (sc *scenario) expectIDs(d *listener, c counts) {
+func (sc *scenario) expectIDs(d *hubClient, c counts) {
 	name := "no ids"
 	if sc.Hub.sendsIDs() {
 		name = "id resets"
@@ -112,7 +112,7 @@ func (sc *scenario) expectIDs(d *listener, c counts) {
 		if i == 0 || s.WithID || !sc.Hub.resumesByID() {
 			continue
 		}
-		one := d.received(i)
+		one := d.receivedBefore(i)
 		if i == len(d.Spans)-1 && s.To.Sub(s.From) < hubSlack { // its client may have left before it knew of it
 			one.Min = 0
 		}

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// strangers writes blocks of others to the streams of the run.
-func (h *hub) strangers() {
-	if len(h.Strangers) == 0 {
+// writeForeign writes blocks of other publishers to the streams of the run.
+func (h *hub) writeForeign() {
+	if len(h.Foreign) == 0 {
 		return
 	}
 	for n := 0; ; n++ {
 		select {
-		case <-h.Over:
+		case <-h.Stopped:
 			return
 		case <-time.After(time.Duration(60+h.plan.Connections*4) * time.Millisecond):
 		}
 		h.Mu.Lock()
-		text, kind := h.stranger(h.Strangers[n%len(h.Strangers)], n)
+		text, kind := h.foreignBlock(h.Foreign[n%len(h.Foreign)], n)
 		topic := h.topics[n%len(h.topics)]
-		if _, rest, ok := strings.Cut(text, "id: "); ok && !strings.HasPrefix(text, "data") {
-			id, _, _ := strings.Cut(rest, "\n")
-			topic.strange[id] = len(topic.letters)
+		if _, fields, ok := strings.Cut(text, "id: "); ok && !strings.HasPrefix(text, "data") {
+			id, _, _ := strings.Cut(fields, "\n")
+			topic.foreignIDs[id] = len(topic.messages)
 		}
-		for f := range topic.feeds {
-			if text != "" && f.listener.n >= 0 {
-				f.put(&item{text: text, kind: kind, due: time.Now()})
+		for f := range topic.streams {
+			if text != "" && f.client.n >= 0 {
+				f.enqueue(&item{text: text, kind: kind, due: time.Now()})
 			}
 		}
 		h.Mu.Unlock()
 	}
 }
 
-// stranger returns one block of others, and what it counts as.
-func (h *hub) stranger(what string, n int) (text, kind string) {
-	l := &letter{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
+// foreignBlock returns one block of another publisher, and the kind of frame that it counts as.
+func (h *hub) foreignBlock(what string, n int) (text, kind string) {
+	l := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
 	if h.Form == formID { // an id belongs to one message only
 		l.number += 100_000
 	}
@@ -43,11 +43,11 @@ func (h *hub) stranger(what string, n int) (text, kind string) {
 	case "comment":
 		kind = frameOther
 		if k := heartbeats[h.Heartbeat]; k.described["comment"] == true {
-			kind = frameBeat
+			kind = frameHeartbeat
 		}
 		return ": nothing but a comment\n\n", kind
 	case "retry":
-		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameNothing
+		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameUncounted
 	case "event":
 		return h.event("none-of-these", "", h.data(h.marker, "3", l.t, "00000000", l)), frameOther
 	case "text":

@@ -1,0 +1,83 @@
+package fakeservice
+
+import "time"
+
+// A Noop is the record of one noop.
+type Noop struct {
+	Slot         int
+	Number       uint64 // from 1, without gap, in the order in which they were due
+	Due          time.Time
+	At           time.Time // when it was last written; zero: never
+	Copies       int
+	Corrupt      bool
+	Overtaken    bool
+	Unserved     bool // no noop and no number was made for this slot
+	Disconnected bool // it came due while the client was away
+	OtherEvent   bool // it went as an event of another name, so it was no noop
+}
+
+// Lost reports whether the noop did not reach a client that was disconnected at that time.
+func (n *Noop) Lost(cut time.Time) bool {
+	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
+}
+
+// A Device is the record of one id: what its client was sent, and how its streams ended. The lock of the service
+// guards it.
+type Device struct {
+	Client
+	First          time.Time // when slot 1 was due
+	CutAt          time.Time // from here on the wire swallowed everything
+	disconnectedAt time.Time // the wire cut the client's connection off
+	Noops          []Noop
+	numbers        uint64
+}
+
+// add records a noop, and gives it its number.
+func (d *Device) add(n Noop) int {
+	if !n.Unserved {
+		d.numbers++
+		n.Number = d.numbers
+	}
+	d.Noops = append(d.Noops, n)
+	return len(d.Noops) - 1
+}
+
+// cutAfter records that no noop after the given number arrives.
+func (d *Device) cutAfter(noops int) {
+	d.CutAt = d.Spans[0].From
+	if noops > 0 {
+		d.CutAt = d.Noops[noops-1].At
+	}
+}
+
+// markLost marks the noops of a stream that is over as lost, if the wire swallowed them.
+func (d *Device) markLost() {
+	for i := range d.Noops {
+		if n := &d.Noops[i]; n.Lost(d.CutAt) {
+			n.At, n.Copies = time.Time{}, 0
+		}
+	}
+	d.CutAt = time.Time{}
+}
+
+// disconnected reports whether the client lost its last stream before the service knew.
+func (d *Device) disconnected() bool { return d.disconnectedAt.After(d.Last().From) }
+
+// EndedOnRequest reports whether the last stream was open when its end was requested. A request may come after the
+// client has given up the stream, or lost it, which a proxy need not report to the service.
+func (d *Device) EndedOnRequest() bool {
+	closed := d.Last().To
+	return !d.disconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
+}
+
+// ExpectedUntil returns the last moment at which a noop could be expected.
+func (d *Device) ExpectedUntil() time.Time {
+	closed := d.Last().To
+	switch {
+	case d.EndedOnRequest():
+		return d.EndRequestedAt
+	case d.disconnected() && (closed.IsZero() || d.disconnectedAt.Before(closed)):
+		return d.disconnectedAt
+	}
+	return closed
+}
