@@ -10,33 +10,38 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// bucketMetric counts messages by their lateness: those of at most `le` seconds, as Prometheus has its histograms, so that the
-// counters of all runners add up. They are read off the histogram that there is, and cost nothing per message.
-const bucketMetric = "soak_lateness_bucket"
-
-// Upper bounds of buckets but the last, which has none. One is LATE_MS by default.
-var bounds = []time.Duration{
-	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
-	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+// A bucketMetric counts durations: those of at most `le` seconds, as Prometheus has its histograms, so that the counters of all
+// runners add up. They are read off the histogram that there is, and cost nothing per message.
+type bucketMetric struct {
+	name   string
+	bounds []time.Duration // upper bounds of buckets but the last, which has none
 }
 
+// One bound is LATE_MS by default.
+var latenessBuckets = bucketMetric{"soak_lateness_bucket", []time.Duration{
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+}}
+
 // bucketsOf are samples of what the buckets grew by.
-func (p *telemetry) bucketsOf(lateness *shard.Histogram, tags *metrics.TagSet) (out metrics.Samples) {
+func (p *telemetry) bucketsOf(m *bucketMetric, durations *shard.Histogram, tags *metrics.TagSet) (out metrics.Samples) {
 	now, atMost := time.Now(), 0.
-	if p.buckets == nil {
-		p.buckets = make([]float64, len(bounds)+1)
+	reported := p.buckets[m.name]
+	if reported == nil {
+		reported = make([]float64, len(m.bounds)+1)
+		p.buckets[m.name] = reported
 	}
-	for i, n := range lateness.CountBy(bounds) {
+	for i, n := range durations.CountBy(m.bounds) {
 		atMost += float64(n)
 		le := math.Inf(1)
-		if i < len(bounds) {
-			le = bounds[i].Seconds()
+		if i < len(m.bounds) {
+			le = m.bounds[i].Seconds()
 		}
 		out = append(out, metrics.Sample{
-			TimeSeries: metrics.TimeSeries{Metric: p.metrics[bucketMetric], Tags: tags.With("le", strconv.FormatFloat(le, 'g', -1, 64))},
-			Time:       now, Value: atMost - p.buckets[i],
+			TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags.With("le", strconv.FormatFloat(le, 'g', -1, 64))},
+			Time:       now, Value: atMost - reported[i],
 		})
-		p.buckets[i] = atMost
+		reported[i] = atMost
 	}
 	return out
 }

@@ -78,6 +78,7 @@ type finiteLoad struct {
 	values   service.Values // of a description without functions
 	results  *responses
 	tuple    *lib.ExecutionTuple
+	sink     *sampleSink
 
 	mu       sync.Mutex
 	open     map[*response]struct{}
@@ -155,20 +156,21 @@ func (f *finiteLoad) prepare() (err error) {
 		return fmt.Errorf("option http: %w", err)
 	}
 	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o)
+	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
 	f.results = f.m.recorder.finite(shard.ResponseLimits{
 		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: seconds(f.MaxTotal),
-	})
+	}, max(f.plan.Runners, 1))
 	return nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// finite returns where responses are counted.
-func (r *recorder) finite(limits shard.ResponseLimits) *responses {
+// finite returns where responses of a run with so many runners are counted.
+func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.responses == nil {
-		r.responses = newResponses(limits, r.start)
+		r.responses = newResponses(limits, runners, r.start)
 	}
 	return r.responses
 }
@@ -182,6 +184,8 @@ func (r *recorder) finiteResponses() *responses {
 
 // run makes the requests, and waits for the responses.
 func (f *finiteLoad) run() {
+	f.m.recorder.telemetry.start(f.sink)
+	defer f.m.recorder.telemetry.ended(f.sink)
 	start := time.Now()
 	if f.Rate > 0 {
 		f.runOpen(start)

@@ -21,8 +21,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has of them.
-func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
+// moduleOf declares the service of one of our modules, or of a description.
+func moduleOf(t *testing.T, described string) string {
 	t.Helper()
 	if !strings.HasPrefix(described, "{") {
 		text, err := os.ReadFile(filepath.Join("..", "..", "load-tests", "services", described+".js"))
@@ -30,7 +30,13 @@ func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 		_, described, _ = strings.Cut(string(text), "export default ")
 		described = strings.TrimSuffix(strings.TrimSpace(described), ";")
 	}
-	h := holderOf(t, url, "var answers = service("+described+")")
+	return "var answers = service(" + described + ")"
+}
+
+// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has of them.
+func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
+	t.Helper()
+	h := holderOf(t, url, moduleOf(t, described))
 	require.True(t, h.run(t, fmt.Sprintf(`finite(answers, Object.assign({baseUrl: url, rate: 0, concurrency: 4, seconds: 0.5, maxInFlight: 100, drain: 60,
 		firstTimeout: 60, idleTimeout: 60, linger: 60, abandonAfter: 2}, %s))`, options)))
 	s := new(shard.Shard)
@@ -308,5 +314,38 @@ func TestFiniteContinuesConversations(t *testing.T) {
 			}
 			require.InDelta(t, 2*got.States[ledger.ResponseTruncated], got.States[ledger.ResponseComplete], 2)
 		})
+	}
+}
+
+// The metrics are the counts of the shard, and latencies are those of complete responses.
+func TestFinitePublishesStatesAndLatencies(t *testing.T) {
+	t.Parallel()
+	h := holderOf(t, startModel(t), moduleOf(t, "openai-chat"))
+	require.True(t, h.run(t, `finite(answers, {baseUrl: url, rate: 0, concurrency: 4, seconds: 0.2, drain: 60, firstTimeout: 60, idleTimeout: 60, linger: 60,
+		prompts: ["soak id={id} fault=truncate@2", "soak id={id} chunks=6"]})`))
+	s := new(shard.Shard)
+	h.r.fill(s)
+	got := map[string]int64{}
+	for {
+		select {
+		case container := <-h.samples:
+			for _, one := range container.GetSamples() {
+				if tags := one.Tags.Map(); tags["state"] != "" || tags["le"] == "+Inf" {
+					got[one.Metric.Name+" "+tags["state"]] += int64(one.Value)
+				}
+			}
+			continue
+		default:
+		}
+		break
+	}
+	require.Positive(t, s.Responses.States[ledger.ResponseTruncated])
+	for _, state := range ledger.ResponseStates {
+		require.Equal(t, s.Responses.States[state], got[responsesMetric+" "+string(state)], state)
+	}
+	complete := s.Responses.States[ledger.ResponseComplete]
+	require.Positive(t, complete)
+	for i, want := range []int64{complete, 5 * complete, complete} {
+		require.Equal(t, want, got[responseBuckets[i].name+" "], responseBuckets[i].name)
 	}
 }

@@ -40,15 +40,20 @@ var published = map[string][]metric{
 	}),
 }
 
-var everyRun = []metric{
+// everyRun are the metrics of a run of endless streams.
+var everyRun = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
-	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
-	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
 	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.left.Seconds() }},
+}, ofRunner...)
+
+// ofRunner are the metrics of each runner, whatever the suite.
+var ofRunner = []metric{
+	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
+	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
 	{"soak_reports", metrics.Counter, func(s *snapshot) float64 { return float64(s.reports) }},
 	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.RSS) }},
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},

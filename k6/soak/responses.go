@@ -10,7 +10,8 @@ import (
 
 // responses sums up the responses that end by themselves.
 type responses struct {
-	limits shard.ResponseLimits
+	limits  shard.ResponseLimits
+	runners int // of the run
 
 	mu         sync.Mutex
 	sum        *shard.Responses
@@ -19,8 +20,8 @@ type responses struct {
 	first, gap *shard.Histogram // of the bucket
 }
 
-func newResponses(limits shard.ResponseLimits, now time.Time) *responses {
-	r := &responses{limits: limits, sum: shard.NewResponses(), first: shard.NewHistogram(), gap: shard.NewHistogram()}
+func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *responses {
+	r := &responses{limits: limits, runners: runners, sum: shard.NewResponses(), first: shard.NewHistogram(), gap: shard.NewHistogram()}
 	r.begin(bucketOf(now))
 	return r
 }

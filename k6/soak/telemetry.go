@@ -9,6 +9,7 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -33,7 +34,8 @@ type telemetry struct {
 	sampler  *sampler
 	before   *shard.Histogram // lateness when it was last published
 	reported map[string]float64
-	buckets  []float64 // of lateness, as they were last reported
+	buckets  map[string][]float64 // by metric, as they were last reported
+	states   map[ledger.ResponseState]int64
 	reports  int
 	zero     time.Time // of the first stream: a runner may wait for others before it
 	actions  []plan.Action
@@ -48,7 +50,10 @@ type sampleSink struct {
 }
 
 func newTelemetry(r *recorder) *telemetry {
-	return &telemetry{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}}
+	return &telemetry{
+		recorder: r, every: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}, buckets: map[string][]float64{},
+		states: map[ledger.ResponseState]int64{},
+	}
 }
 
 // register registers the metrics with k6, which has to happen in the init context.
@@ -62,7 +67,10 @@ func (p *telemetry) register(registry *metrics.Registry) {
 		}
 		registerHoldMetrics(registry, p.metrics)
 		p.metrics[actionMetric] = registry.MustNewMetric(actionMetric, metrics.Gauge)
-		p.metrics[bucketMetric] = registry.MustNewMetric(bucketMetric, metrics.Counter)
+		p.metrics[responsesMetric] = registry.MustNewMetric(responsesMetric, metrics.Counter)
+		for _, m := range append(responseBuckets, latenessBuckets) {
+			p.metrics[m.name] = registry.MustNewMetric(m.name, metrics.Counter)
+		}
 	})
 }
 
@@ -140,11 +148,14 @@ type look struct {
 	length   time.Duration // of streams by the plan
 	control  *controlGroup
 	noun     string // of a message
+	// responses are those that end by themselves; nil if the run has none.
+	responses *responseLook
 }
 
 func (p *telemetry) look() (l look) {
 	l.sums, l.lateness = p.recorder.progress()
 	r := p.recorder
+	l.responses = r.finiteResponses().look()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
@@ -161,6 +172,9 @@ func (p *telemetry) publish(state look) {
 		s.open += streams
 	}
 	list := published[state.noun]
+	if state.responses != nil {
+		list, s.open, s.runners = ofRunner, int(state.responses.inFlight), state.responses.runners
+	}
 	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
 		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}
@@ -171,7 +185,12 @@ func (p *telemetry) publish(state look) {
 	var samples metrics.Samples // made once: a counter's are what it grew by
 	for o := range p.live {
 		if samples == nil {
-			samples = slices.Concat(p.samplesOf(&s, list, o.tags), p.bucketsOf(all, o.tags), p.actionsOf(o.tags))
+			samples = slices.Concat(p.samplesOf(&s, list, o.tags), p.actionsOf(o.tags))
+			if state.responses != nil {
+				samples = append(samples, p.responsesOf(state.responses, o.tags)...)
+			} else {
+				samples = append(samples, p.bucketsOf(&latenessBuckets, all, o.tags)...)
+			}
 		}
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return

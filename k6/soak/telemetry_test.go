@@ -45,7 +45,7 @@ func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64
 			for _, s := range c.GetSamples() {
 				name, tags := s.Metric.Name, s.Tags.Map()
 				if le, ok := tags["le"]; ok {
-					require.Equal(t, bucketMetric, name)
+					require.Equal(t, latenessBuckets.name, name)
 					name += " " + le
 					delete(tags, "le")
 				}
@@ -95,9 +95,9 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	}
 	// A corrupted noop has a lateness as well, a copy has none.
 	for le, want := range map[string]float64{"0.001": 4, "1": 4, "2.5": 5, "5": 5, "+Inf": 5} {
-		require.InDelta(t, want, got[bucketMetric+" "+le], 0, le)
+		require.InDelta(t, want, got[latenessBuckets.name+" "+le], 0, le)
 	}
-	maps.DeleteFunc(got, func(name string, _ float64) bool { return strings.HasPrefix(name, bucketMetric) })
+	maps.DeleteFunc(got, func(name string, _ float64) bool { return strings.HasPrefix(name, latenessBuckets.name) })
 	require.Equal(t, map[string]float64{
 		"soak_noops": 4, "soak_noops_late": 1, "soak_noops_expected": 6, "soak_noops_missed": 1,
 		"soak_noops_duplicated": 1, "soak_noops_reordered": 0, "soak_noops_corrupted": 1,
@@ -307,8 +307,12 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 		names[f.name] = true
 	}
-	require.Contains(t, documented, "| `"+bucketMetric+"` | counter")
+	for _, m := range append(responseBuckets, latenessBuckets) {
+		require.Contains(t, documented, "| `"+m.name+"` | counter")
+		names[m.name] = true
+	}
+	require.Contains(t, documented, "| `"+responsesMetric+"` | counter")
 	require.Contains(t, documented, "| `"+actionMetric+"` | gauge")
-	names[bucketMetric], names[actionMetric] = true, true
-	require.Equal(t, len(names), strings.Count(documented, "| `soak_"))
+	names[responsesMetric], names[actionMetric] = true, true
+	require.Equal(t, len(names), strings.Count(documented, "| `soak_")+strings.Count(documented, "| `gen_ai_"))
 }

@@ -49,6 +49,10 @@
  * | `soak_remaining_seconds` | gauge | time until the first streams of the plan end |
  * | `soak_control_lateness_max_seconds` | gauge | longest lateness of the control group since the last push |
  * | `soak_action` | gauge | 1 from the planned start of an action (`--at`) on, 0 before; a tag `action` |
+ * | `soak_responses` | counter | responses that have ended by themselves, by a tag `state`; in flight are `soak_streams_open` |
+ * | `gen_ai_client_operation_time_to_first_chunk_seconds_bucket` | counter | complete responses whose first content came within `le` seconds, a tag from 0.01 to 81.92 and `+Inf` |
+ * | `gen_ai_client_operation_time_per_output_chunk_seconds_bucket` | counter | their chunks that came within `le` seconds after the one before |
+ * | `gen_ai_client_operation_duration_seconds_bucket` | counter | complete responses that ended within `le` seconds |
  * | `soak_reports` | counter | pushes of these metrics; if it stops while streams are open, the runner is gone |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
  * | `soak_cpu_percent` | gauge | CPU of the process since the last push; 100 is one core |

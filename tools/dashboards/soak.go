@@ -1,6 +1,10 @@
 package dashboards
 
-import "github.com/grafana/grafana-foundation-sdk/go/units"
+import (
+	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
 
 // Queries that several panels share. Those of the client sum what the k6 of each runner writes by remote write. Each runner
 // needs a tag of its own, or their counters overwrite each other (docs/stack.md).
@@ -41,10 +45,19 @@ const (
 
 const (
 	// reports selects the times at which runners reported.
-	reports = `timestamp(k6_soak_streams_planned{testid="$testid"})[12h:30s]`
+	reports = `timestamp(k6_soak_runners_planned{testid="$testid"})[12h:30s]`
 	// silent is 1 for runners that match the alert RunnerSilent.
 	silent = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
 )
+
+// ofOperation returns the queries for the median and the p99 of a latency of responses, and their legends.
+func ofOperation(name, metric string) (out []string) {
+	for _, q := range []struct{ of, legend string }{{"0.5", "p50"}, {"0.99", "p99"}} {
+		rate := `sum by (le) (rate(k6_gen_ai_client_operation_` + metric + `_seconds_bucket_total{testid="$testid"}[$__rate_interval]))`
+		out = append(out, `histogram_quantile(`+q.of+`, `+rate+`)`, name+" "+q.legend)
+	}
+	return out
+}
 
 // lastOf selects the last reported value of a metric, so that a run that has ended is still shown.
 func lastOf(metric string) string {
@@ -136,7 +149,7 @@ func soak() Board {
 					number("Runners missing", count,
 						"Planned runners without a report in this time range, and runners with open streams "+
 							"that have not reported for 20 s: killed, or disconnected from Prometheus.",
-						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("streams_planned")+` unless `+byRunner+`(`+silent+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
+						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("runners_planned")+` unless `+byRunner+`(`+silent+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
 					number("Hosts end in", units.Seconds,
 						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws "+
 							"extend` postpones it.",
@@ -227,6 +240,18 @@ func soak() Board {
 							"reasons. Each confirmed message is expected on every stream of its topic.",
 						`sum(k6_soak_published_total{testid="$testid"})`, "sent",
 						`sum(k6_soak_confirmed_total{testid="$testid"})`, "confirmed"),
+				},
+			}},
+			{Title: "Responses, if they end by themselves (soak run finite)", Collapsed: true, lines: []line{
+				{
+					graph("Responses by state", requestsPerSecond,
+						"Responses that ended, per second, by the states of verdict.json. A clean run has only `complete`.",
+						`sum by (state) (rate(k6_soak_responses_total{testid="$testid"}[$__rate_interval])) > 0`, "{{state}}"),
+					graph("First content and inter-chunk latency", units.Seconds,
+						"Time from the intended start of a request to its first content (ttft), and time between two "+
+							"chunks, of complete responses of all runners. The values are read off buckets from 10 ms to "+
+							"82 s, each twice as wide as the one before; verdict.json is exact to 1 %.",
+						slices.Concat(ofOperation("ttft", "time_to_first_chunk"), ofOperation("inter-chunk", "time_per_output_chunk"))...),
 				},
 			}},
 		},

@@ -1,0 +1,68 @@
+package soak
+
+import (
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// responsesMetric counts the responses that have ended by themselves, by the tag `state`.
+const responsesMetric = "soak_responses"
+
+// responseBuckets are the latencies of complete responses, as verdict.json has them. Names and bounds are those of OpenTelemetry:
+// https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
+var responseBuckets = []bucketMetric{
+	{"gen_ai_client_operation_time_to_first_chunk_seconds_bucket", operationBounds},
+	{"gen_ai_client_operation_time_per_output_chunk_seconds_bucket", operationBounds},
+	{"gen_ai_client_operation_duration_seconds_bucket", operationBounds},
+}
+
+// operationBounds doubles from 10 ms to 81.92 s.
+var operationBounds = func() (out []time.Duration) {
+	for d := 10 * time.Millisecond; d <= 82*time.Second; d *= 2 {
+		out = append(out, d)
+	}
+	return out
+}()
+
+// A responseLook is the state of the responses at one moment.
+type responseLook struct {
+	runners   int
+	inFlight  int64
+	states    map[ledger.ResponseState]int64
+	durations []*shard.Histogram // by responseBuckets
+}
+
+// look returns the present state; nil of nil.
+func (r *responses) look() *responseLook {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &responseLook{
+		runners: r.runners, inFlight: r.inFlight, states: map[ledger.ResponseState]int64{},
+		durations: []*shard.Histogram{r.sum.First.Copy(), r.sum.Gap.Copy(), r.sum.Total.Copy()},
+	}
+	for _, state := range ledger.ResponseStates { // a counter begins at 0
+		l.states[state] = r.sum.States[state]
+	}
+	return l
+}
+
+// responsesOf returns samples of what the counts of responses grew by.
+func (p *telemetry) responsesOf(l *responseLook, tags *metrics.TagSet) (out metrics.Samples) {
+	now := time.Now()
+	for state, n := range l.states {
+		series := metrics.TimeSeries{Metric: p.metrics[responsesMetric], Tags: tags.With("state", string(state))}
+		out = append(out, metrics.Sample{TimeSeries: series, Time: now, Value: float64(n - p.states[state])})
+		p.states[state] = n
+	}
+	for i := range responseBuckets {
+		out = append(out, p.bucketsOf(&responseBuckets[i], l.durations[i], tags)...)
+	}
+	return out
+}
