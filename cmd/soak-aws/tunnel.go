@@ -157,7 +157,7 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 			isOpen, pause = true, checkInterval
 			opened()
 		case isOpen && !ok:
-			return errors.New("it does not answer any more")
+			return errors.New("it no longer answers")
 		case !ok && time.Since(start) > openTimeout:
 			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts",
 				t.name, t.host, openTimeout)

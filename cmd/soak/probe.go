@@ -136,7 +136,7 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 		return nil
 	}
 	if _, err := os.Stat(out); err == nil {
-		return fmt.Errorf("%s is there already: name another file with --out, or remove it", out)
+		return fmt.Errorf("%s already exists; name another file with --out, or remove it", out)
 	}
 	if name := strings.TrimSuffix(filepath.Base(out), ".js"); c.Name == "" {
 		c.Name = name

@@ -20,7 +20,7 @@ func scriptsCommand() *cobra.Command {
 		Args: oneArg("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0]); !errors.Is(err, os.ErrNotExist) {
-				return usageError{Err: fmt.Errorf("%s is there already: name a folder that is not, so that nothing in it is replaced", args[0])}
+				return usageError{Err: fmt.Errorf("%s already exists; name a new folder", args[0])}
 			}
 			if err := scripts.Write(args[0]); err != nil {
 				return err //nolint:wrapcheck // a sentence for the user

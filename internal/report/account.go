@@ -118,9 +118,9 @@ func explain(difference, connections int) string {
 	case difference > 0 && difference <= connections:
 		return "one more message on some streams: the interval does not divide the time they were open"
 	case difference > 0:
-		return "streams were open longer, or messages came more often, than planned"
+		return "streams were open longer than planned, or messages were sent more often"
 	}
-	return "connections that opened late, were disconnected for a while, or were not held to the end"
+	return "some connections opened late, were disconnected for a while, or were not held to the end"
 }
 
 // eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/accounting.md has the

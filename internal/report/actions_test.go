@@ -20,7 +20,7 @@ func someActions() []verdict.Action {
 		started := 1_700_000_000 + at.Seconds()
 		return verdict.Acted{Action: plan.Action{Name: name, At: at, Command: "./" + name + ".sh | tee <log>"}, StartedUnix: started, EndedUnix: started + took}
 	}
-	late := verdict.Acted{Action: plan.Action{Name: "late", At: 50 * time.Minute, Command: "true"}, ExitCode: -1, Problem: "it did not begin, since the run ended before"}
+	late := verdict.Acted{Action: plan.Action{Name: "late", At: 50 * time.Minute, Command: "true"}, ExitCode: -1, Problem: "it did not start, because the run ended first"}
 	failed := begun("reload", 10*time.Minute, .25)
 	failed.ExitCode, failed.Output = 1, "one\ntwo\nthree\nfour"
 	return []verdict.Action{

@@ -104,7 +104,7 @@ func (s *subject) source() string {
 	case s.ResourcesFrom != "":
 		return "Prometheus at " + s.ResourcesFrom
 	case len(s.Samples) == 0:
-		return "nothing: neither soak nor a Prometheus watched the target"
+		return "none: neither soak nor a Prometheus observed the target"
 	case s.series.backendRSS == nil:
 		return "soak itself, every " + s.sampled() + ", of this machine; the target shows no metrics"
 	}

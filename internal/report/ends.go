@@ -70,7 +70,7 @@ func (s *subject) ends() Section {
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
-		reason := cmp.Or(c.Reason, "no reason known")
+		reason := cmp.Or(c.Reason, "unknown reason")
 		switch c.State {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
@@ -80,7 +80,7 @@ func (s *subject) ends() Section {
 			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
 		}
 		for _, o := range c.Outages {
-			outages.add("lost, and back", Doubt, 1, at(o.From), o.To-o.From)
+			outages.add("reconnected", Doubt, 1, at(o.From), o.To-o.From)
 		}
 		for _, f := range c.Findings {
 			if f.Kind == ledger.KindRefused || f.Kind == ledger.KindDropped {
@@ -98,12 +98,12 @@ func (s *subject) ends() Section {
 	if len(completed) == 1 && completed[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
 		return out
 	}
-	out.addGroups(completed, "Streams", "how they ended", "held", planned)
+	out.addGroups(completed, "Streams", "end", "held", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "what", "out for", planned)
-	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", clamp.Int(s.v.Messages.Expected))
+	out.addGroups(faults, s.nouns(true)+" with faults", "what", "late by", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
-		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of "+s.nouns(false)+" in the ledger above are whole.")
+		out.Notes = append(out.Notes, "The table has the first findings of each connection. The counts of "+s.nouns(false)+" above include all.")
 	}
 	return out
 }

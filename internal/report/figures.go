@@ -134,7 +134,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	case v.Service.ByInterval():
 		f.add("lateness", "%s", quantiles(v.LatenessMS))
 	case v.Service.Shared():
-		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other one", quantiles(v.LatenessMS))
+		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other client", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
@@ -149,14 +149,14 @@ func (f *facts) latency(v *verdict.Verdict) {
 
 // latencyBasis states what latency is measured from, and by which clocks.
 func latencyBasis(v *verdict.Verdict) string {
-	from := "from the time in the message to its receipt"
+	from := "from the send time in the message to its receipt"
 	if v.Messages.Published != nil {
 		from = "from publishing to receiving"
 	}
 	if v.LatencyMS.Above == verdict.AboveSend {
-		return from + ", by one clock"
+		return from + ", on one clock"
 	}
-	return from + ", above the fastest: the clocks may differ"
+	return from + ", relative to the fastest message because clocks may differ"
 }
 
 // attempts adds how clients connected and reconnected.
@@ -186,9 +186,11 @@ func refusals(attempts map[string]int) string {
 
 // processes adds the server's own count, and what target and runners used.
 func (f *facts) processes(v *verdict.Verdict) {
-	if v.Server.Known {
-		f.add("server", "%s", v.Server.Says(v.Messages.Received))
-	} else if v.Evidence.By != "" {
+	switch {
+	case v.Server.Known && v.Stopped(): // they are not compared
+	case v.Server.Known:
+		f.add("server", "%s", v.Server.Compared(v.Messages.Received))
+	case v.Evidence.By != "":
 		f.add("judged by", "%s", v.Evidence.Rests())
 	}
 	r := v.Resources

@@ -20,7 +20,7 @@ func (s *subject) headroom() Section {
 	if seconds := int64(to-from) * step; seconds < headroomLeast || streams == 0 {
 		return out
 	}
-	t := Table{Columns: Columns("process", "#CPU in the hold", "#at most", "#memory in the hold", "#CPU for 1,000 more", "#memory for 1,000 more", "#streams that fill one core")}
+	t := Table{Columns: Columns("process", "#CPU during the hold", "#at most", "#memory during the hold", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
 	for _, p := range []struct {
 		name        string
 		cpu, memory []float64
@@ -49,13 +49,13 @@ func (s *subject) headroom() Section {
 	}
 	out.Tables = []Table{t}
 	if busy := stats.Mean(measured(s.series.hostCPU, from, to)); busy > 0 {
-		sentence := fmt.Sprintf("In the hold %s was %s busy, with all else that ran on it", hostName(s.Circumstances), format.Percent(busy))
+		sentence := fmt.Sprintf("During the hold the CPU of %s was %s busy, other programs included", hostName(s.Circumstances), format.Percent(busy))
 		if free := measured(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
 		}
 		out.Lead = []string{sentence + "."}
 	}
-	out.Notes = []string{"A linear extrapolation from one load: CPU per stream, and memory per stream above that of the process before the first one. It is a hint, not a limit; verify it with a run at twice the load."}
+	out.Notes = []string{"This is a linear extrapolation from one load. Memory per stream excludes the memory that the process used before the first stream. Verify the figures with a run at twice the load."}
 	return out
 }
 
@@ -70,7 +70,7 @@ func rise(values []float64, held int, inHold float64) float64 {
 
 func hostName(c Circumstances) string {
 	if c.ResourcesFrom != "" {
-		return "what Prometheus watched"
+		return "the machines in Prometheus"
 	}
 	return "this machine"
 }

@@ -37,7 +37,7 @@ func (s *subject) lateness() Section {
 		all = append(all, distribution{name, s.latencies(l)})
 	}
 	s.distributions(&out, all, "lateness")
-	out.Notes = append(out.Notes, "Lateness needs no common clock; a "+s.v.Service.Noun()+" that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide.")
+	out.Notes = append(out.Notes, "Lateness needs no common clock. A "+s.v.Service.Noun()+" that arrives early makes the next one late by the same time. Percentiles come from merged histograms, whose buckets are 0.8 % wide.")
 	return out
 }
 
@@ -59,7 +59,7 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 // distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.
 func (s *subject) distributions(out *Section, all []distribution, heated string) {
 	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
-	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	t := Table{Columns: Columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range all {
 		if d.h.Count() == 0 {
@@ -76,7 +76,7 @@ func (s *subject) distributions(out *Section, all []distribution, heated string)
 	if heat := s.heat(); heat != nil {
 		out.Charts = append(out.Charts, &Chart{
 			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,
-			Note: fmt.Sprintf("%s of %s in each %d s; the darker, the more of them", heated, s.nouns(false), heat.Width*int(step)),
+			Note: fmt.Sprintf("%s of %s in each %d s; darker cells have more of them", heated, s.nouns(false), heat.Width*int(step)),
 		})
 	}
 }

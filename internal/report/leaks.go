@@ -41,9 +41,9 @@ func (s *subject) leaks() Section {
 	if len(t.Rows) > 0 {
 		out.Tables = []Table{t}
 		out.Notes = []string{
-			fmt.Sprintf("From %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory; the heap in use is what Go’s last collection left. The slope is Theil and Sen's over means of neighbours, its interval Sen's; it takes those means for independent.",
+			fmt.Sprintf("The table covers %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory. The heap in use is measured after the latest Go collection. The slope is the Theil–Sen estimate over means of neighbouring samples, with Sen's interval, which assumes that these means are independent.",
 				format.Clock(s.series.at(from)), format.Clock(s.series.at(to)), 100*leakWarmUp),
-			fmt.Sprintf("“grows” means that the whole interval is above 0 and the last quarter above the first by more than %d MiB and %.0f %%; “grows slightly” that only the first is so, which a longer run decides.", int(leakMiB), 100*leakShare),
+			fmt.Sprintf("“grows”: the whole interval is above 0, and the last quarter is above the first by more than %d MiB and %.0f %%. “grows slightly”: only the former; a longer run decides.", int(leakMiB), 100*leakShare),
 		}
 	}
 	return out

@@ -20,8 +20,8 @@ func machines(v *verdict.Verdict) Section {
 		return out
 	}
 	t := Table{
-		Note:    "AWS dropped: packets; steal: CPU time that the hypervisor used; overflows: connects that found an accept queue full; conntrack: how full its table was; –: not known",
-		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#sent again", "#conntrack", "#OOM kills"),
+		Note:    "AWS dropped: packets; steal: CPU time used by the hypervisor; overflows: connects to a full accept queue; drops: connects that the kernel dropped; conntrack: highest use of its table; –: not known",
+		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#retransmitted", "#conntrack", "#OOM kills"),
 	}
 	all := v.Machines
 	if len(all) > mostMachines {

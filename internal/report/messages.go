@@ -38,13 +38,13 @@ func (s *subject) endedWell() string {
 	if s.v.Service.EndRequest == "" {
 		return "held to the end"
 	}
-	return "ended by the server when asked to"
+	return "ended by the server on request"
 }
 
 // kind is a finding in words.
 func (s *subject) kind(k ledger.Kind) string {
 	if k == ledger.KindLost && s.v.Messages.Published != nil {
-		return "lost: published, and it never came"
+		return "lost: published, but not received"
 	}
 	return cmp.Or(kinds[k], string(k))
 }
@@ -64,7 +64,7 @@ func (s *subject) accountOfMessages(out *Section) {
 	}
 	e := s.v.Evidence
 	if s.counted() {
-		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages follow from "+e.Rests()+".")
+		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Rests()+".")
 	}
 	for _, why := range e.Why {
 		out.Notes = append(out.Notes, strings.ToUpper(why[:1])+why[1:]+".")
@@ -96,7 +96,7 @@ func (s *subject) published() Section {
 		out.Tables = append(out.Tables, t)
 	}
 	if q := s.v.Messages.LastSubscriberMS; q != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("A message had reached the last of its streams after %s (p50), %s (p99), %s at most.", format.Milliseconds(q.P50), format.Milliseconds(q.P99), format.Milliseconds(q.Max)))
+		out.Notes = append(out.Notes, fmt.Sprintf("A message reached the last of its streams after %s (p50), %s (p99), %s at most.", format.Milliseconds(q.P50), format.Milliseconds(q.P99), format.Milliseconds(q.Max)))
 	}
 	return out
 }
@@ -110,7 +110,7 @@ func (s *subject) compared() Section {
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{
-		"Messages are those that any client received while others were connected. Fewest and most are what one client received.",
+		"The column messages counts those that any client received while others were connected; fewest and most are per client.",
 		"A message that reached no client could not have been noticed.",
 	}
 	return out
@@ -123,7 +123,7 @@ func (s *subject) spread() Section {
 		return out
 	}
 	s.distributions(&out, []distribution{{"first client → each other client", s.Merged.Lateness}}, "spread")
-	out.Notes = append(out.Notes, "The spread is the time from the first client of a runner that received a message to each other one, by the clock of that runner.")
+	out.Notes = append(out.Notes, "The spread is the time from the first client of a runner that received a message to each other client, on the clock of that runner.")
 	return out
 }
 
@@ -148,7 +148,7 @@ func (s *subject) latency() Section {
 	if len(out.Tables[0].Rows) == 0 {
 		return Section{}
 	}
-	out.Notes = append(out.Notes, "Percentiles are of merged histograms, 0.8 % wide.")
+	out.Notes = append(out.Notes, "Percentiles come from merged histograms, whose buckets are 0.8 % wide.")
 	return out
 }
 
@@ -174,7 +174,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	if sent != nil {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
 			splitAtGaps("sent", "", sent.sent, sampleGap), splitAtGaps("confirmed", "dashed", sent.confirmed, sampleGap))
-		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "the longest, and how far it was behind its schedule at most, in each 5 s", Unit: "ms"},
+		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
 			splitAtGaps("answer", "", sent.answer, sampleGap), splitAtGaps("behind", "", sent.behind, sampleGap))
 	}
 }

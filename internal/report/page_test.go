@@ -66,8 +66,8 @@ func TestPageOfASoakShowsItsCounts(t *testing.T) {
 	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
 
 	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))
-	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server when asked to")[:2])
-	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "lost, and back"))
+	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server on request")[:2])
+	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "reconnected"))
 	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
 
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops of a connection, at least"))
@@ -203,7 +203,7 @@ func TestTheControlGroupOnTheCard(t *testing.T) {
 	r := report.MadeUp(100, 3600)
 	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
 	_, doc := render(t, r)
-	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest 12.5 ms", row(t, doc, "card", "control group")[0])
+	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
 }
 
 func TestActionsHaveASectionAndALineOnEachChart(t *testing.T) {

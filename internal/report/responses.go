@@ -37,7 +37,7 @@ func (s *subject) responses() Section {
 			count.Series = append(count.Series, splitAtGaps(string(state), "", *values, s.series.n))
 		}
 	}
-	percentile := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "complete responses; both axes logarithmic", Unit: "ms", Wide: true}
+	percentile := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "complete responses; both axes are logarithmic", Unit: "ms", Wide: true}
 	for _, d := range []distribution{{"ttft", responses.First}, {"inter-chunk latency", responses.Gap}, {"e2e", responses.Total}} {
 		if d.h.Count() > 0 {
 			percentile.Series = append(percentile.Series, percentiles(d.name, d.h))

@@ -64,7 +64,7 @@ const mostCurves = 8
 // curves are the good answers' times by percentile, a line for each load.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
-	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	var names []string
 	answers := map[string]*shard.Histogram{}
 	for _, st := range s.v.Suite.Stages {

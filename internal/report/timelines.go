@@ -54,7 +54,7 @@ func (s *subject) processes(out *Section) {
 		splitAtGaps("backend", "", t.backendRSS, sampleGap), splitAtGaps("nginx", "", t.nginxRSS, sampleGap))
 	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%"},
 		splitAtGaps("runners", "", t.runnerCPU, sampleGap))
-	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; heap in use after the latest Go collection", Unit: "MiB"},
 		splitAtGaps("resident", "", t.runnerRSS, sampleGap), splitAtGaps("heap in use", "", t.runnerLive, sampleGap))
 	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
 		splitAtGaps("runners", "", t.runnerFiles, sampleGap), splitAtGaps("nginx", "", t.nginxFiles, sampleGap), splitAtGaps("backend", "", t.backendFiles, sampleGap))
@@ -68,15 +68,15 @@ func (s *subject) processes(out *Section) {
 		splitAtGaps("run-queue latency", "", t.runDelay, sampleGap), splitAtGaps("stall", "", t.stall, sampleGap))
 	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s"},
 		splitAtGaps("retransmits", "", t.retransmits, sampleGap), splitAtGaps("accept queue overflows", "", t.overflows, sampleGap), splitAtGaps("dropped connects", "", t.drops, sampleGap))
-	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all its interfaces, loopback among them", Unit: "MiB/s"},
+	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all interfaces, loopback included", Unit: "MiB/s"},
 		splitAtGaps("received", "", t.received, sampleGap), splitAtGaps("sent", "", t.transmitted, sampleGap))
 	out.add(&Chart{ID: "dns", Title: "DNS", Note: "a lookup of the target's name by soak, every 5 s", Unit: "ms"},
 		splitAtGaps("lookup", "", t.lookups, sampleGap))
-	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},
+	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "all cores, all programs", Unit: "%"},
 		splitAtGaps("busy", "", t.hostCPU, sampleGap))
 	out.Notes = []string{
-		"Drag in a chart to zoom all of them, double-click to see the whole run again. Times are UTC.",
-		"Client series are the runners' own, in steps of 5 s. Target and host: " + s.source() + ".",
+		"Drag in a chart to zoom all charts; double-click to reset. Times are UTC.",
+		"Client series come from the runners, in steps of 5 s. Target and host: " + s.source() + ".",
 	}
 }
 
@@ -192,5 +192,5 @@ func (s *subject) cutsOverTime(out *Section) {
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Cuts", Note: "of streams, by this client, in each 5 s", Wide: true},
-		splitAtGaps("made", "bars", requests, sampleGap), splitAtGaps("cost a message, or brought one twice", "", broken, sampleGap))
+		splitAtGaps("made", "bars", requests, sampleGap), splitAtGaps("caused a loss or a duplicate", "", broken, sampleGap))
 }

@@ -137,12 +137,12 @@ func TestThePageOfADescribedService(t *testing.T) {
 	require.Equal(t, []string{"8 connections for 15 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
 	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
-	require.Equal(t, "1", row("ends", "lost: published, and it never came")[0])
+	require.Equal(t, "1", row("ends", "lost: published, but not received")[0])
 	require.Equal(t, "8", row("ends", "held to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, about := range map[string]string{
 		"messages": "in each 5 s, against published messages × the streams of their topic", "published": "messages in each 5 s",
-		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; the darker, the more of them",
+		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; darker cells have more of them",
 	} {
 		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), about)
 	}

@@ -26,7 +26,7 @@ const (
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
 		if a.At >= s.length() {
-			return fmt.Errorf("--at: the action %s is to begin at %s, when the run is over: its streams are ended after %s", a.Name, a.At, s.length())
+			return fmt.Errorf("--at: the action %[1]s must start before %[3]s, when the streams end, got %[2]s", a.Name, a.At, s.length())
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		acted.Problem = "it did not begin, since the run ended before"
+		acted.Problem = "it did not start, because the run ended first"
 		return acted
 	}
 	path := s.dir.Path("action-" + a.Name + ".log")
@@ -74,7 +74,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
 		}
 	}()
-	tell(fmt.Sprintf("action %s begins: %s", a.Name, acted.Command))
+	tell(fmt.Sprintf("action %s starts: %s", a.Name, acted.Command))
 	if s.page != nil {
 		s.page.view.Mark(a.Name)
 	}
@@ -104,7 +104,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		case <-p.Done(): // at the same moment
 		default:
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			acted.Problem = "it still ran when the run ended, and was ended"
+			acted.Problem = "it was stopped when the run ended"
 		}
 	}
 	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()

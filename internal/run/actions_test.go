@@ -33,8 +33,8 @@ func TestDriversRunActions(t *testing.T) {
 		says          string // in the reasons
 	}{
 		{"one that succeeds", `echo "$SOAK_TESTID at $SOAK_TARGET in $SOAK_DIR"; (sleep .3; touch $GO) &`, verdict.Pass, 0, ""},
-		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) did not do what the run was to test: exit code 3; it said last: no route"},
-		{"one that does not end", `echo $$; touch $GO; sleep 60; true`, verdict.Invalid, -1, "it still ran when the run ended, and was ended"},
+		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) failed: exit code 3; last line of its output: no route"},
+		{"one that does not end", `echo $$; touch $GO; sleep 60; true`, verdict.Invalid, -1, "it was stopped when the run ended"},
 	} {
 		for name, drive := range drivers {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestCtrlCEndsActions(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 30*time.Second)
 	require.Equal(t, verdict.Invalid, outcome)
-	require.Equal(t, []string{"it still ran when the run ended, and was ended", "it did not begin, since the run ended before"},
+	require.Equal(t, []string{"it was stopped when the run ended", "it did not start, because the run ended first"},
 		[]string{seen.Actions[0].Problem, seen.Actions[1].Problem})
 	require.False(t, seen.Actions[1].Began())
 }
@@ -221,7 +221,7 @@ func TestActionsAreCheckedFirst(t *testing.T) {
 	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "acted")} // streams are ended 5 s before the 20th
 	_, _, err := drivers["local"](t, r)
 	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "the action late is to begin at 15s, when the run is over: its streams are ended after 15s")
+	require.ErrorContains(t, err, "the action late must start before 15s, when the streams end, got 15s")
 	require.Empty(t, r.pids())
 	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
 	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "acted")}, r.session(r.config).actions[0])

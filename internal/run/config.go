@@ -94,11 +94,11 @@ func (s *session) complete(now time.Time) (err error) {
 		return fmt.Errorf("--on must be local or k8s, got %q", s.On)
 	}
 	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone}, s.Pin) {
-		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinAuto, plan.PinNone)
+		return fmt.Errorf("--pin must be %[2]s or %[3]s, got %[1]q", s.Pin, plan.PinAuto, plan.PinNone)
 	}
 	s.Live = liveAddress(s.Live)
 	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {
-		return fmt.Errorf("--progress is %q: it is %s or %s", s.Progress, plan.ProgressLine, plan.ProgressFull)
+		return fmt.Errorf("--progress must be %[2]s or %[3]s, got %[1]q", s.Progress, plan.ProgressLine, plan.ProgressFull)
 	}
 	if err := s.checkURLs(); err != nil {
 		return err
@@ -164,9 +164,9 @@ func (s *session) checkURLs() (err error) {
 func (s *session) checkBackends() error {
 	switch {
 	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":
-		return errors.New("BACKEND_URL names several services: on Kubernetes name one, a Service or load balancer in front of them")
+		return errors.New("BACKEND_URL must have one URL on Kubernetes, such as that of a Service or load balancer")
 	case s.Backends < 1 || s.Backends > s.Plan.Runners:
-		return fmt.Errorf("--backends is %d for %d runners: each runner goes to one backend, so write 1 to %[2]d", s.Backends, s.Plan.Runners)
+		return fmt.Errorf("--backends must be 1 to %[2]d, the number of runners, got %[1]d", s.Backends, s.Plan.Runners)
 	case s.Backends > 1 && s.Plan.BackendURL != "":
 		return errors.New("--backends cannot be combined with BACKEND_URL; remove one of them")
 	}
@@ -199,14 +199,14 @@ func (s *session) completePlan() error {
 // completeSettings fills in what the target of a suite needs before the script states the plan.
 func (s *session) completeSettings() error {
 	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
-		return fmt.Errorf("SERVICE is %q: %s holds streams of %s only; `soak run` soaks other services", name, s.Suite.Name, plan.NoopService)
+		return fmt.Errorf("SERVICE is %q: %s supports %s only; use `soak run` for other services", name, s.Suite.Name, plan.NoopService)
 	}
 	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second
 		text := s.setting("NOOP_INTERVAL", byDefault)
 		seconds, err := plan.ParseNumber("NOOP_INTERVAL", text)
 		if err != nil || !(seconds >= 0.001 && seconds <= 86400) {
-			return fmt.Errorf("NOOP_INTERVAL is %q: it must be a number of seconds, from 0.001 to a day", text)
+			return fmt.Errorf("NOOP_INTERVAL must be a number of seconds from 0.001 to 86400, got %q", text)
 		}
 		s.interval = time.Duration(seconds * float64(time.Second))
 		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
@@ -259,15 +259,15 @@ func (s *session) parsePart() error {
 	n, nErr := strconv.Atoi(total)
 	switch {
 	case !ok || kErr != nil || nErr != nil || k < 1 || k > n:
-		return fmt.Errorf("--runner is %q: write K/N for the Kth of N runners, such as 1/2", s.Runner)
+		return fmt.Errorf("--runner must be K/N for the Kth of N runners, such as 1/2, got %q", s.Runner)
 	case s.Plan.TestID == "":
-		return errors.New("--runner needs --testid, which the parts of a run share")
+		return errors.New("--runner requires --testid, which all parts of the run share")
 	case s.Plan.BackendURL == "":
-		return errors.New("--runner needs BACKEND_URL: the service that all machines soak")
+		return errors.New("--runner requires BACKEND_URL, the service that all machines test")
 	case n > 1 && s.Suite.Runners.OneMachine != "":
 		return fmt.Errorf("--runner is %q: %s runs on one machine, %s", s.Runner, s.Suite.Name, s.Suite.Runners.OneMachine)
 	case s.Suite.Target.Kind == suite.Cluster && s.ClusterURL == "":
-		return errors.New("--runner needs CLUSTER_URL: the cluster that all machines test")
+		return errors.New("--runner requires CLUSTER_URL, the cluster that all machines test")
 	}
 	s.part, s.Plan.Runners = k, n
 	return nil
@@ -281,7 +281,7 @@ func parseStart(text string, now time.Time) (time.Time, error) {
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		if at.Before(now) {
-			return at, fmt.Errorf("--start-at is %s: %s have passed since", text, now.Sub(at).Round(time.Second))
+			return at, fmt.Errorf("--start-at must be in the future, got %s, which was %s ago", text, now.Sub(at).Round(time.Second))
 		}
 		return at, nil
 	}
@@ -297,5 +297,5 @@ func parseStart(text string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
-	return time.Time{}, fmt.Errorf("--start-at is %q: write HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z", text)
+	return time.Time{}, fmt.Errorf("--start-at must be HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z, got %q", text)
 }

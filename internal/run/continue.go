@@ -53,7 +53,7 @@ func (s *session) rest(last *shard.Shard, location string, now time.Time) (r rep
 	case last.Runner.State == shard.Finished:
 		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", location)
 	case last.Published != nil:
-		err = errors.New("it published, and what it published after its last checkpoint is unknown; repeat the run")
+		err = errors.New("it published messages, and those after its last checkpoint are unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case left <= plan.DisconnectLead:
@@ -95,7 +95,7 @@ func (s *session) checkContinue() error {
 	case !s.Continue:
 		return nil
 	case s.part == 0:
-		return errors.New("--continue needs --runner K/N: a runner that replaces another one is a part of a run")
+		return errors.New("--continue requires --runner K/N, the runner to replace")
 	case s.Suite.InPlan() != "":
 		return fmt.Errorf("--continue is for the soak, not for %s", s.Suite.Name)
 	}

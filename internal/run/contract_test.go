@@ -173,7 +173,7 @@ func TestDrivers(t *testing.T) {
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
 		{"the first Ctrl-C has the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end"},
 		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end"},
-		{"the target does not answer any more", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "does not answer any more"},
+		{"the target no longer answers", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "no longer answers"},
 	} {
 		for name, drive := range drivers {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestDrivers(t *testing.T) {
 				if c.does == holds && r.force.Err() == nil {
 					shards, _ := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
 					assert.Len(t, shards, 2)
-					assert.NotContains(t, string(text), "could not be collected")
+					assert.NotContains(t, string(text), "were not collected")
 				}
 			})
 		}
@@ -245,7 +245,7 @@ func TestDriversRunSuitesWithThePlanOfASoak(t *testing.T) {
 			require.NoError(t, err)
 			v := r.verdict(t)
 			assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
-			assert.Contains(t, strings.Join(v.Reasons, "\n"), " cuts were made by half: there were not enough streams")
+			assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects were made by half: too few streams")
 			assert.True(t, v.Plan.Reconnect)
 			assert.NotContains(t, strings.Join(v.Reasons, "\n"), "planned was")
 		})
@@ -300,7 +300,7 @@ func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 			r := newRig(t, "")
 			r.stop()
 			_, _, err := drivers[name](t, r)
-			require.ErrorContains(t, err, "stopped before the start: nothing was run")
+			require.ErrorContains(t, err, "stopped before the start; no load was generated")
 			assert.Empty(t, r.pids())
 		})
 	}

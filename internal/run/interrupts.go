@@ -22,10 +22,10 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	go func() {
 		select {
 		case <-hangups:
-			tell("the terminal was closed: stopping the runners; their results are kept, and the run is incomplete. Under nohup a run continues.")
+			tell("the terminal was closed: stopping the runners. Their results are kept; the run is incomplete. Under nohup a run continues.")
 			stopGracefully()
 		case <-signals:
-			tell("stopping the runners; their results are kept, and the run is incomplete. Press Ctrl-C again to kill them.")
+			tell("stopping the runners. Their results are kept; the run is incomplete. Press Ctrl-C again to kill them.")
 			stopGracefully()
 		case <-done:
 			return

@@ -48,19 +48,19 @@ func newKubernetes(s *session) (*kubernetes, error) {
 	d := &kubernetes{session: s}
 	switch {
 	case s.part > 0 || !s.startAt.IsZero():
-		return nil, UsageError{errors.New("--runner and --start-at are for machines that are started by hand; on Kubernetes the operator starts all runners together")}
+		return nil, UsageError{errors.New("--runner and --start-at cannot be combined with --on k8s: the operator starts all runners together")}
 	case s.Script != "":
-		return nil, UsageError{errors.New("--script is the one in the image on Kubernetes: spec.script of the overlay")}
+		return nil, UsageError{errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")}
 	case plan.IsServiceFile(s.Plan.Service):
-		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file. Put it into load-tests/services, build the image anew, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
+		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file; put it into load-tests/services, rebuild the image, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
 	case s.setting("PROMPTS", "") != "":
 		return nil, UsageError{fmt.Errorf("PROMPTS is %q: the pods do not have that file; put the prompts into body(n) of a module of load-tests/services", s.setting("PROMPTS", ""))}
 	case s.Suite.Target.Kind == suite.Model && s.Plan.BackendURL == "":
-		return nil, UsageError{fmt.Errorf("%s on Kubernetes needs BACKEND_URL: it starts no model there", s.Suite.Name)}
+		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL: no model is started there", s.Suite.Name)}
 	case s.Suite.Runners.NoKubernetes != "":
 		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.Runners.NoKubernetes)}
 	case s.Suite.Target.Kind == suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
-		return nil, UsageError{fmt.Errorf("%s on Kubernetes needs BACKEND_URL and CLUSTER_URL: it starts neither there", s.Suite.Name)}
+		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL and CLUSTER_URL: neither is started there", s.Suite.Name)}
 	}
 	if err := cluster.CheckTestID(s.Plan.TestID); err != nil {
 		return nil, UsageError{err}
@@ -150,7 +150,7 @@ func (f *followed) Wait(graceful, force context.Context) error {
 	if err = f.Stop(ctx); err != nil {
 		d.warn(err.Error()) // what they wrote last is collected all the same
 	} else if err = f.Run.Wait(ctx, d.say); err != nil && force.Err() == nil {
-		d.warn("not all runners ended in time after they were asked to")
+		d.warn("some runners did not end in time after the request to end")
 	}
 	return nil
 }

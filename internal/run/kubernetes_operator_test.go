@@ -24,5 +24,5 @@ func TestAnotherOperatorIsWarnedOf(t *testing.T) {
 	outcome, err := k.session.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome)
-	assert.Regexp(t, "the k6-operator is v1.4.0, older than v1.6.0", r.verdict(t).Warnings)
+	assert.Regexp(t, "the k6-operator is v1.4.0, older than the tested v1.6.0", r.verdict(t).Warnings)
 }

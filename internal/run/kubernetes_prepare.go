@@ -22,7 +22,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	}
 	file, err := Locate("infra", "k6-operator", "overlays", overlay, "kustomization.yaml")
 	if err != nil {
-		return nil, UsageError{fmt.Errorf("there is no overlay %q: name one of infra/k6-operator/overlays, or a folder", overlay)}
+		return nil, UsageError{fmt.Errorf("--overlay must be a folder, or a name in infra/k6-operator/overlays, got %q", overlay)}
 	}
 	return cluster.Build(filepath.Dir(file))
 }
@@ -36,7 +36,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 		d.Shards, _ = store.Split(m.Output())
 	}
 	if !strings.HasPrefix(d.Shards, "s3://") {
-		return UsageError{errors.New("the runners need a bucket for their shards: give one by --shards s3://BUCKET/PREFIX, or in the overlay")}
+		return UsageError{errors.New("the runners need a bucket for their shards; set --shards s3://BUCKET/PREFIX, or set it in the overlay")}
 	}
 	d.location = store.Join(d.Shards, d.Plan.TestID)
 	if d.Plan.Control > 0 && d.Plan.ControlURL == "" {
@@ -79,7 +79,7 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 			return err
 		}
 		if d.ownTarget = d.Plan.BackendURL != ""; !d.ownTarget {
-			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend of its own to soak")}
+			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend")}
 		}
 	}
 	if !d.ownTarget {
@@ -87,7 +87,7 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	}
 	otherRuns, err := d.client.OtherRuns(ctx, d.namespace)
 	if err == nil && d.ownTarget && len(otherRuns) > 0 {
-		err = fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", otherRuns[0], d.namespace)
+		err = fmt.Errorf("the run %s uses the backend in %s, which this run would replace; wait for its end, or set BACKEND_URL", otherRuns[0], d.namespace)
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 		return err
 	}
 	if len(left) > 0 {
-		d.say(fmt.Sprintf("this user may not change %d objects of the overlay; assuming that they exist", len(left)))
+		d.say(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(left)))
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {

@@ -13,13 +13,13 @@ import (
 func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*session){
-		"--runner and --start-at are for machines": func(s *session) { s.part = 1 },
-		"the operator starts all runners together": func(s *session) { s.startAt = time.Now() },
-		"--script is the one in the image":         func(s *session) { s.Script = "x.js" },
-		"Put it into load-tests/services":          func(s *session) { s.Plan.Service = "/home/a/mine.js" },
-		`TESTID is "A_b"`:                          func(s *session) { s.Plan.TestID = "A_b" },
-		"its certificates are files":               func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
-		"needs BACKEND_URL and CLUSTER_URL":        func(s *session) { s.Suite.Target.Kind = suite.Cluster },
+		"--runner and --start-at cannot be combined": func(s *session) { s.part = 1 },
+		"the operator starts all runners together":   func(s *session) { s.startAt = time.Now() },
+		"--script cannot be combined with --on k8s":  func(s *session) { s.Script = "x.js" },
+		"put it into load-tests/services":            func(s *session) { s.Plan.Service = "/home/a/mine.js" },
+		`got "A_b"`:                                  func(s *session) { s.Plan.TestID = "A_b" },
+		"its certificates are files":                 func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
+		"requires BACKEND_URL and CLUSTER_URL":       func(s *session) { s.Suite.Target.Kind = suite.Cluster },
 	} {
 		s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}})
 		s.Plan.TestID = "t"
@@ -32,7 +32,7 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 	}
 	s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}, Backends: 1})
 	s.Plan.BackendURL = "http://a,http://b"
-	require.ErrorContains(t, s.complete(time.Now()), "BACKEND_URL names several services")
+	require.ErrorContains(t, s.complete(time.Now()), "BACKEND_URL must have one URL on Kubernetes")
 }
 
 // MAX_LATE has no flag in churn.
@@ -75,7 +75,7 @@ func TestFiniteOnKubernetesRefusesWhatPodsDoNotHave(t *testing.T) {
 	finite, err := suite.ByName(plan.Plan{Suite: "finite"})
 	require.NoError(t, err)
 	_, err = newKubernetes(newSession(Config{Suite: finite}))
-	require.ErrorContains(t, err, "needs BACKEND_URL")
+	require.ErrorContains(t, err, "requires BACKEND_URL")
 	_, err = newKubernetes(newSession(Config{Suite: finite, Settings: []string{"PROMPTS=/p.ndjson"}}))
 	require.ErrorContains(t, err, `PROMPTS is "/p.ndjson": the pods do not have that file`)
 	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])

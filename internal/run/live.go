@@ -54,7 +54,7 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 	if keys {
 		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
 			if err := open(url); err != nil {
-				tell(fmt.Sprintf("no browser could be started (%v): open %s yourself", err, url))
+				tell(fmt.Sprintf("no browser could be started (%v); open %s", err, url))
 			}
 		})
 	}

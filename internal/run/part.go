@@ -38,7 +38,7 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if s.Shards == "" {
 		from = s.dir.Relative()
 	}
-	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet: when all %d parts are there, `soak merge %s` makes it\n",
+	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet; when all %d parts have finished, judge them with `soak merge %s`\n",
 		all.At(name), s.Plan.Runners, report.Shell(from))
 	return outcome, nil
 }

@@ -34,19 +34,19 @@ func TestInvalidPartsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
 		s := partOf(runner)
-		require.ErrorContains(t, s.parsePart(), "write K/N", runner)
+		require.ErrorContains(t, s.parsePart(), "must be K/N", runner)
 	}
 	s := partOf("1/2")
 	s.Plan.TestID = ""
-	require.ErrorContains(t, s.parsePart(), "needs --testid")
+	require.ErrorContains(t, s.parsePart(), "requires --testid")
 	s = partOf("1/2")
 	s.Plan.BackendURL = ""
-	require.ErrorContains(t, s.parsePart(), "needs BACKEND_URL")
+	require.ErrorContains(t, s.parsePart(), "requires BACKEND_URL")
 	s = partOf("1/2")
 	s.Suite.Runners.OneMachine = "one runner has to know of all connections"
 	require.ErrorContains(t, s.parsePart(), "one runner has to know of all connections")
 	s.Suite.Runners.OneMachine, s.Suite.Target.Kind = "", suite.Cluster
-	require.ErrorContains(t, s.parsePart(), "needs CLUSTER_URL")
+	require.ErrorContains(t, s.parsePart(), "requires CLUSTER_URL")
 }
 
 func TestStartAt(t *testing.T) {
@@ -66,9 +66,9 @@ func TestStartAt(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, at.IsZero())
 	_, err = parseStart("2026-03-01T00:30:00Z", now)
-	require.ErrorContains(t, err, "15s have passed since")
+	require.ErrorContains(t, err, "which was 15s ago")
 	for _, text := range []string{"now", "25:00", "10", "2026-03-01"} {
 		_, err := parseStart(text, now)
-		require.ErrorContains(t, err, "write HH:MM", text)
+		require.ErrorContains(t, err, "must be HH:MM", text)
 	}
 }

@@ -21,7 +21,7 @@ func (d *local) pin() {
 	case !auto && (d.Pin != "" || !d.Suite.Target.OwnCores):
 		return
 	case !d.ownTarget && auto:
-		d.warn("PIN=auto: the target is not started here, so the runners have all cores")
+		d.warn("PIN=auto: the target is not started here, so the runners use all cores")
 		return
 	case !d.ownTarget:
 		return
@@ -37,7 +37,7 @@ func (d *local) pin() {
 	}
 	d.record.Cores = fmt.Sprintf("service on core %s, runners on core %s", d.targetCores, d.runnerCores)
 	if threads {
-		d.record.Cores += ", which are threads of one core and slow each other"
+		d.record.Cores += ", which are threads of one core and slow each other down"
 	}
 	d.record.ServiceCores, d.record.RunnerCores = d.targetCores, d.runnerCores
 }
@@ -45,7 +45,7 @@ func (d *local) pin() {
 // sharing explains why service and runners share cores.
 func sharing() string {
 	if runtime.GOOS != "linux" {
-		return "service and runners share all cores: only on Linux can processes be kept to some"
+		return "service and runners share all cores: pinning requires Linux"
 	}
-	return "service and runners share the one core that this process may run on"
+	return "service and runners share one core, because this process may use no other"
 }

@@ -52,7 +52,7 @@ func TestRunnersOfATargetElsewhereHaveAllCores(t *testing.T) {
 	t.Parallel()
 	d := pinned(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
-	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners have all cores"}, d.record.Warnings)
+	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners use all cores"}, d.record.Warnings)
 	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	d = pinned(t, compare, "", false)
@@ -64,5 +64,5 @@ func TestPinIsAutoOrNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Pin = "0-3"
-	require.EqualError(t, newSession(r.config).complete(time.Now()), `--pin is "0-3": it is auto or none`)
+	require.EqualError(t, newSession(r.config).complete(time.Now()), `--pin must be auto or none, got "0-3"`)
 }

@@ -81,7 +81,7 @@ func TestProgressIsLineOrFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Progress = "fancy"
-	require.EqualError(t, newSession(r.config).complete(time.Now()), `--progress is "fancy": it is line or full`)
+	require.EqualError(t, newSession(r.config).complete(time.Now()), `--progress must be line or full, got "fancy"`)
 	r.config.Progress = plan.ProgressFull
 	require.NoError(t, newSession(r.config).complete(time.Now()))
 }

@@ -34,7 +34,7 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 	from := resources.Redacted(address)
 	if err == nil {
 		if ownErr == nil && resources.WithHost(samples, ownSamples) {
-			from += " (it watches no host: the host is by soak itself)"
+			from += " (it has no metrics of the host; soak sampled those)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
 			out := json.NewEncoder(w)
@@ -47,7 +47,7 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 		})
 	}
 	if err != nil {
-		s.record.Warnings = append(s.record.Warnings, err.Error()+"; the resources are those that soak sampled itself")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+"; soak's own samples are used")
 		return
 	}
 	s.record.ResourcesFrom = from
@@ -61,6 +61,6 @@ func (s *session) askMachines(ctx context.Context, address string, started time.
 		err = s.dir.WriteJSON(results.MachinesFile, found)
 	}
 	if err != nil {
-		s.record.Warnings = append(s.record.Warnings, err.Error()+"; of the machines only what the runners saw is known")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+"; only the runners' counters of the machines are known")
 	}
 }

@@ -23,7 +23,7 @@ func (s *session) findProxies() error {
 			continue
 		}
 		s.record.Proxies = append(s.record.Proxies, p.String())
-		s.warn(fmt.Sprintf("the runners reach %s through the proxy %s (%s): what that delays, cuts or refuses counts as the service's doing. To go directly name the host in NO_PROXY",
+		s.warn(fmt.Sprintf("the runners connect to %s through the proxy %s (%s), whose delays, disconnects and refusals count as the service's; list the host in NO_PROXY to connect directly",
 			hostOf(target), p, p.Variable()))
 	}
 	return nil

@@ -59,7 +59,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 			return nil
 		}
 		if s.On != "local" {
-			s.warn("only runners on this machine search further: the first round is all there is")
+			s.warn("further rounds run on this machine only, so the run has one round")
 			return nil
 		}
 		var settings []string
@@ -89,7 +89,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		}
 	})
 	watcher.Go(func() { watchWrites(watching, r.dir) })
-	stopped := context.AfterFunc(graceful, func() { s.stage("STOPPING", "the run is being stopped before its end") })
+	stopped := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
 	defer stopped()
 	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
 	if len(s.actions) > 0 && r.dir == s.dir {          // of several rounds the first is the run

@@ -39,7 +39,7 @@ func (s *session) completeService() (err error) {
 		return err
 	}
 	if p.BackendURL == "" {
-		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend, so say where %s runs", p.ServiceName())
+		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend; set it to the URL of %s", p.ServiceName())
 	}
 	if plan.IsServiceFile(p.Service) {
 		if p.Service, err = filepath.Abs(p.Service); err != nil {
@@ -117,7 +117,7 @@ func (s *session) checkServiceName() error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		hint = fmt.Sprintf("; did you mean %s?", suggestion)
 	}
-	return fmt.Errorf("SERVICE is %q: load-tests/services has %s; the path of a module of your own ends in .js%s", name, strings.Join(names, ", "), hint)
+	return fmt.Errorf("SERVICE must be the path of a .js file, or one of %[2]s, got %[1]q%[3]s", name, strings.Join(names, ", "), hint)
 }
 
 // checkService is Suite.Check before the description is read. Where the run publishes nothing, the interval is in the
@@ -182,7 +182,7 @@ func (s *session) describe(ctx context.Context) error {
 		return UsageError{err}
 	}
 	if p.Published() && !described.Message.Marked && p.MaxHidden < 0 {
-		s.warn(fmt.Sprintf("the description of %s has no message.run, so this run can be no pass: a message of another run or topic could stand in for each. Publish {run}, and say in message.run where it is; or say by MAX_HIDDEN for how many that may be so",
+		s.warn(fmt.Sprintf("the description of %s has no message.run, so this run cannot pass: a message of another run or topic could hide a loss; publish {run} and name its place in message.run, or set MAX_HIDDEN",
 			p.ServiceName()))
 	}
 	return nil

@@ -115,7 +115,7 @@ func TestSettingsOfAService(t *testing.T) {
 		edit func(c *Config)
 		want string
 	}{
-		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend, so say where nchan runs"},
+		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		{"a misspelled name", func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" }, "did you mean nchan?"},
 		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
 		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "noop publishes by itself"},
@@ -154,7 +154,7 @@ func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
 		if kind.Plan.DeclaredLoad { // its plan is that of a soak, with any service
 			continue
 		}
-		for name, want := range map[string]string{"nchan": kind.Name + " holds streams of noop only", "noop": "", "": ""} {
+		for name, want := range map[string]string{"nchan": kind.Name + " supports noop only", "noop": "", "": ""} {
 			t.Setenv("SERVICE", name)
 			c := Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}
 			err := newSession(c).complete(time.Now())
@@ -292,7 +292,7 @@ func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
 		t.Cleanup(foreign.Close)
 		r.config.Plan.BackendURL = foreign.URL
 		_, _, err := drivers["local"](t, r)
-		require.EqualError(t, err, "stopped before the start: nothing was run")
+		require.EqualError(t, err, "stopped before the start; no load was generated")
 	}
 }
 
@@ -302,6 +302,6 @@ func TestATargetThatTakesNginxLeavesNoFolder(t *testing.T) {
 	r := newRig(t, "")
 	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true
 	_, _, err := drivers["local"](t, r)
-	require.ErrorContains(t, err, "leave --no-nginx out")
+	require.ErrorContains(t, err, "remove --no-nginx")
 	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
 }

@@ -148,7 +148,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.rounds(graceful, force); err != nil {
 		return "", err
 	}
-	s.stage("JUDGING", "the runners have ended; the verdict is being made")
+	s.stage("JUDGING", "the runners have ended; computing the verdict")
 	failures, unreachable := s.driver.targetState(force)
 	s.record.Failures, s.record.Gone = append(s.record.Failures, failures...), append(s.record.Gone, unreachable...)
 	if err := s.keep(force); err != nil {
@@ -293,7 +293,7 @@ func (s *session) awaitStart(ctx context.Context) error {
 	}
 }
 
-var errStopped = errors.New("stopped before the start: nothing was run")
+var errStopped = errors.New("stopped before the start; no load was generated")
 
 // keep stores what a verdict needs in addition to shards: the target's ledger, and the records of this session. Only
 // a service with our protocol may have a ledger.

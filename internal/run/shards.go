@@ -69,11 +69,11 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	defer at.Close()
 	names, err := at.Names(ctx)
 	if err != nil {
-		return fmt.Errorf("the shards could not be merged from where they are to go: %w", err)
+		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.part == 0 || index == s.part) {
-			return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", at.At(name))
+			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", at.At(name))
 		}
 	}
 	if !write {
@@ -85,14 +85,14 @@ func (s *session) claim(ctx context.Context, write bool) error {
 		return err
 	}
 	if err := at.Put(ctx, manifest, text); err != nil {
-		return fmt.Errorf("the shards cannot go where they are to: %w", err)
+		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	found, err := at.Get(ctx, manifest)
 	if err == nil && !bytes.Equal(found, text) {
-		err = fmt.Errorf("read %s: it is not what was written", at.At(manifest))
+		err = fmt.Errorf("read %s: the content differs from what was written", at.At(manifest))
 	}
 	if err != nil {
-		return fmt.Errorf("the shards could not be merged from where they are to go: %w", err)
+		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *session) collect(graceful, force context.Context) {
 			return
 		}
 		if n == tries || ctx.Err() != nil {
-			s.record.Problems = append(s.record.Problems, "the shards could not be collected: "+err.Error())
+			s.record.Problems = append(s.record.Problems, "the shards were not collected: "+err.Error())
 			return
 		}
 		tell(fmt.Sprintf("%v; trying again", err))
@@ -157,7 +157,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 			err = to.Put(ctx, name, data)
 		}
 		if err != nil {
-			return fmt.Errorf("what this machine saw stays in %s, copy it from there: %w", s.dir, err)
+			return fmt.Errorf("upload the samples of this machine: %[2]w; copy them from %[1]s", s.dir, err)
 		}
 	}
 	return nil

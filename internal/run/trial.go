@@ -50,7 +50,7 @@ func (s *session) tryService(ctx context.Context) error {
 		err = trial.Run(ctx, config)
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the description of %s does not fit what is at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)
+		return fmt.Errorf("the description of %s does not match the service at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)
 	}
 	return err
 }

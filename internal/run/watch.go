@@ -96,7 +96,7 @@ func (e *elsewhere) open(ctx context.Context) (err error) {
 	if folder, ok := e.from.(store.Folder); ok {
 		e.dir = results.Dir(folder)
 		if info, err := os.Stat(string(e.dir)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is no folder: name that of a run, such as results/latest, or a bucket", e.Location)
+			return fmt.Errorf("%s is not a folder; name the folder of a run, such as results/latest, or a bucket", e.Location)
 		}
 		return nil
 	}
@@ -116,7 +116,7 @@ func (e *elsewhere) find(path string) string {
 	if e.dir != "" {
 		return path
 	}
-	return "`soak merge " + report.Shell(e.Location) + "` brings its report here"
+	return "`soak merge " + report.Shell(e.Location) + "` fetches its report"
 }
 
 // follow looks at the files until the run is over, and returns the path of its report; "" when ctx ends.
@@ -139,7 +139,7 @@ func (e *elsewhere) follow(ctx context.Context) string {
 			}
 			e.page.Say("all runners have ended; counters of their machines follow")
 		case e.page.Ended():
-			e.page.Say("all runners have ended; the report comes with the verdict, by `soak merge " + report.Shell(e.Location) + "` where no soak run waits for them")
+			e.page.Say("all runners have ended; without a waiting soak run, write verdict and report with `soak merge " + report.Shell(e.Location) + "`")
 		}
 		if path := e.report(); path != "" {
 			return path
@@ -177,7 +177,7 @@ func (e *elsewhere) look(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(names) == 0:
-			empty := fmt.Errorf("nothing is at %s yet: check its prefix, --shards of the run with the test id behind it", e.Location)
+			empty := fmt.Errorf("%s is empty: check the prefix, which is --shards of the run followed by the test id", e.Location)
 			if !e.warned {
 				fmt.Fprintln(e.Stdout, empty)
 			}

@@ -76,10 +76,10 @@ func TestARunInAFolderIsWatched(t *testing.T) {
 	page, out, done := watched(t, string(dir))
 	shows(t, page, "WAITING")
 	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
-	shows(t, page, "1 runner of the plan wrote nothing yet")
+	shows(t, page, "1 runner of the plan wrote no data yet")
 	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Finished)
 	write(t, dir.Path(results.ShardsDir), watchedPlan(), 2, shard.Finished)
-	shows(t, page, "all runners have ended; the report comes with the verdict")
+	shows(t, page, "all runners have ended; without a waiting soak run")
 	before, err := os.ReadDir(string(dir))
 	require.NoError(t, err)
 	require.Len(t, before, 1, "nothing is written there")
@@ -98,17 +98,17 @@ func TestARunInABucketIsWatched(t *testing.T) {
 	page, out, done := watched(t, location)
 	shows(t, page, "WAITING")
 	write(t, location, watchedPlan(), 1, shard.Running)
-	shows(t, page, "1 runner of the plan wrote nothing yet")
+	shows(t, page, "1 runner of the plan wrote no data yet")
 	write(t, location, watchedPlan(), 1, shard.Finished)
 	write(t, location, watchedPlan(), 2, shard.Finished)
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "soak merge")
-	require.Contains(t, out.String(), "nothing is at "+location+" yet: check its prefix", "a wrong prefix would be waited for without a word")
+	require.Contains(t, out.String(), location+" is empty: check the prefix", "a wrong prefix is reported")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	t.Parallel()
 	err := Watch(t.Context(), Watching{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
 	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "is no folder: name that of a run")
+	require.ErrorContains(t, err, "is not a folder; name the folder of a run")
 }

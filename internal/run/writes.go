@@ -31,7 +31,7 @@ func failedWrites(dir results.Dir) string {
 	if writes == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s to Prometheus failed (the last: %s): the dashboards of this run have holes there; no verdict rests on them",
+	return fmt.Sprintf("%s of %s to Prometheus failed (the last: %s): the dashboards of this run have gaps; the verdict does not depend on them",
 		format.Count(writes, "remote write"), format.Count(failing, "runner"), why)
 }
 

@@ -24,7 +24,7 @@ func TestWritesThatFailedAreSaid(t *testing.T) {
 	for name, text := range map[string]string{"1": line, "2": "", "3": line + line} {
 		require.NoError(t, os.WriteFile(dir.Path("k6-runner-"+name+".log"), []byte(text), 0o600))
 	}
-	assert.Equal(t, "3 remote writes of 2 runners to Prometheus failed (the last: got status code: 401): the dashboards of this run have holes there; no verdict rests on them",
+	assert.Equal(t, "3 remote writes of 2 runners to Prometheus failed (the last: got status code: 401): the dashboards of this run have gaps; the verdict does not depend on them",
 		failedWrites(dir))
 }
 

@@ -50,7 +50,7 @@ func (b *Bursts) AddServer(name string, n int64) {
 	b.Servers[name] += n
 }
 
-// Share returns the share of the messages that arrived together with the one before.
+// Share returns the share of the messages that arrived together with the previous one.
 func (b *Bursts) Share() float64 {
 	if b.Messages == 0 {
 		return 0

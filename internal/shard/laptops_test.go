@@ -85,7 +85,7 @@ func TestAloneReportsIncompatibleLaptops(t *testing.T) {
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- began at 2023-11-14 23:13:20 UTC: they are not of one run",
 		}},
 		"hardly at the same time": {[][]*Shard{change(laptop("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
-			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the 59 min 55 s that were planned: start them together",
+			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestLaptopsMustRunAtTheSameTime(t *testing.T) {
 			}
 			require.Len(t, m.Problems, c.problems, "%q", m.Problems)
 			if c.problems > 0 && c.state == Finished {
-				require.Contains(t, m.Problems[0], "runner 1 on h1 and runner 2 on h2 ran at the same time for only 7 s of the 15 s that were planned")
+				require.Contains(t, m.Problems[0], "runner 1 on h1 and runner 2 on h2 ran at the same time for only 7 s of the planned 15 s")
 			}
 			if c.state != Finished {
 				require.Contains(t, m.Problems[0], "did not finish: it was killed")

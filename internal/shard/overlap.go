@@ -58,7 +58,7 @@ func (m *Merged) checkShared(last *Runner) {
 	if float64(shared) >= leastShared*float64(planned) {
 		return
 	}
-	m.problem("%s and %s ran at the same time for only %s of the %s that were planned: start them together (%g %% have to be common); or their clocks differ, so set them and run again",
+	m.problem("%s and %s ran at the same time for only %s of the planned %s, and %g %% are required; start them together, and check their clocks",
 		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*leastShared)
 }
 

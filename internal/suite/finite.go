@@ -148,7 +148,7 @@ func (f *finiteRun) warnings() (out []string) {
 	case share(f.v.AtOnce, f.v.Complete) > verdict.Buffered:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
 	case f.v.ArrivedTogether > verdict.Buffered:
-		out = append(out, sentence("%s of the chunks arrived together with the one before: %s", percent(f.v.ArrivedTogether), through))
+		out = append(out, sentence("%s of the chunks arrived together with the previous one: %s", percent(f.v.ArrivedTogether), through))
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		{Name: "connect", Value: times(s.ConnectMS)},
 	}
 	if s.Server.Known {
-		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Says(n.Received)})
+		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Compared(n.Received)})
 	}
 	return facts
 }

@@ -46,9 +46,9 @@ func since(from, to float64) time.Duration {
 
 // sentence says of an action that failed what happened.
 func (a *Acted) sentence() string {
-	text := fmt.Sprintf("the action %s (%s, at %s) did not do what the run was to test: %s", a.Name, a.Command, format.Duration(a.At), a.Ended())
+	text := fmt.Sprintf("the action %s (%s, at %s) failed: %s", a.Name, a.Command, format.Duration(a.At), a.Ended())
 	if lines := strings.Split(strings.TrimSpace(a.Output), "\n"); lines[len(lines)-1] != "" {
-		text += "; it said last: " + lines[len(lines)-1]
+		text += "; last line of its output: " + lines[len(lines)-1]
 	}
 	return text
 }

@@ -15,13 +15,13 @@ func (s *Streams) Agreement() (out []Check) {
 		unexplained := s.unexplained.sentences()
 		limit, actual := "agrees", first(unexplained, "agrees")
 		if s.Server.Confirms {
-			limit = "agrees, but for faults found"
+			limit = "agrees, except for faults found"
 			actual = "differs on " + format.Plural(s.disagree.total(), "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
 			ID: CheckOwnCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
 			Reasons: unexplained,
-		}.notJudgedIf(s.Connections.Opened == 0, noneOpened))
+		}.notJudgedIf(s.Connections.Opened == 0, noneOpened).notJudgedIf(s.allEndedEarly(), allEarly))
 	}
 	var failed []string
 	var total int64
@@ -31,14 +31,27 @@ func (s *Streams) Agreement() (out []Check) {
 			failed = append(failed, fmt.Sprintf("the check %q failed %d of %d times", c.Name, c.Fails, c.Passes+c.Fails))
 		}
 	}
+	ran := len(s.m.Checks) > 0
 	failed = append(failed, s.missingChecks()...)
-	return append(out, Check{
+	script := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
 		faults:  faults{unheld, unchecked(s.m)},
 		loaded:  true, // a script that looks for the breaking point makes no checks
 		Reasons: failed,
-	})
+	}
+	if !ran && s.allEndedEarly() {
+		script = script.NotJudged(allEarly)
+	}
+	return append(out, script)
+}
+
+// allEarly states why checks made at the end of a stream are not judged.
+const allEarly = "all runners ended early"
+
+// allEndedEarly reports whether no client was watched to the end of the run.
+func (s *Streams) allEndedEarly() bool {
+	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
 }
 
 // unchecked is for how many connections a check did not pass: those that did not open or were cut fail it, or do not come

@@ -112,7 +112,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	case unheld, unserved:
 		if c.weight == byClock && !c.Pass && s.whileControlLate(kinds) {
 			e.add(SignalControl, c.faults.kind, c.faults.n)
-			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; all while the control group was late too, by up to %s, so %s may have caused it",
+			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; the control group was late at the same times, by up to %s, so %s may be the cause",
 				c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.suspect())}
 		}
 	case overdue:

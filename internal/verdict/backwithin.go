@@ -44,7 +44,7 @@ func (s *Streams) backWithin() Check {
 		if took <= limit {
 			return 0, ""
 		}
-		return took - limit, fmt.Sprintf("%s lost its stream and was without one for %s, and %g %% have to be back within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*mostBack, format.Duration(limit))
+		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*mostBack, format.Duration(limit))
 	})
 	c = slow.judged(c)
 	c.Pass = float64(len(slow.sentences)) <= (1-mostBack)*float64(s.Connections.Planned)+1e-9

@@ -99,11 +99,11 @@ func (s *Streams) basis() {
 		return
 	}
 	if byClock > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way, and one that came together with a late one may be its copy",
+		e.Why = append(e.Why, fmt.Sprintf("%s had no ids that count 1, 2, 3 …: a lost first noop, a lost last noop, or one whose successor arrived twice cannot be detected",
 			format.Plural(byClock, "stream", "streams")))
 	}
 	if byClock < hiding {
-		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end, and may have been on its way", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
+		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end and may still have been on its way", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
 	}
 }
 
@@ -132,13 +132,13 @@ func (s *Streams) basisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.CouldHide > 0:
-			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams reconnected so often that it is unknown which messages they should receive, or the clocks of two machines differ by over a quarter of the time that a stream was open")
+			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some streams reconnected too often, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {
 				e.CouldHide += c.Received
 			}
-			e.Why = slices.Insert(e.Why, 0, "messages do not say of which run and topic they are (message.run), so another one of the same number may stand in for each")
+			e.Why = slices.Insert(e.Why, 0, "messages have no marker of run and topic (message.run), so a message of another run with the same number may hide a loss")
 		}
 	default:
 		e.By = ByNumbers

@@ -16,7 +16,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 	if b == nil || b.Together == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of the %ss arrived together with the one before", format.Percent(100*b.Share()), noun)
+	text := fmt.Sprintf("%s of the %ss arrived together with the previous one", format.Percent(100*b.Share()), noun)
 	if b.Held.Count() > 0 {
 		text += fmt.Sprintf(", after a silence of %s at p50 and %s at most", format.Duration(b.Held.Quantile(.5)), format.Duration(b.Held.Max()))
 	}
@@ -27,7 +27,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {
-		text += fmt.Sprintf(" (the header Server says %q)", server)
+		text += fmt.Sprintf(" (header Server: %q)", server)
 	}
 	return text
 }

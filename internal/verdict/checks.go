@@ -29,7 +29,7 @@ func (s *Streams) Faults() (out []Check) {
 	if c.Unfinished == 0 {
 		openCheck = s.attribute(openCheck, ledger.KindDropped)
 	}
-	openCheck = openCheck.notJudgedIf(watched == 0 && c.Planned > 0, "all runners ended early")
+	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), allEarly)
 	add(openCheck, s.compressedFirst(append(openCheck.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
 		return append(out, s.Silent()...)

@@ -34,14 +34,14 @@ func inBursts(c *shard.Coding) string {
 
 // heldUp reports messages that the compressor delayed, "" if there were none, or if it is unknown when they were due.
 func (s *Streams) heldUp(c *shard.Coding) string {
-	const remedy = "have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
+	const remedy = "flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	noun := s.m.Service.Noun()
 	switch {
 	case !s.m.Service.ByInterval() && !s.m.Plan.Published():
 	case c.Messages == 0 && s.Messages.Expected > 0:
-		return fmt.Sprintf("not one %s came on the streams in %s: what compresses them, the service or a proxy before it, buffers compressed data; %s", noun, c.Name, remedy)
+		return fmt.Sprintf("no %s arrived on the streams in %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
 	case c.Bursts > 0 && 2*c.Together >= c.Messages:
-		return fmt.Sprintf("%ss come %s: what compresses the streams (%s), the service or a proxy before it, buffers compressed data; %s", noun, inBursts(c), c.Name, remedy)
+		return fmt.Sprintf("%ss arrive %s: the service or a proxy buffers compressed data (%s); %s", noun, inBursts(c), c.Name, remedy)
 	}
 	return ""
 }
@@ -67,5 +67,5 @@ func (s *Streams) headersHeldUp() []string {
 			return nil
 		}
 	}
-	return []string{fmt.Sprintf("streams that asked for compression (ACCEPT_ENCODING=%s) got no answer: a proxy that buffers compressed data may hold back the headers, too; see whether they get one with ACCEPT_ENCODING=none", accepted)}
+	return []string{fmt.Sprintf("streams that requested compression (ACCEPT_ENCODING=%s) got no response: a proxy may buffer the headers, too; try ACCEPT_ENCODING=none", accepted)}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	inBurstsOf40 = "noops come in bursts of 40: what compresses the streams (gzip), the service or a proxy before it, buffers compressed data; have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
+	inBurstsOf40 = "noops arrive in bursts of 40: the service or a proxy buffers compressed data (gzip); flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	oneByOne     = "noops in gzip delivered one by one"
 )
 
@@ -60,7 +60,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	}
 	v = judgeSoak(m, nil, Evidence{})
 	require.Equal(t, Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "not one noop came on the streams in br: what compresses them, the service or a proxy before it, buffers compressed data")
+	require.Contains(t, v.Reasons[0], "no noop arrived on the streams in br: the service or a proxy buffers compressed data")
 }
 
 // A publisher of its own may publish several messages at once.
@@ -85,7 +85,7 @@ func TestHeadersThatAreHeldBack(t *testing.T) {
 			find(r, ledger.KindRefused, 1)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Fail, v.Verdict)
-			held := strings.Contains(v.Reasons[0], "streams that asked for compression (ACCEPT_ENCODING=gzip) got no answer")
+			held := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) got no response")
 			require.Equal(t, want && asked != "", held, "%s %v", reason, v.Reasons)
 		}
 	}

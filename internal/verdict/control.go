@@ -97,8 +97,8 @@ func (s *Streams) controlGroup() {
 	switch c := s.m.Control; {
 	case c == nil || s.Control.Decides:
 	case !c.Held():
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never held (%s), so the stalls of the runners alone tell delays of the generator from those of the service",
-			cmp.Or(c.Error, "no event came")))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never open (%s), so only stalls of the runners show delays of the generator",
+			cmp.Or(c.Error, "no event arrived")))
 	default:
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.Late())))
 	}
@@ -178,8 +178,8 @@ func (c *Control) lateText() string {
 		text string
 	}{
 		{c.LateBeside, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worst), c.suspect())},
-		{c.LateAlone, fmt.Sprintf("while the control group was on time, or far less late: %s did not delay them", c.suspect())},
-		{c.LateUnknown, "while the control group showed nothing, so the stalls of the runner decide"},
+		{c.LateAlone, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
+		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
 		switch {
 		case part.n == all && all > 0:
@@ -200,7 +200,7 @@ func (c *Control) delays() (out []string) {
 		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.at.UTC().Format(time.TimeOnly)))
 	}
 	if c.stalled > 0 {
-		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group showed nothing", format.Duration(c.stalled)))
+		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.stalled)))
 	}
 	return out
 }
@@ -220,12 +220,12 @@ func (c *Control) Line() string {
 		location = "across a network"
 	}
 	if c.Received == 0 {
-		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), location)
+		return fmt.Sprintf("%s to a reference %s: none was open", format.Count(c.Streams, "stream"), location)
 	}
-	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest %s", format.Count(c.Streams, "stream"), location,
+	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
 		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
-		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream cut", "streams cut"))
+		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream dropped", "streams dropped"))
 	}
 	return out
 }

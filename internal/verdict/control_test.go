@@ -67,7 +67,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"late only here: the service's": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
-		}, Fail, false, "all 3 late messages arrived while the control group was on time, or far less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
+		}, Fail, false, "all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
 		"the same, whatever a probe says of stalls": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
@@ -113,7 +113,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"some with it, some without": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
-		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or far less late"},
+		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or much less late"},
 		"some without it, as many as may be": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
@@ -122,16 +122,16 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 0))
 			lateNoops(m, 3)
-		}, Fail, false, "all 3 late messages arrived while the control group showed nothing, so the stalls of the runner decide"},
+		}, Fail, false, "all 3 late messages arrived while the control group had no data, so the stalls of the runner decide"},
 		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "showed nothing"},
+		}, Invalid, true, "had no data"},
 		"some while it was in time, some while it told nothing and no runner stalled": {func(m *shard.Merged) {
 			controlled(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
 			lateNoops(m, 4)
 			m.Plan.MaxLate = 3
-		}, Fail, false, "2 of 4 late messages arrived while the control group showed nothing"},
+		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}
@@ -148,7 +148,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			m.Control.Received, m.Control.Error = 0, "connection refused"
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
-		}, Invalid, true, "the control group was never held (connection refused)"},
+		}, Invalid, true, "the control group was never open (connection refused)"},
 		"never held, and no stall": {func(m *shard.Merged) {
 			controlled(m)
 			for i := range m.Runners {
@@ -156,7 +156,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			}
 			m.Control.Received = 0
 			lateNoops(m, 3)
-		}, Fail, false, "the control group was never held"},
+		}, Fail, false, "the control group was never open"},
 		"too few streams for the limit": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			for i := range m.Runners {

@@ -110,7 +110,7 @@ func (s *Streams) addCuts() {
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
-			s.cuts.untried = append(s.cuts.untried, fmt.Sprintf("%s was cut so often that it is not known what came of %d of its cuts", r.ID, r.Cuts.Unlisted))
+			s.cuts.untried = append(s.cuts.untried, fmt.Sprintf("%s was disconnected so often that the effect of %d disconnects is unknown", r.ID, r.Cuts.Unlisted))
 		}
 	}
 	for _, kind := range plan.CutKinds() {
@@ -202,26 +202,26 @@ func (s *Streams) notTried(c *ledger.Cut) string {
 	case c.Lost && !c.Asked && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
 	case c.First == 0:
-		return "nothing came after it"
+		return "nothing arrived after it"
 	}
 	return ""
 }
 
 func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
-	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Doubled)
+	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Doubled)
 	if c.Announced > 0 {
 		text += ", and the service announced a gap"
 		if gap := s.m.Service.Gap; gap != "" {
 			text += " by " + gap
 		}
 	} else if c.Next > 0 && c.Next <= c.Behind {
-		text += fmt.Sprintf(", and it went on with %d", c.Next)
+		text += fmt.Sprintf(", and the stream continued with %d", c.Next)
 	}
 	return text
 }
 
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
-	return fmt.Sprintf("%s was cut at %s UTC (%s) behind %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.Behind)
+	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.Behind)
 }
 
 // Cut are the checks for the cuts that the run made of its own streams: they were made, each stream came back, and
@@ -235,11 +235,11 @@ func (s *Streams) Cut() []Check {
 	for _, c := range s.Cuts {
 		count, planned = count+c.Count, planned+c.Planned
 		if c.Count < c.Planned {
-			short = append(short, fmt.Sprintf("%d of %d cuts were made by %s: there were not enough streams that were open and had a message since their last cut", c.Count, c.Planned, c.Kind))
+			short = append(short, fmt.Sprintf("%d of %d disconnects were made by %s: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if planned == 0 {
-		short = append(short, "no cut was planned")
+		short = append(short, "no disconnect was planned")
 	}
 	tried := Check{
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
@@ -256,7 +256,7 @@ func (s *Streams) Cut() []Check {
 		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
 		Why: "resume was not tested", Reasons: short,
 	}
-	const empty = "no stream was cut"
+	const empty = "no stream was disconnected"
 	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(count == 0, empty), whole.notJudgedIf(count == 0, empty)}
 }
 
@@ -266,7 +266,7 @@ func (s *Streams) brokenCuts(count int) string {
 	for _, c := range s.Cuts {
 		lost, doubled = lost+c.Lost, doubled+c.Doubled
 	}
-	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), doubled)
+	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %d %ss were lost, %d received twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), doubled)
 	if n := s.cuts.announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
@@ -276,9 +276,9 @@ func (s *Streams) brokenCuts(count int) string {
 // CutTable shows each kind of cut, and how long clients were without a message.
 func (s *Streams) CutTable() Table {
 	t := Table{
-		Title: "Resumes by kind of cut",
-		Note: "ended: the stream was over; a pause ends and resumes one only where the service cut it meanwhile; whole: nothing was lost, " +
-			"doubled or announced as missing; p50, p99, max: seconds from the cut to the first message after it",
+		Title: "Resumes by kind of disconnect",
+		Note: "ended: the stream ended (a pause ends one only if the service closes it meanwhile); whole: no message was lost, duplicated " +
+			"or announced as missing; p50, p99, max: seconds from the disconnect to the next message",
 		Columns: []string{"cut", "made", "ended", "resumed", "whole", "lost", "doubled", "announced", "p50", "p99", "max"},
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
@@ -298,16 +298,16 @@ func (s *Streams) afterCuts() string {
 	if count == 0 {
 		return ""
 	}
-	text := format.Plural(count, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
+	text := format.Plural(count, "stream was", "streams were") + " disconnected, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
-		return format.Plural(count, "stream was", "streams were") + " disconnected and opened again; by its description the service does not resume, so messages published meanwhile were not expected"
+		return format.Plural(count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
 	case s.cuts.allowed > 0:
 		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.allowed, s.m.Service.Noun())
 	}
-	text += ", and nothing was lost or doubled"
+	text += ", and no message was lost or duplicated"
 	if repeated > 0 {
-		text += fmt.Sprintf("; %d %ss came again, as the description allows", repeated, s.m.Service.Noun())
+		text += fmt.Sprintf("; %d %ss were received twice, which the description allows", repeated, s.m.Service.Noun())
 	}
 	return text
 }

@@ -63,7 +63,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
 	require.Zero(t, c.Lost+c.Doubled+c.Announced)
 	require.Zero(t, v.Messages.NotOwed)
-	require.Equal(t, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost or doubled", v.Reasons[0])
+	require.Equal(t, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost or duplicated", v.Reasons[0])
 	for name, counts := range map[string][2]string{
 		"streams disconnected as planned": {"1", "1"}, "streams resumed after a disconnect": {"1", "1"}, "disconnects with lost or repeated messages": {"0", "0"},
 	} {
@@ -85,7 +85,7 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 		whole         int
 		reason        string
 	}{
-		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = but(11) }, Fail, 1, 0, 0, 0, "behind message 10: 1 message was lost"},
+		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = but(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
 		{"it goes on with a later one", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && (n == 11 || n == 12) {
@@ -110,14 +110,14 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 				}
 				return but(12, 12, 12)(stream, n)
 			}
-		}, Fail, 1, 1, 0, 0, "1 of 1 cuts cost a client a message, or brought one twice: 1 messages were lost, 1 came twice"},
+		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 messages were lost, 1 received twice"},
 		{"one comes twice beside an announced gap that is allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, but(12, 12, 12), cutAt(0, "rst", true, announced)
-		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 came twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
+		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
 		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = but(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
-		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = but(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 came twice, and it went on with 10"},
-		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = but(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 came twice"},
-		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = but(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 came twice, and it went on with 1"},
+		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = but(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
+		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = but(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
+		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = but(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
 		{"a gap is announced", func(p *publishedRun) {
 			p.deliver, p.shape = but(11), cutAt(0, "rst", true, announced)
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
@@ -131,9 +131,9 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, but(18), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
 		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
-		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
-		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
-		{"nothing came after it", func(p *publishedRun) {
+		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"nothing arrived after it", func(p *publishedRun) {
 			p.shapeAt = 20
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && n == 20 {
@@ -174,7 +174,7 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	v := p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 2, v.Cuts[0].Repeated)
-	require.Contains(t, v.Reasons[0], "2 messages came again, as the description allows")
+	require.Contains(t, v.Reasons[0], "2 messages were received twice, which the description allows")
 
 	p = newCutRun()
 	p.cfg.AnyOrder, p.deliver = true, func(stream int, n uint64) []uint64 {
@@ -215,15 +215,15 @@ func TestNoopsAreHeldToTheirNumbersOverACut(t *testing.T) {
 		lost   uint64
 		reason string
 	}{
-		"the next one comes":                   {ledger.Cut{Behind: 10, Next: 11}, false, Pass, 0, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost"},
-		"the first one comes":                  {ledger.Cut{Behind: 0, Next: 1}, false, Pass, 0, "nothing was lost"},
-		"none had come before":                 {ledger.Cut{Behind: 0, Next: 5}, false, Pass, 0, "nothing was lost"},
-		"a reader pauses, and asks nothing":    {ledger.Cut{Behind: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was cut, 0 resumed by Last-Event-ID"},
-		"two are skipped":                      {ledger.Cut{Behind: 10, Next: 13}, false, Fail, 2, "behind noop 10: 2 noops were lost, 0 came twice"},
-		"it counts from 1 again":               {ledger.Cut{Behind: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 came twice, and it went on with 1"},
+		"the next one comes":                   {ledger.Cut{Behind: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
+		"the first one comes":                  {ledger.Cut{Behind: 0, Next: 1}, false, Pass, 0, "no message was lost"},
+		"none had come before":                 {ledger.Cut{Behind: 0, Next: 5}, false, Pass, 0, "no message was lost"},
+		"a reader pauses, and asks nothing":    {ledger.Cut{Behind: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
+		"two are skipped":                      {ledger.Cut{Behind: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
+		"it counts from 1 again":               {ledger.Cut{Behind: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
 		"it counts from 1 again, and says so":  {ledger.Cut{Behind: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
-		"it says that there is a gap":          {ledger.Cut{Behind: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 came twice, and the service announced a gap"},
-		"the last one comes again, and others": {ledger.Cut{Behind: 10, Next: 10, Doubled: 1}, false, Fail, 0, "1 came twice, and it went on with 10"},
+		"it says that there is a gap":          {ledger.Cut{Behind: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
+		"the last one comes again, and others": {ledger.Cut{Behind: 10, Next: 10, Doubled: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

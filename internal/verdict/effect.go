@@ -168,7 +168,7 @@ func (s *Streams) effects(actions []Action) {
 			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
-			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s not listed, and not counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))
+			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s neither listed nor counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))
 		}
 	}
 }

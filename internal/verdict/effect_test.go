@@ -127,7 +127,7 @@ func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
 	lose(m, 0, 61, 62)
 	m.Connections.Edit(0).Survived = 20
 	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
-	require.Equal(t, []string{"19 outages of streams that were lost often are not listed, and not counted here"}, v.Actions[0].Effect.Notes)
+	require.Equal(t, []string{"19 outages of streams that were lost often are neither listed nor counted here"}, v.Actions[0].Effect.Notes)
 }
 
 // A service that ends each stream after a while does so during an action, too.
@@ -143,7 +143,7 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.Equal(t, []string{
 		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
-		"1 outage of streams that were lost often is not listed, and not counted here",
+		"1 outage of streams that were lost often is neither listed nor counted here",
 	}, e.Notes, "nobody knows which the third was")
 	require.Nil(t, e.Resumed)
 }
@@ -176,7 +176,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, Back: second(11)}, {Kind: "rst", Lost: true, Back: second(62)}, {Kind: "pause", Back: second(70)}}}
 	e = judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Zero(t, e.Lost)
-	require.Equal(t, []string{"1 outage of streams that were lost often is not listed, and not counted here"}, e.Notes)
+	require.Equal(t, []string{"1 outage of streams that were lost often is neither listed nor counted here"}, e.Notes)
 }
 
 // What was published while a client was away, and came when it was back.
@@ -235,7 +235,7 @@ func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
 	m, server := clean()
 	v := judgeSoak(m, server, Evidence{Actions: []Acted{acted("fine", 30, 1), failed}})
 	require.Equal(t, Invalid, v.Verdict)
-	require.Equal(t, []string{"the action deploy (./deploy, at 60 s) did not do what the run was to test: exit code 3; it said last: no route to host"}, v.Reasons)
+	require.Equal(t, []string{"the action deploy (./deploy, at 60 s) failed: exit code 3; last line of its output: no route to host"}, v.Reasons)
 	m, _ = clean()
 	m.Connections.Edit(0).Lost, m.Connections.Edit(0).Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
 	v = judgeSoak(m, nil, Evidence{Actions: []Acted{failed}})
@@ -273,7 +273,7 @@ func TestMostStreamsAreBackWithin(t *testing.T) {
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			if c.want == Fail {
-				require.Regexp(t, `^d-0 lost its stream and was without one for .*, and 99.9 % have to be back within .* \(BACK_WITHIN\)$`, v.Reasons[0])
+				require.Regexp(t, `^d-0 was disconnected for .*; 99.9 % of the clients must reconnect within .* \(BACK_WITHIN\)$`, v.Reasons[0])
 			}
 			for _, check := range v.Checks {
 				if check.Name == "99.9 % of clients reconnected" {

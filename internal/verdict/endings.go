@@ -55,7 +55,7 @@ func (w Words) dropped(r *shard.Connection, f ledger.Finding, clock string) stri
 	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
-// An end is how a stream ended that the server did not end properly when asked.
+// An end is how a stream ended that the server did not end when requested.
 type end int
 
 const (
@@ -80,7 +80,7 @@ func endOf(r *shard.Connection) end {
 	return endedByError
 }
 
-// unfinished describes the streams that the server did not end properly when asked.
+// unfinished describes the streams that the server did not end when requested.
 func (s *Streams) unfinished() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
 	for c := range s.Records() {

@@ -101,12 +101,12 @@ func (s *Streams) slowEnds() string {
 	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanMessages*late {
 		return ""
 	}
-	text := fmt.Sprintf("the requests that end the streams (%s) are slow and the %ss are not: half of them took over %s, 5 %% over %s, and 99 %% of %ss were at most %s late",
+	text := fmt.Sprintf("the requests that end the streams (%s) are slow, and the %ss are not: half of them took over %s, 5 %% over %s; 99 %% of the %ss were at most %s late",
 		e.Request, noun, format.Milliseconds(e.MS.P50), format.Milliseconds(e.MS.P95), noun, format.Milliseconds(late))
 	if stall := s.stallWhile(e); stall > e.MS.P95/2 {
-		return text + fmt.Sprintf("; but a runner stalled for %s meanwhile, so that it may be the load generator that was slow", format.Milliseconds(stall))
+		return text + fmt.Sprintf("; a runner stalled for %s meanwhile, so the load generator may be the cause", format.Milliseconds(stall))
 	}
-	return text + "; look at what the service does to end one stream: a lock, a search through all of them, a write to a database"
+	return text + "; check how the service ends a stream: a lock, a search through all streams, a write to a database"
 }
 
 // stallWhile is the longest stall of a runner while the requests were made, in milliseconds.

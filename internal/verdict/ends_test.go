@@ -63,11 +63,11 @@ func TestSlowEndsAreTold(t *testing.T) {
 		took, late, stall time.Duration
 		want              string
 	}{
-		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of them took over 2 s, 5 % over 2 s, and 99 % of noops were at most 12 ms late; look at what the service does"},
+		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of them took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
 		"fast":               {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
 		"as slow as noops":   {2 * time.Second, 500 * time.Millisecond, 0, ""},
 		"noops are late":     {20 * time.Second, 2 * time.Second, 0, ""},
-		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "but a runner stalled for 1.5 s meanwhile"},
+		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
 		m, _ := clean()
 		m.Ends = endsOf(100, c.took)

@@ -65,12 +65,12 @@ func (s *Streams) KeptUp() Check {
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
 		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
-		Actual: fmt.Sprintf("stall %s, waited %.1f s, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
+		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
 	}
 	control := s.Control.decides()
 	if control {
 		c.Limit = fmt.Sprintf("control group under %s late", limit)
-		c.Actual = fmt.Sprintf("control group at most %s late, waited %.1f s, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Waited, u.CPU)
+		c.Actual = fmt.Sprintf("control group at most %s late; runners waited %.1f s for a CPU, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Waited, u.CPU)
 	}
 	delay := s.ownDelay()
 	if c.Pass = delay == 0 && (control || !u.WaitedLong()); c.Pass {
@@ -84,7 +84,7 @@ func (s *Streams) KeptUp() Check {
 		causes = append(causes, "a runner stalled for "+format.Duration(delay))
 	}
 	if u.WaitedLong() {
-		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time) and computed for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))
+		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time), and used one for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))
 	}
 	c.Actual = strings.Join(causes, ", and ")
 	c.Reasons = []string{c.Actual + fmt.Sprintf("; times may be up to %s too long", format.Duration(max(delay, u.Stall)))}

@@ -61,7 +61,7 @@ func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	c := check(t, v, "load generator on time")
 	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
-	require.Contains(t, c.Actual, "the runners waited 1800.0 s for a CPU that others used (25 % of the time) and computed for ")
+	require.Contains(t, c.Actual, "the runners waited 1800.0 s for a CPU that others used (25 % of the time), and used one for ")
 	require.NotContains(t, c.Actual, "stalled")
 	require.Contains(t, v.Warnings[0], c.Actual)
 }

@@ -55,7 +55,7 @@ func off(planned time.Duration, c *shard.Connection) bool {
 func (s *Streams) keptInterval() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
-		ID: CheckInterval, Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
+		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
 		Why: "counts by interval assume the planned one", loaded: true,
 	}
 	if s.measured == 0 {
@@ -68,15 +68,15 @@ func (s *Streams) keptInterval() Check {
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
 		c.Severity, c.weight = SeverityInconclusive, noInterval
-		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
+		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, and the plan has %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
 		return c
 	}
 	if s.isUneven() { // evenGaps makes the run invalid
-		return c.NotJudged("messages are too far off the schedule to measure it")
+		return c.NotJudged("messages are too irregular to measure it")
 	}
 	for r := range s.Records() {
 		if r.Interval > 0 && off(s.m.Plan.Interval(), r) {
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s was sent a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s received a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
 		}
 	}
 	return c
@@ -98,7 +98,7 @@ func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
 func (s *Streams) evenGaps() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Check{
-		ID: CheckSchedule, Name: fmt.Sprintf("gaps between two %ss off the schedule", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
+		ID: CheckSchedule, Name: fmt.Sprintf("irregular gaps between %ss", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
 		Pass: !s.isUneven(),
 	}
@@ -107,7 +107,7 @@ func (s *Streams) evenGaps() Check {
 	case faults == 0:
 		return c.NotJudged(c.Actual + ", and no fault was found")
 	case 2*s.Interval.Off > s.measured:
-		return c.NotJudged(c.Actual + ", as the service keeps another interval")
+		return c.NotJudged(c.Actual + ", because the service has another interval")
 	default:
 		c.Severity, c.weight = SeverityInconclusive, noInterval
 		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
@@ -123,7 +123,7 @@ func Rhythm(p *plan.Plan, s *shard.Service) string {
 	case !s.Counted():
 		return "no message counted"
 	case !s.ByInterval():
-		return "messages whenever somebody publishes them"
+		return "messages published by others"
 	}
 	return fmt.Sprintf("a %s every %v s", s.Noun(), p.NoopInterval)
 }

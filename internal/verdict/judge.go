@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Judge makes the verdict of a run of any kind from its evidence and what its suite concludes from that. It writes to
-// neither. To the checks of the suite it adds those of every run: all is observed, and the target stays up.
+// Judge returns the verdict of a run from its evidence and the assessment of its suite. It does not modify its inputs. It adds
+// two checks common to all suites: complete data, and target availability.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{
@@ -63,6 +63,10 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if v.ConnectionsOnly() {
 		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
 	}
+	if v.Stopped() && v.Plan.Seconds > 0 {
+		at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
+		v.Checks[at].Actual = v.stoppedAfter()
+	}
 	v.Sentence = v.summarize()
 	return v
 }
@@ -89,7 +93,7 @@ func (e *Evidence) causes() (out []Check) {
 	return out
 }
 
-// runners fills in who made the load, and when.
+// runners copies the runners, and sets the start and the end of the run.
 func (v *Verdict) runners(m *shard.Merged) {
 	for i, r := range m.Runners {
 		out := &v.Runners[i]

@@ -104,7 +104,7 @@ func TestJitterBeyondTheAssumptionIsNoFailure(t *testing.T) {
 		c.of(&m.Connections.Edit(0).Record)
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
-		gaps := v.Checks[slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "gaps between two noops off the schedule" })]
+		gaps := v.Checks[slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "irregular gaps between noops" })]
 		require.Equal(t, c.uneven == 60 && c.want == Pass, gaps.Unjudged, "%s: %+v", name, gaps)
 		if c.want == Invalid {
 			require.Contains(t, v.Reasons[0], "25 % of the gaps between two noops differ from a multiple of the interval by over 30 % of it; counting by interval assumes that", name)

@@ -72,7 +72,7 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 	}
 	c.Actual = format.Thousands(int(packets))
 	if s.byPackets() {
-		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s there: that may be the network's fault and not the service's", m, s)}, c.Reasons...)
+		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s: the network may be the cause, not the service", m, s)}, c.Reasons...)
 	}
 	return c, packets > 0
 }
@@ -84,11 +84,11 @@ func (m *Machine) stealWarnings(_ int, s *affected) (out []string) {
 		return nil
 	}
 	if *m.StealShare > mostStolen {
-		out = append(out, fmt.Sprintf("the hypervisor took %.1f s of CPU time from %s, %.0f %% of it (steal): use an instance type with cores of its own, and none that is burstable",
+		out = append(out, fmt.Sprintf("the hypervisor used %.1f s of the CPU time of %s, %.0f %% of it (steal): use an instance type with dedicated cores, not a burstable one",
 			c.Increase, m, 100**m.StealShare))
 	}
 	if s.lateBySteal > 0 {
-		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness may not be the service's",
+		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used its CPU (steal), first %s: the hypervisor may be the cause",
 			format.Plural(s.lateBySteal, "message came", "messages came"), m, between(c.moved[0])))
 	}
 	return out
@@ -103,7 +103,7 @@ func (m *Machine) overflowed(int, *affected) []string {
 	c := m.Counter(machine.Overflows)
 	if overflows == 0 {
 		c = m.Counter(machine.Drops)
-		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), though no accept queue was full: check memory, and the descriptors of the listener",
+		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
 			m, format.Count(int(drops), "connect"), between(c.moved[0]))}
 	}
 	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
@@ -116,7 +116,7 @@ func (m *Machine) retransmitted(int, *affected) []string {
 	if share <= mostRetransmitted || retransmits < leastRetransmitted {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s had to send %s of its TCP segments a second time, %.1f %% (RetransSegs): packets are lost on the way, and over %.0f %% is more than most of the Internet loses",
+	return []string{fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
 		m, format.Thousands(int(retransmits)), 100*share, 100*mostRetransmitted)}
 }
 
@@ -154,7 +154,7 @@ func (m *Machine) announced(ended int, _ *affected) (out []string) {
 		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.Name, machine.Spot) {
 			continue
 		}
-		out = append(out, fmt.Sprintf("AWS announced %s of %s for %s: the run may have suffered from it",
+		out = append(out, fmt.Sprintf("AWS announced %s of %s for %s, which may have affected the run",
 			n.Name, m, format.Time(time.UnixMicro(n.AtUS))))
 	}
 	return out

@@ -82,18 +82,18 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 		says string
 	}{
 		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
-		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late there"},
+		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
 		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
 			late(&m.Connections.Edit(0).Record, dropsAt+8)
 			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
-		}, Invalid, "1 message arrived late there"},
+		}, Invalid, "1 message arrived late"},
 		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
 		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
 		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
 		"lateness is limited": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
 			late(&m.Connections.Edit(0).Record, dropsAt+4)
-		}, Invalid, "1 message arrived late there"},
+		}, Invalid, "1 message arrived late"},
 		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
 			late(&m.Connections.Edit(0).Record, dropsAt+4)
@@ -103,7 +103,7 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
 			silent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
-		}, Invalid, "1 stream went silent there"},
+		}, Invalid, "1 stream went silent"},
 		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
 			silent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
 		}, Fail, ""},
@@ -112,7 +112,7 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2}
 			refused(&m.Connections.Edit(0).Record, dropsAt+10, "connect_timeout")
 			delete(server, "d-0")
-		}, Invalid, "1 connect timed out there"},
+		}, Invalid, "1 connect timed out"},
 		"and a connect was answered": {func(m *shard.Merged, server ServerLedger) {
 			refused(&m.Connections.Edit(0).Record, dropsAt+4, "status 503")
 			delete(server, "d-0")
@@ -201,11 +201,11 @@ func TestCPUThatTheHypervisorTook(t *testing.T) {
 		want     Outcome
 		warnings string
 	}{
-		"a little":                         {36, dropsAt + 4, -1, Pass, "took its CPU (steal)"},
+		"a little":                         {36, dropsAt + 4, -1, Pass, "used its CPU (steal)"},
 		"a little, and nothing late":       {36, 0, -1, Pass, ""},
-		"late then, which is limited":      {36, dropsAt + 4, 0, Invalid, "took its CPU (steal)"},
+		"late then, which is limited":      {36, dropsAt + 4, 0, Invalid, "used its CPU (steal)"},
 		"late at another time":             {36, dropsAt + 60, 0, Fail, ""},
-		"much of it, and nothing was late": {720, 0, 0, Pass, "took 720.0 s of CPU time from runner 1 (h1), 10 % of it"},
+		"much of it, and nothing was late": {720, 0, 0, Pass, "used 720.0 s of the CPU time of runner 1 (h1), 10 % of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,10 +252,10 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 		want string
 	}{
 		"overflows":                      {func(r *machine.Record) { moved(moved(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
-		"drops":                          {func(r *machine.Record) { moved(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), though no accept queue was full"},
-		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments a second time, 2.0 % (RetransSegs)"},
+		"drops":                          {func(r *machine.Record) { moved(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
+		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
 		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 200 }, ""},
-		"retransmits of little":          {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 100, 1000 }, "100 of its TCP segments a second time, 10.0 % (RetransSegs)"},
+		"retransmits of little":          {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 100, 1000 }, "100 of its TCP segments, 10.0 % (RetransSegs)"},
 		"retransmits of next to nothing": {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 50, 100 }, ""},
 		"a full table": {func(r *machine.Record) {
 			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000

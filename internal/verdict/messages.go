@@ -214,7 +214,7 @@ func failed(p *shard.Published, f shard.Failure) string {
 	outcome := "not answered"
 	switch {
 	case f.State == shard.Refused && f.Status == 0:
-		outcome = "not sent, since no connection could be made"
+		outcome = "not sent, because no connection could be made"
 	case f.State == shard.Refused:
 		outcome = "refused"
 	}
@@ -241,7 +241,7 @@ func (s *Streams) Silent() []Check {
 			return 0, ""
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
-		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC on, and a heartbeat is due every %s (heartbeat.every)",
+		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC; a heartbeat is due every %s (heartbeat.every)",
 			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(interval))
 	})
 	return []Check{silent.judged(Check{

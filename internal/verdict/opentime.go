@@ -80,7 +80,7 @@ func (s *Streams) openTime() {
 	}
 	if len(shared) > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
-			"the server's ledger counts another client's stream too for %s: what it says of them is not held against what arrived", first(shared, "")))
+			"the server's ledger includes streams of another client for %s: these entries are ignored", first(shared, "")))
 	}
 	if survived > 0 {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
@@ -106,7 +106,7 @@ func (s *Streams) HeldThroughout() []Check {
 		if open >= least {
 			return 0, ""
 		}
-		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
+		return least - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.judged(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
@@ -232,10 +232,10 @@ func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Ins
 
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
-	end, after := "it was back", "it was back"
+	end, after := "it reconnected", "it reconnected"
 	switch {
 	case o.From >= c.ClosedAt:
-		end, after = "the end", "the end came"
+		end, after = "the end", "the run ended"
 	case o.From < c.OpenedAt:
 		end, after = "its first stream opened", "its first stream opened"
 	}

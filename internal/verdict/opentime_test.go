@@ -62,31 +62,31 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			lateBy(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
 		}, Fail, []string{"connected time"}, []string{
-			"d-0 was open for 26 min 35 s of the 59 min 55 s that were planned, and was refused 12 times (status 503)",
+			"d-0 was connected for 26 min 35 s of the planned 59 min 55 s, and was refused 12 times (status 503)",
 		}},
 		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
-		}, Fail, []string{"connected time"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
+		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
 		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
-		}, Fail, []string{"connected time"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
+		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			away(&m.Connections.Edit(0).Record, 2*time.Second)
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
 			away(&m.Connections.Edit(1).Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"a run of before this was kept", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
@@ -170,7 +170,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger counts another client's stream too for d-0")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger includes streams of another client for d-0")
 
 	m, server = clean()
 	m.Plan.Reconnect = true

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	require.True(t, v.Server.Confirms)
 	count := check(t, v, "server's own count")
 	require.True(t, count.Pass)
-	require.Equal(t, "agrees, but for faults found", count.Limit)
+	require.Equal(t, "agrees, except for faults found", count.Limit)
 	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
 
 	m, server = clean()
@@ -92,4 +93,17 @@ func TestSummary(t *testing.T) {
 		})
 	}
 	require.Equal(t, "INVALID: there is no verdict", (&Verdict{Verdict: Invalid, Reasons: []string{"there is no verdict"}}).Summary())
+}
+
+func TestChecksOfAStoppedRun(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	for i := range m.Runners {
+		m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+(10*time.Second).Microseconds()
+	}
+	m.Early = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
+	v := judgeSoak(m, nil, Evidence{Problems: []string{"the run was stopped by a signal before its end"}})
+	require.Equal(t, Invalid, v.Verdict)
+	at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
+	require.Equal(t, "stopped after 11 s of 1 h", v.Checks[at].Actual)
 }

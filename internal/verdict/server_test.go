@@ -72,11 +72,12 @@ func FuzzServerLedger(f *testing.F) {
 func TestAServersCountInASentence(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Server{
-		"counted 1,000 as sent, which is what arrived":                           {Sent: 1000, Agrees: true},
-		"counted 400 as sent, all of which arrived; its ledger lacks the others": {Sent: 400, Agrees: true},
-		"counted 1,001 as sent; the number that arrived differs":                 {Sent: 1001},
-		"counted 1,001 as sent; the difference is the faults above":              {Sent: 1001, Confirms: true},
+		"its ledger lists 1,000 as sent, as many as arrived":                      {Sent: 1000, Agrees: true},
+		"its ledger lists 400 as sent, all of which arrived; it lacks the others": {Sent: 400, Agrees: true},
+		"its ledger lists none of the 1,000 that arrived":                         {Agrees: true},
+		"its ledger lists 1,001 as sent, and 1,000 arrived":                       {Sent: 1001},
+		"its ledger lists 1,001 as sent; the difference is the faults above":      {Sent: 1001, Confirms: true},
 	} {
-		require.Equal(t, want, s.Says(1000))
+		require.Equal(t, want, s.Compared(1000))
 	}
 }

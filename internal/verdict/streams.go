@@ -278,7 +278,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	open := min(r.Open, s.m.Plan.Hold()) // nothing is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
-		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d %ss instead of at least %d",
+		s.short = append(s.short, fmt.Sprintf("%s was open for %s and received %d %ss, but at least %d were due",
 			r.ID, format.Duration(r.Open), r.Expected(), s.m.Service.Noun(), expected))
 	}
 }

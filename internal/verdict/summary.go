@@ -76,12 +76,17 @@ func (v *Verdict) stopped() string {
 	if !v.Stopped() || v.Plan.Seconds == 0 {
 		return ""
 	}
-	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
-	text := fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
+	text := v.stoppedAfter()
 	if m := v.Messages; m.Expected > 0 {
 		text += fmt.Sprintf("; until then %s of %s arrived", format.Thousands(m.Received), format.Count(m.Expected, "message"))
 	}
 	return text
+}
+
+// stoppedAfter returns after how much of the planned time the user stopped the run.
+func (v *Verdict) stoppedAfter() string {
+	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
+	return fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
 }
 
 // undecided returns the reasons of the checks that make the run invalid.
@@ -146,6 +151,10 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	switch c.ID {
 	case CheckScript:
 		return "", false
+	case CheckOwnCount:
+		if len(v.Failures) > 0 { // a process that died took its ledger with it
+			return "", false
+		}
 	case CheckUp, CheckAnswers, CheckComplete:
 		return first(c.Reasons, c.Actual), false
 	case CheckOpened:
@@ -154,7 +163,7 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 		if s.Dropped > 0 {
 			return streams(s.Dropped, "ended early")
 		} else if s.Unfinished > 0 {
-			return streams(s.Unfinished, "did not end properly when asked")
+			return streams(s.Unfinished, "did not end when requested")
 		}
 		return "", false // refused clients are part of CheckOpened
 	case CheckMissed:

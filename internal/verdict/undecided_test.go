@@ -122,7 +122,7 @@ func TestMessagesWithoutAMarkerDecideNothing(t *testing.T) {
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.EqualValues(t, 4*perTopic, v.Evidence.CouldHide)
-	require.Contains(t, v.Reasons[0], "messages do not say of which run and topic they are (message.run)")
+	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
 
 // Where somebody else publishes, a stream on which messages stopped is one to which no more were sent.

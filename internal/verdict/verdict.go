@@ -147,18 +147,20 @@ type Server struct {
 // with the rest.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
 
-// Says is its count in a sentence, next to the number of messages that arrived.
-func (s Server) Says(received uint64) string {
-	text := "counted " + format.Thousands(s.Sent) + " as sent"
+// Compared returns a sentence that compares its count with the number of messages that arrived.
+func (s Server) Compared(received uint64) string {
+	text := "its ledger lists " + format.Thousands(s.Sent) + " as sent"
 	switch {
 	case s.Confirms:
 		return text + "; the difference is the faults above"
 	case !s.Agrees:
-		return text + "; the number that arrived differs"
+		return text + ", and " + format.Thousands(received) + " arrived"
+	case s.Sent == 0 && received > 0:
+		return "its ledger lists none of the " + format.Thousands(received) + " that arrived"
 	case s.Partial(received):
-		return text + ", all of which arrived; its ledger lacks the others"
+		return text + ", all of which arrived; it lacks the others"
 	}
-	return text + ", which is what arrived"
+	return text + ", as many as arrived"
 }
 
 // Resources are the maximum and the average of what the processes used.

@@ -59,7 +59,7 @@ func (d *delivery) first(s *shard.Shard) error {
 			return fmt.Errorf("look whether %s is free: %w", d.store.At(d.name), err)
 		}
 		if slices.Contains(names, d.name) {
-			return fmt.Errorf("%s is there already: remove it, or name a folder, in which each process gets a file of its own", d.store.At(d.name))
+			return fmt.Errorf("%s is already there; remove it, or name a folder, in which each process writes its own file", d.store.At(d.name))
 		}
 	}
 	return d.put(ctx, s)

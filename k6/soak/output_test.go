@@ -140,7 +140,7 @@ func TestAFileOfThatNameIsNotReplaced(t *testing.T) {
 	first := newTestOutput(t, params(t, path, nil))
 	require.NoError(t, first.Start())
 	second := newTestOutput(t, params(t, path, nil))
-	require.ErrorContains(t, second.Start(), path+" is there already: remove it, or name a folder")
+	require.ErrorContains(t, second.Start(), path+" is already there; remove it, or name a folder")
 	second.delivery.keepIn = []string{t.TempDir()} // had both begun at once
 	require.ErrorContains(t, second.delivery.last(second.shard()), path+" is the shard of another process")
 	require.NoError(t, first.Stop())

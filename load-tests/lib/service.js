@@ -55,7 +55,7 @@ function load(name) {
       throw new Error(`the module ${path} of SERVICE cannot be loaded: ${text}`, { cause: e });
     }
     const known = `${SERVICES.slice(0, -1).join(', ')} and ${SERVICES[SERVICES.length - 1]}`;
-    throw new Error(`SERVICE is "${name}": ${own ? 'there is no such file.' : `load-tests/services has ${known}; the path of a module of your own ends in .js.`}`, { cause: e });
+    throw new Error(`SERVICE is "${name}": ${own ? 'there is no such file.' : `must be the path of a .js file, or one of ${known}.`}`, { cause: e });
   }
 }
 

@@ -31,7 +31,7 @@ export default runInInit({
     }
   },
   'a service that is not there is refused with those that are': () => {
-    throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE is "nchann": load-tests/services has a2a, ag-ui, anthropic-messages, centrifugo, ');
+    throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE is "nchann": must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo, ');
     throws(() => given({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE is "/nosuch/mine.js": there is no such file.');
     throws(() => given({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE is "C:\\nosuch\\mine.js": there is no such file.');
     throws(() => given({ SERVICE: 'mine.js' }, loadService), 'SERVICE is "mine.js": write the whole path');

@@ -69,7 +69,7 @@ func TestALostRunnerMakesTheVerdictInvalid(t *testing.T) {
 		}, "its pod was deleted at "},
 		"evicted": {func(ctx context.Context, pod string) error {
 			return c.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
-		}, "it was taken away: EvictionByEvictionAPI"},
+		}, "it was evicted: EvictionByEvictionAPI"},
 		"killed at once": {func(ctx context.Context, pod string) error {
 			now := int64(0)
 			return c.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -98,7 +98,7 @@ func TestARunThatCannotStartIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
 		"testdata/no-starter": "is stuck: ErrImageNeverPull",
-		"testdata/no-room":    "is stuck: no node takes it: Unschedulable",
+		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), "--overlay", overlay, "--start-timeout", "30s")

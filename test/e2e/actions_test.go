@@ -63,8 +63,8 @@ func TestAFailedActionMakesTheRunInvalid(t *testing.T) {
 	r := begin(t, []string{"AT=3s deploy: echo no route; exit 7\n4s second: sleep 60"}, "--connections", "10", "--seconds", "10", "--noop-interval", "1")
 	v := r.judged()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
-	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3 s) did not do what the run was to test: exit code 7; it said last: no route")
-	require.Contains(t, reasons(v), "the action second (sleep 60, at 4 s) did not do what the run was to test: it still ran when the run ended, and was ended")
+	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3 s) failed: exit code 7; last line of its output: no route")
+	require.Contains(t, reasons(v), "the action second (sleep 60, at 4 s) failed: it was stopped when the run ended")
 	require.Equal(t, 10, v.Connections.Completed)
 }
 

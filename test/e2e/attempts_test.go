@@ -81,7 +81,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		f := &turnstile{closed: 12 * time.Second}
 		v, r := f.judged(t, "--seconds", "25")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-		require.Regexp(t, `f-\d was (open for \d[.\d]* s of the 20 s that were planned|refused at)`, reasons(v))
+		require.Regexp(t, `f-\d was (connected for \d[.\d]* s of the planned 20 s|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()

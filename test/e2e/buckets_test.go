@@ -76,7 +76,7 @@ func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Less(t, time.Since(began), 10*time.Second)
-	require.Contains(t, r.out.String(), "stopped before the start: nothing was run")
+	require.Contains(t, r.out.String(), "stopped before the start; no load was generated")
 	require.NotContains(t, r.out.String(), "/20 open", "the load did not start")
 	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
 }
@@ -95,7 +95,7 @@ func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 	v := r.judged()
 	require.Less(t, time.Since(began), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, reasons(v), "the shards could not be collected", r.out.String())
+	require.Contains(t, reasons(v), "the shards were not collected", r.out.String())
 	kept := regexp.MustCompile(`kept as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, kept, r.out.String())
 	require.NoError(t, os.Remove(kept[1]))
@@ -154,5 +154,5 @@ func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
 
 	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
 	require.Equal(t, 2, repeated.end(), repeated.out.String())
-	require.Contains(t, repeated.out.String(), "is of an earlier run: choose another --testid")
+	require.Contains(t, repeated.out.String(), "belongs to an earlier run; choose another --testid")
 }

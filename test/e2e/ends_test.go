@@ -35,5 +35,5 @@ func TestSlowDeletesAreTold(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 20, v.Ends.Count)
 	require.GreaterOrEqual(t, v.Ends.MinMS, 1200.)
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "the requests that end the streams (DELETE /event/forcedisconnect) are slow and the noops are not: half of them took over 1.")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the requests that end the streams (DELETE /event/forcedisconnect) are slow, and the noops are not: half of them took over 1.")
 }

@@ -78,7 +78,7 @@ func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	require.EqualValues(t, 60, v.Responses.Complete)
 	require.EqualValues(t, 1, v.Messages.Missed)
 	require.Contains(t, reasons(v), "number 3")
-	require.Contains(t, strings.Join(v.Warnings, "\n"), `the header Server says "buffer/1.0"`)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), `header Server: "buffer/1.0"`)
 }
 
 func TestFiniteRefusesWrongUsage(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 		"RATE and CONCURRENCY are both 0": {"--rate", "0"},
 		"name a file with one JSON value": {"--prompts", "missing.ndjson"},
 		"is a folder; name a file":        {"--prompts", "."},
-		"nothing answers at 127.0.0.1:1":  {"--backend-url", "http://127.0.0.1:1"},
+		"connect to 127.0.0.1:1":          {"--backend-url", "http://127.0.0.1:1"},
 	} {
 		r := begin(t, nil, append([]string{"finite", "--profile", "smoke"}, args...)...)
 		require.NotZero(t, r.end(), want)

@@ -262,5 +262,5 @@ func TestHandshakeWithoutCertificates(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", t.TempDir())
 	require.Equal(t, 2, r.end())
-	require.Contains(t, r.out.String(), "ca.pem is missing: `make certs` makes the certificates")
+	require.Contains(t, r.out.String(), "ca.pem is missing; create the certificates with `make certs`")
 }

@@ -24,7 +24,7 @@ func TestResourcesComeFromPrometheus(t *testing.T) {
 	require.NotZero(t, v.Resources.BackendRSSMax)
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "Prometheus at http://me:xxxxx@"+address+" (it watches no host: the host is by soak itself)")
+	require.Contains(t, string(page), "Prometheus at http://me:xxxxx@"+address+" (it has no metrics of the host; soak sampled those)")
 	require.NotContains(t, string(page), "secret")
 }
 
@@ -34,7 +34,7 @@ func TestAPrometheusThatIsNotThereIsAWarning(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	warnings := strings.Join(v.Warnings, "\n")
-	require.Contains(t, warnings, "the resources are those that soak sampled itself")
+	require.Contains(t, warnings, "soak's own samples are used")
 	require.Regexp(t, `\d+ remote writes of 2 runners to Prometheus failed \(the last: .*connection refused`, warnings)
 	require.NotZero(t, v.Resources.BackendRSSMax)
 }

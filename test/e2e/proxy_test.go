@@ -160,7 +160,7 @@ func TestAProxyThatCutsStreams(t *testing.T) {
 		v := r.judged()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 16, v.Connections.Dropped, r.out.String())
-		require.Contains(t, reasons(v), "does not answer any more: Get \"https://service.test/healthz\": the proxy http://")
+		require.Contains(t, reasons(v), "no longer answers: Get \"https://service.test/healthz\": the proxy http://")
 	})
 	t.Run("it has an idle timeout", func(t *testing.T) {
 		t.Parallel()

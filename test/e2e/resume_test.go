@@ -103,7 +103,7 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
 	require.Zero(t, v.Messages.NotOwed)
 	require.Zero(t, v.Evidence.CouldHide)
-	require.NotEmpty(t, section(v, "Resumes by kind of cut").Rows, r.out.String())
+	require.NotEmpty(t, section(v, "Resumes by kind of disconnect").Rows, r.out.String())
 	cuts, err := os.ReadFile(r.dir.Path(results.CutsFile))
 	require.NoError(t, err)
 	rows := strings.Split(strings.TrimSpace(string(cuts)), "\n")
@@ -111,7 +111,7 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	require.Regexp(t, `^cut-[0-9]+,[12],(fin|rst|half|pause),[0-9.]+,[0-9]+,(true|false),[0-9.]+,(true|false),[0-9.]+,[0-9]+,[0-9.]+,0,0,0,0$`, rows[1])
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "Resumes by kind of cut")
+	require.Contains(t, string(page), "Resumes by kind of disconnect")
 }
 
 // A service that ends the stream of a paused reader is reported as such, and must let it resume.
@@ -140,7 +140,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 		check  func(t *testing.T, all verdict.Cuts)
 	}{
 		"it keeps nothing, and says nothing": {
-			want: verdict.Fail, reason: "lost, 0 came twice",
+			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) { require.Positive(t, all.Lost); require.Zero(t, all.Announced) },
 		},
 		"it keeps nothing, and says so by a header": {
@@ -162,7 +162,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 		},
 		"it loses the first that was missed": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[min(from+1, len(all)):] }},
-			want: verdict.Fail, reason: "lost, 0 came twice",
+			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Positive(t, all.Lost)
 				require.LessOrEqual(t, all.Lost, uint64(all.Ended))
@@ -170,7 +170,7 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 		},
 		"it loses the last that was missed": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from:max(from, len(all)-1)] }},
-			want: verdict.Fail, reason: "lost, 0 came twice",
+			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Positive(t, all.Lost)
 				require.LessOrEqual(t, all.Lost, uint64(all.Ended))
@@ -178,17 +178,17 @@ func TestAServiceThatResumesWronglyFails(t *testing.T) {
 		},
 		"it brings the last one again": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
-			want: verdict.Fail, reason: "0 messages were lost, 1 came twice, and it went on with ",
+			want: verdict.Fail, reason: "0 messages were lost, 1 received twice, and the stream continued with ",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
 		},
 		"it brings the seam twice": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return append(all[from:len(all):len(all)], all[len(all)-1]) }},
-			want: verdict.Fail, reason: "0 messages were lost, 1 came twice",
+			want: verdict.Fail, reason: "0 messages were lost, 1 received twice",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
 		},
 		"it brings everything again": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, _ int) []string { return all }},
-			want: verdict.Fail, reason: "and it went on with 1",
+			want: verdict.Fail, reason: "and the stream continued with 1",
 			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Doubled, uint64(all.Ended)) },
 		},
 		"it gives no ids": {
@@ -243,10 +243,10 @@ func TestResumesOfServicesThatOthersWrote(t *testing.T) {
 		want    verdict.Outcome
 		reason  string
 	}{
-		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
-		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 came twice"},
-		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
-		{"sse-starlette", services.Options{}, verdict.Pass, "by its description the service does not resume"},
+		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and no message was lost or duplicated"},
+		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 received twice"},
+		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and no message was lost or duplicated"},
+		{"sse-starlette", services.Options{}, verdict.Pass, "the service does not resume"},
 		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID with another id than was asked for"},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {

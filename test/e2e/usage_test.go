@@ -30,7 +30,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at is "60 deploy: systemctl restart hub": "60" is no time after the start, such as 60s, 1m30s or 2h`},
 		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'`},
-		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy is to begin at 30s, when the run is over"},
+		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": it is not a suite; did you mean storm?`},
@@ -55,13 +55,13 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
 		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
-		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has a2a, ag-ui, anthropic-messages, centrifugo,`},
+		"service":     {described("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
 		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
 		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
 		"no publish":  {described("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
 		"mistakes":    {described("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
 		"topics":      {described("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
-		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend, so say where nchan runs"},
+		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval is for a service that sends noops by itself"},
 	}
 	for name, c := range cases {
@@ -93,7 +93,7 @@ func TestASuiteKnowsNoopsOnly(t *testing.T) {
 	cmd.Env = append(cmd.Environ(), "SERVICE=nchan")
 	text, err := cmd.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 64")
-	require.Contains(t, string(text), `SERVICE is "nchan": capacity holds streams of noop only`)
+	require.Contains(t, string(text), `SERVICE is "nchan": capacity supports noop only`)
 }
 
 // A service that does not speak the noop protocol is one sentence within 10 s, and no report.
@@ -139,7 +139,7 @@ func TestAnotherIntervalThanTheBackendsIsInvalid(t *testing.T) {
 	url := backend(t, "NOOP_INTERVAL=2")
 	r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
 	require.Equal(t, 2, r.end())
-	require.Contains(t, r.out.String(), "the backend sends a noop every 2s, the plan says every 1s")
+	require.Contains(t, r.out.String(), "the backend sends a noop every 2s, and the plan has 1s")
 }
 
 func TestTheScriptRefusesNonsense(t *testing.T) {

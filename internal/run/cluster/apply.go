@@ -98,7 +98,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id 
 	case apierrors.IsNotFound(err):
 		return errNoOperator(run.GetNamespace(), err)
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("a TestRun %s is there already: choose another --testid, or `soak attach %s` to follow it", run.GetName(), id)
+		return fmt.Errorf("the TestRun %s already exists; choose another --testid, or follow it with `soak attach %s`", run.GetName(), id)
 	case err != nil:
 		return fmt.Errorf("create the TestRun: %w", err)
 	case len(tokens) == 0:
@@ -132,7 +132,7 @@ func (c *Client) OtherRuns(ctx context.Context, namespace string) (names []strin
 }
 
 func errNoOperator(namespace string, err error) error {
-	return fmt.Errorf("the cluster does not know TestRuns, or has no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and the overlay by kubectl apply -k (%w)", namespace, err)
+	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }
 
 // Delete removes a TestRun with all that belongs to it, and waits until the pods are gone.
@@ -148,9 +148,9 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 			return nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%d pods are still there", len(pods.Items))
+			err = fmt.Errorf("%d pods still exist", len(pods.Items))
 		}
-		failed := fmt.Errorf("the run is not cleaned up, `kubectl delete testrun -n %s %s` does it: %w", namespace, name, err)
+		failed := fmt.Errorf("clean up the run: %[3]w; do it with `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
 		if apierrors.IsForbidden(err) {
 			return failed // what this user may not do now it may not do later either
 		}
@@ -166,18 +166,18 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return j, fmt.Errorf("there is no TestRun %s in %s: the run was never started, or is over and cleaned up", Name(id), namespace)
+		return j, fmt.Errorf("there is no TestRun %s in %s: the run was never started, or was cleaned up", Name(id), namespace)
 	}
 	if err != nil {
 		return j, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
 	}
 	notes := run.GetAnnotations()
 	if err := json.Unmarshal([]byte(notes[planAnnotation]), &j.Plan); err != nil {
-		return j, fmt.Errorf("the TestRun %s carries no plan, so it was not started by soak: %w", Name(id), err)
+		return j, fmt.Errorf("the TestRun %s has no plan, so soak did not start it: %w", Name(id), err)
 	}
 	j.Shards = notes[shardsAnnotation]
 	if j.Length, err = time.ParseDuration(notes[lengthAnnotation]); err != nil {
-		return j, fmt.Errorf("the TestRun %s carries no length, so it was not started by soak: %w", Name(id), err)
+		return j, fmt.Errorf("the TestRun %s has no length, so soak did not start it: %w", Name(id), err)
 	}
 	return j, nil
 }

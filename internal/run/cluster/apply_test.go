@@ -26,7 +26,7 @@ func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	assert.Equal(t, []string{runName}, names)
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
 	_, err = w.Find(t.Context(), "ns", "t")
-	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or is over and cleaned up")
+	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or was cleaned up")
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "what is gone is gone")
 }
 
@@ -37,7 +37,7 @@ func TestCleaningUpWaitsForThePodsAndSaysWhatIsLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := w.Delete(ctx, "ns", runName)
-	require.ErrorContains(t, err, "the run is not cleaned up, `kubectl delete testrun -n ns soak-t` does it: 5 pods are still there")
+	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; do it with `kubectl delete testrun -n ns soak-t`")
 }
 
 func TestASecretCarriesTheTokens(t *testing.T) {
@@ -53,7 +53,7 @@ func TestASecretCarriesTheTokens(t *testing.T) {
 	require.Len(t, secret.OwnerReferences, 1, "it goes with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
 	err = w.Create(t.Context(), m.TestRun, "u", nil)
-	require.ErrorContains(t, err, "a TestRun soak-u is there already: choose another --testid, or `soak attach u` to follow it")
+	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
 }
 
 func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {

@@ -80,7 +80,7 @@ type Watched struct {
 func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*Watched, error) {
 	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("look at the target's pod: %w", err)
+		return nil, fmt.Errorf("read the target's pod: %w", err)
 	}
 	return &Watched{namespace: namespace, name: name, restarts: restarts(pod)}, nil
 }

@@ -57,7 +57,7 @@ func (m *Machine) blocked(s Snapshot) {
 	}
 	consider("starter", &s.Starter)
 	if m.phase == Initializing && s.Stage == "" && s.Initializer.Job == nil {
-		cause = "the k6-operator did nothing with the TestRun: is it running? kubectl get pods -n " + operatorNamespace
+		cause = "the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n " + operatorNamespace
 	}
 	m.blockedBy = cmp.Or(cause, m.blockedBy)
 	switch {

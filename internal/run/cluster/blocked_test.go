@@ -95,5 +95,5 @@ func TestAQuotaAndAMissingOperatorAreNamed(t *testing.T) {
 		m.Advance(s)
 	}
 	require.True(t, m.GivenUp)
-	assert.Contains(t, m.Ends[0].Text, "the k6-operator did nothing with the TestRun: is it running?")
+	assert.Contains(t, m.Ends[0].Text, "the k6-operator has not processed the TestRun; check that it runs")
 }

@@ -42,7 +42,7 @@ func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no cluster to run on: %w; set KUBECONFIG, or choose a --kube-context", err)
+		return nil, fmt.Errorf("find a cluster: %w; set KUBECONFIG, or choose a --kube-context", err)
 	}
 	// client-go's log is for operators of clusters; failures are returned as errors too.
 	klog.SetLogger(logr.Discard())

@@ -51,7 +51,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	case apierrors.IsNotFound(err):
 		s.Deleted = true
 	case err != nil:
-		return s, fmt.Errorf("look at the TestRun: %w", err)
+		return s, fmt.Errorf("read the TestRun: %w", err)
 	default:
 		s.Stage, _, _ = unstructured.NestedString(run.Object, "status", "stage") // "" until the operator has seen it
 	}
@@ -59,7 +59,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	ours := metav1.ListOptions{LabelSelector: selector(name)}
 	jobs, err := c.BatchV1().Jobs(namespace).List(ctx, ours)
 	if err != nil {
-		return s, fmt.Errorf("look at the Jobs: %w", err)
+		return s, fmt.Errorf("read the Jobs: %w", err)
 	}
 	for i := range jobs.Items {
 		if p := s.part(name, jobs.Items[i].Name); p != nil {
@@ -68,7 +68,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	}
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, ours)
 	if err != nil {
-		return s, fmt.Errorf("look at the pods: %w", err)
+		return s, fmt.Errorf("read the pods: %w", err)
 	}
 	for i := range pods.Items {
 		if p := s.part(name, pods.Items[i].Labels["job-name"]); p != nil {

@@ -138,10 +138,10 @@ func (r *runner) see(p *Part) {
 func (p *Part) details() string {
 	text := ""
 	if n := len(p.Events); n > 0 {
-		text = "; the cluster says " + p.Events[n-1]
+		text = "; message of the cluster: " + p.Events[n-1]
 	}
 	if p.Log != "" {
-		text += "; it printed " + p.Log
+		text += "; its output: " + p.Log
 	}
 	return text
 }
@@ -166,13 +166,13 @@ func (m *Machine) checkStart(s Snapshot) {
 		}
 	}
 	if s.Stage == "error" {
-		m.giveUp("the operator refuses the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
+		m.giveUp("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
 		return
 	}
 	for i := range m.runners {
 		// Some may be through already when one attaches late; one that failed early stops the rest.
 		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.wereStarted(s) {
-			m.giveUp("runner %d ended before all had started, so the operator starts none", i+1)
+			m.giveUp("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func (m *Machine) reached(next Phase, s Snapshot) string {
 	took := s.At.Sub(m.since).Round(time.Second)
 	switch next {
 	case Creating:
-		return fmt.Sprintf("the script is in order (%v); waiting for %d runners", took, len(m.runners))
+		return fmt.Sprintf("the script is valid (%v); waiting for %d runners", took, len(m.runners))
 	case Starting:
 		nodes := map[string]bool{}
 		for _, r := range m.runners {
@@ -222,7 +222,7 @@ func (m *Machine) reached(next Phase, s Snapshot) string {
 				nodes[r.pod.Spec.NodeName] = true
 			}
 		}
-		return fmt.Sprintf("%d runners are up on %d nodes (%v); waiting for them to be started", len(m.runners), len(nodes), took)
+		return fmt.Sprintf("%d runners are ready on %d nodes (%v); waiting for their start", len(m.runners), len(nodes), took)
 	case Running:
 		return fmt.Sprintf("all runners have started (%v)", took)
 	case Initializing, Ended:

@@ -66,18 +66,18 @@ func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
 		steps []Part
 		want  string
 	}{
-		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, exited(137, "OOMKilled"))}, "it was killed for memory (OOMKilled); its limit is 128Mi, raise it or the number of runners"},
+		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, exited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise it, or the number of runners"},
 		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, evicted)}, "it was ended: Evicted: The node was low on resource: memory"},
-		"drained":       {[]Part{part(runName+"-2", "", drained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was taken away: EvictionByEvictionAPI: Eviction API: evicting"},
+		"drained":       {[]Part{part(runName+"-2", "", drained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
 		"deleted":       {[]Part{part(runName+"-2", "", deleting), part(runName+"-2", "", deleting, exited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
 		"deleted, not seen to": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
-			"its pod is gone: it was deleted, or its node was; the cluster says Killing: Stopping container k6"},
-		"deleted with its Job": {[]Part{{}}, "its pod is gone: it was deleted, or its node was"},
+			"its pod is gone: the pod or its node was deleted; message of the cluster: Killing: Stopping container k6"},
+		"deleted with its Job": {[]Part{{}}, "its pod is gone: the pod or its node was deleted"},
 		"crashed": {[]Part{func() Part {
 			p := part(runName+"-2", batchv1.JobFailed, exited(2, "Error"))
 			p.Log = "fatal error: all goroutines are asleep"
 			return p
-		}()}, "it ended with exit code 2; it printed fatal error: all goroutines are asleep"},
+		}()}, "it ended with exit code 2; its output: fatal error: all goroutines are asleep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestADeadNodeIsNotWaitedForTillTheEnd(t *testing.T) {
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
 	m.Advance(s)
 	require.Len(t, m.Ends, 1)
-	assert.Contains(t, m.Ends[0].Text, "its node does not say that it ended")
+	assert.Contains(t, m.Ends[0].Text, "its node has not reported its end")
 }
 
 // What keeps a run from starting: it is given up, with the reason.
@@ -123,23 +123,23 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 		change func(*Snapshot)
 		want   string
 	}{
-		"the operator sleeps": {"made", late, `the k6-operator did nothing with the TestRun: is it running? kubectl get pods -n k6-operator-system`},
+		"the operator sleeps": {"made", late, `the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n k6-operator-system`},
 		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
-			"the operator refuses the TestRun (stage error); see its log"},
+			"the operator rejected the TestRun (stage error); see its log"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {
 			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, exited(1, "Error"))
 			s.Initializer.Log = "BACKEND_URL is missing"
-		}, "the initializer failed (pod soak-t-initializer-x7 on node node-a): it ended with exit code 1; it printed BACKEND_URL is missing"},
+		}, "the initializer failed (pod soak-t-initializer-x7 on node node-a): it ended with exit code 1; its output: BACKEND_URL is missing"},
 		"no image for the initializer": {"initializing", func(s *Snapshot) {
 			late(s)
 			s.Initializer.Pod = pod(runName+"-initializer", noImage)
 		}, `the phase "initializer" took over 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
 		"no room": {"creating", late,
-			`the runner 3 (pod soak-t-3-x7, on no node) is stuck: no node takes it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
+			`the runner 3 (pod soak-t-3-x7, on no node) is stuck: no node accepts it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
 		"no quota": {"no pod", func(s *Snapshot) {
 			late(s)
 			s.Runners[2] = Part{Job: job(runName+"-3", ""), Events: []string{`FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`}}
-		}, `the runner 3 (no pod) is stuck: the operator made no pod; the cluster says FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
+		}, `the runner 3 (no pod) is stuck: the operator created no pod; message of the cluster: FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
 		"no image for the starter": {"starting", func(s *Snapshot) {
 			late(s)
 			s.Starter.Pod = pod(runName+"-starter", noImage)
@@ -147,9 +147,9 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 		"the starter fails": {"starting", func(s *Snapshot) {
 			s.Starter = part(runName+"-starter", batchv1.JobFailed, exited(127, "Error"))
 			s.Starter.Log = "sh: curl: not found"
-		}, "the starter failed (pod soak-t-starter-x7 on node node-a): it ended with exit code 127; it printed sh: curl: not found"},
+		}, "the starter failed (pod soak-t-starter-x7 on node node-a): it ended with exit code 127; its output: sh: curl: not found"},
 		"the starter is ignored": {"unpausing", late,
-			"the runner 1 (pod soak-t-1-x7 on node node-a) is stuck: it is still paused though the starter has ended"},
+			"the runner 1 (pod soak-t-1-x7 on node node-a) is stuck: it is still paused although the starter has ended"},
 		"k6 does not answer": {"unpausing", func(s *Snapshot) { late(s); s.Runners[1].Paused = nil },
 			"the runner 2 (pod soak-t-2-x7 on node node-a) is stuck: k6's REST API does not answer"},
 		"a runner dies before the start": {"starting", func(s *Snapshot) {

@@ -35,7 +35,7 @@ func Build(folder string) (*Manifests, error) {
 		case o.GetKind() != "TestRun":
 			m.Setup = append(m.Setup, o)
 		case m.TestRun != nil:
-			return nil, fmt.Errorf("the overlay %s has two TestRuns, one is wanted", folder)
+			return nil, fmt.Errorf("the overlay %s must have one TestRun, got two", folder)
 		default:
 			m.TestRun = o
 		}

@@ -51,10 +51,10 @@ func otherOperator(found []string) string {
 		want, _ := strconv.Atoi(tested[i])
 		switch {
 		case have < want:
-			return fmt.Sprintf("the k6-operator is %s, older than %s, which soaks were tested with: it may not know all that the TestRun says. kubectl apply --server-side -f "+
-				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml brings it there", found[1], TestedOperator)
+			return fmt.Sprintf("the k6-operator is %s, older than the tested %s: it may not support all fields of the TestRun. kubectl apply --server-side -f "+
+				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml installs that version", found[1], TestedOperator)
 		case have > want:
-			return fmt.Sprintf("the k6-operator is %s, newer than %s, which soaks were tested with: should a phase not be recognized, that may be why (make e2e-k8s tests it)", found[1], TestedOperator)
+			return fmt.Sprintf("the k6-operator is %s, newer than the tested %s: it may have phases that soak does not recognize (make e2e-k8s tests it)", found[1], TestedOperator)
 		}
 	}
 	return ""

@@ -29,9 +29,9 @@ func TestVersionOfTheOperator(t *testing.T) {
 		"ghcr.io/grafana/k6-operator:controller-v1.6.0":                   {"v1.6.0", ""},
 		"ghcr.io/grafana/k6-operator:controller-v1.6.3":                   {"v1.6.3", ""},
 		"registry:5000/mine/k6-operator:v1.6.0@sha256:0123":               {"v1.6.0", ""},
-		"ghcr.io/grafana/k6-operator:controller-v0.0.21":                  {"v0.0.21", "is v0.0.21, older than v1.6.0, which soaks were tested with"},
+		"ghcr.io/grafana/k6-operator:controller-v0.0.21":                  {"v0.0.21", "is v0.0.21, older than the tested v1.6.0"},
 		"ghcr.io/grafana/k6-operator:controller-v1.5.1":                   {"v1.5.1", "older than"},
-		"ghcr.io/grafana/k6-operator:controller-v1.10.0":                  {"v1.10.0", "is v1.10.0, newer than v1.6.0, which soaks were tested with"},
+		"ghcr.io/grafana/k6-operator:controller-v1.10.0":                  {"v1.10.0", "is v1.10.0, newer than the tested v1.6.0"},
 		"ghcr.io/grafana/k6-operator:controller-v2.0.0-rc1@sha256:012345": {"v2.0.0-rc1", "newer than"},
 	} {
 		w := newWorld(t)

@@ -37,7 +37,7 @@ var testID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // CheckTestID says in a sentence why a test id cannot name objects of a cluster.
 func CheckTestID(id string) error {
 	if len(id) > maxTestID || !testID.MatchString(id) {
-		return fmt.Errorf("TESTID is %q: on Kubernetes it names objects, and may hold only small letters, digits and '-', at most %d", id, maxTestID)
+		return fmt.Errorf("TESTID must have at most %[2]d lower-case letters, digits and '-' on Kubernetes, where it names objects, got %[1]q", id, maxTestID)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func setScript(run *unstructured.Unstructured, script []string) error {
 	existing, _, err := unstructured.NestedString(run.Object, path...)
 	root, _, found := strings.Cut(existing, script[0]+"/")
 	if err != nil || !found {
-		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which does not say where in the image %s is", existing, script[0]), err)
+		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which is not the path of %s in the image", existing, script[0]), err)
 	}
 	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), path...)
 }

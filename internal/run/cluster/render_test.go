@@ -63,7 +63,7 @@ func TestAnotherSuiteHasItsOwnScriptAndSettings(t *testing.T) {
 	}
 	assert.Equal(t, "1537Mi", memory(t, m, "limits"))
 	require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "/my/soak.js", "spec", "script", "localFile"))
-	require.ErrorContains(t, m.Render(job), "does not say where in the image load-tests is")
+	require.ErrorContains(t, m.Render(job), "is not the path of load-tests in the image")
 }
 
 func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
@@ -190,7 +190,7 @@ func TestATestIDNamesObjects(t *testing.T) {
 		require.NoError(t, CheckTestID(good))
 	}
 	for _, bad := range []string{"", "A", "a_b", "a.b", "-a", "a-", strings.Repeat("a", 41)} {
-		require.ErrorContains(t, CheckTestID(bad), "may hold only small letters", bad)
+		require.ErrorContains(t, CheckTestID(bad), "lower-case letters", bad)
 	}
 }
 

@@ -82,7 +82,7 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
 		case err != nil:
 			if !silent {
-				say(fmt.Sprintf("the cluster does not answer (%v); the run continues there; retrying", err))
+				say(fmt.Sprintf("the cluster does not answer (%v); the run continues; retrying", err))
 			}
 			silent = true
 		default:

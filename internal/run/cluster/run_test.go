@@ -75,9 +75,9 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	news, done := begin(t.Context(), r)
 	w.show(t, snapshot("initializing"))
 	w.show(t, snapshot("creating"))
-	news.contains(t, "the script is in order")
+	news.contains(t, "the script is valid")
 	w.show(t, snapshot("starting"))
-	news.contains(t, "3 runners are up on 1 nodes")
+	news.contains(t, "3 runners are ready on 1 nodes")
 	w.show(t, snapshot("running")) // the cluster shows no difference: only k6 knows
 	select {
 	case <-r.Started():
@@ -111,14 +111,14 @@ func TestALostRunnerIsReportedWhileTheOthersGoOn(t *testing.T) {
 	s := snapshot("running")
 	s.Runners[1] = part(runName+"-2", batchv1.JobFailed, exited(137, "OOMKilled"))
 	w.show(t, s)
-	news.contains(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it was killed for memory")
+	news.contains(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it ran out of memory")
 	s = snapshot("over")
 	s.Runners[1] = Part{}
 	w.show(t, s)
 	require.NoError(t, end(t, done))
 	r.Close()
 	require.Len(t, r.Ends(), 1)
-	assert.Contains(t, r.Ends()[0].Text, "it printed fake logs")
+	assert.Contains(t, r.Ends()[0].Text, "its output: fake logs")
 }
 
 // A pod may be evicted, end and be deleted between two polls. Only the watch sees why.
@@ -135,7 +135,7 @@ func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 	require.NoError(t, w.typed.Tracker().Update(pods, pod(runName+"-1", drained, exited(105, "Error")), "ns"))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-1-x7"))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-2-x7"))
-	news.contains(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was taken away: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
+	news.contains(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was evicted: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
 	news.contains(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): its pod was deleted at ")
 	s := snapshot("over")
 	s.Runners[0], s.Runners[1] = Part{}, Part{}
@@ -185,7 +185,7 @@ func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 			news, done := begin(t.Context(), r)
 			<-r.Started()
 			cut.Store("cut", true)
-			news.contains(t, "the cluster does not answer (look at the Jobs: connection refused); the run continues there")
+			news.contains(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !comesBack {
 				require.ErrorIs(t, end(t, done), ErrLost)
 				r.Close()

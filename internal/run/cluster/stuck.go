@@ -46,23 +46,23 @@ func (m *Machine) timeOut(s Snapshot) {
 	switch m.phase {
 	case Initializing:
 		if s.Initializer.Job == nil {
-			m.giveUp("the operator did nothing for %v (stage %q): is it running? kubectl get pods -n k6-operator-system", limit, s.Stage)
+			m.giveUp("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
 		report("initializer", &s.Initializer, "it does not end")
 	case Creating, Running:
 		for i := range m.runners {
 			if p := &s.Runners[i]; !m.runners[i].hasEnded && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
-				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator made no pod"}[m.phase == Running])
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator created no pod"}[m.phase == Running])
 			}
 		}
 	case Starting:
 		if !m.wereStarted(s) {
-			report("starter", &s.Starter, "the operator started none: it cannot reach port 6565 of all runners, perhaps")
+			report("starter", &s.Starter, "the operator started no runner; it may not reach port 6565 of all runners")
 		}
 		for i := range m.runners {
 			if p := &s.Runners[i]; m.wereStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
-				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused though the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused although the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
 			}
 		}
 	case Ended:

@@ -30,7 +30,7 @@ func waiting(pod *corev1.Pod) string {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return reason("no node takes it: "+c.Reason, c.Message)
+			return reason("no node accepts it: "+c.Reason, c.Message)
 		}
 	}
 	if pod.Status.Phase == corev1.PodPending {
@@ -101,13 +101,13 @@ func (p *Part) ended(latest *corev1.Pod, at time.Time) (trouble string, ok bool)
 		case terminated(latest) != nil || latest.DeletionTimestamp != nil:
 			return fate(latest), true
 		}
-		return "its pod is gone: it was deleted, or its node was", true
+		return "its pod is gone: the pod or its node was deleted", true
 	}
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed, terminated(pod) != nil:
 		return fate(pod), true
 	case pod.DeletionTimestamp != nil && at.Sub(pod.DeletionTimestamp.Time) > graceSlack:
-		return fate(pod) + ", and its node does not say that it ended", true
+		return fate(pod) + ", and its node has not reported its end", true
 	}
 	return "", false
 }
@@ -121,14 +121,14 @@ func fate(pod *corev1.Pod) string {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return "it was taken away: " + reason(c.Reason, c.Message) + detail
+			return "it was evicted: " + reason(c.Reason, c.Message) + detail
 		}
 	}
 	switch {
 	case pod.Status.Reason != "":
 		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + detail
 	case end != nil && end.Reason == "OOMKilled":
-		return fmt.Sprintf("it was killed for memory (OOMKilled); its limit is %s, raise it or the number of runners", memoryLimit(pod))
+		return fmt.Sprintf("it ran out of memory (OOMKilled); its limit is %s; raise it, or the number of runners", memoryLimit(pod))
 	case pod.DeletionTimestamp != nil:
 		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), detail)
 	case end == nil && pod.Status.Phase == corev1.PodFailed:

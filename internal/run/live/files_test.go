@@ -40,7 +40,7 @@ func TestThePageOfFiles(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	f := &Files{Location: "results/t", clocks: func() time.Time { return now }}
 	l := f.Page()
-	require.Equal(t, []string{"WAITING", "no runner has written anything yet"}, []string{l.Banner.Word, l.Banner.Sentence})
+	require.Equal(t, []string{"WAITING", "no runner has written data yet"}, []string{l.Banner.Word, l.Banner.Sentence})
 	require.False(t, f.Ended())
 	_, err := l.Parts()
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestThePageOfFiles(t *testing.T) {
 	l = show(checkpoint(p, 1, shard.Running, now))
 	require.Equal(t, "RUNNING", l.Banner.Word)
 	require.Equal(t, "nothing lost yet, 2 undecided", l.Banner.Sentence)
-	require.Equal(t, []string{"1 runner of the plan wrote nothing yet"}, l.Banner.Findings)
+	require.Equal(t, []string{"1 runner of the plan wrote no data yet"}, l.Banner.Findings)
 	require.Equal(t, report.Neutral, l.Banner.Tone)
 	require.NotEmpty(t, l.Sections[1].Charts)
 

@@ -30,11 +30,11 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		if fromAnotherSite(r) {
-			http.Error(w, "requests from pages of other sites are refused; open the address in a browser tab", http.StatusForbidden)
+			http.Error(w, "requests from pages of other sites are rejected; open the address in a browser tab", http.StatusForbidden)
 			return
 		}
 		if !s.authorized(r) {
-			http.Error(w, "open the whole address that soak printed, with its token, or on this machine its loopback address", http.StatusForbidden)
+			http.Error(w, "open the complete address that soak printed, with its token, or the loopback address on this machine", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -78,7 +78,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))
 	if !s.enter(key) {
-		http.Error(w, fmt.Sprintf("%d pages of this run are open already; close one", mostViewers), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages of this run are already open; close one", mostViewers), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave(key)

@@ -106,7 +106,7 @@ func next(t *testing.T, events <-chan heard) heard {
 	case e := <-events:
 		return e
 	case <-time.After(30 * time.Second):
-		require.Fail(t, "no event came")
+		require.Fail(t, "no event arrived")
 		return heard{}
 	}
 }

@@ -10,20 +10,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// ThresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
-// the verdict sees why, so it is no problem of its own.
-const ThresholdsFailed = 99
+// Exit codes of k6.
+const (
+	// ThresholdsFailed means that the run ended in order and missed a threshold. The verdict has the cause.
+	ThresholdsFailed = 99
+	// interruptedBySignal means that the run ended in order after a signal.
+	interruptedBySignal = 105
+)
 
-// Ends returns how the runners ended that did not run to their end.
+// Ends describes the runners that did not run to their end. It omits those that Wait interrupted and that ended in order.
 func (g *Group) Ends() (out []shard.RunnerEnd) {
 	add := func(runner int, format string, args ...any) {
 		out = append(out, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 	}
 	for _, r := range g.runners {
 		switch code := r.ExitCode(); {
-		case code == 0 || code == ThresholdsFailed:
+		case code == 0 || code == ThresholdsFailed || g.interrupted && code == interruptedBySignal:
 		case code < 0:
-			add(r.index, "runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log)
+			add(r.index, "runner %d was ended by a signal (%v); see %s", r.index, r.Err(), r.log)
 		default:
 			last, _ := lastError(r.log)
 			add(r.index, "runner %d ended with exit code %d: %s", r.index, code, last)
@@ -46,8 +50,8 @@ func lastError(path string) (last string, ok bool) {
 	return last, ok
 }
 
-// LastError is the last line of a k6 log that tells of an error, for the reader who should not have to open it. Metrics that
-// did not reach a Prometheus are no reason for how a run ended: FailedWrites has them.
+// LastError returns the last line of a k6 log with an error. It skips failed writes to a Prometheus (FailedWrites), which do not
+// end a run.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

@@ -30,7 +30,7 @@ func Ignored() string {
 		return ""
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ") + " in the environment: ignored, because the plan has the settings of the runners"
+	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
 }
 
 // ours are those of k6's variables that every k6 of a soak is given. There is no configuration file

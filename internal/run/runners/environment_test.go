@@ -35,5 +35,5 @@ func TestARunnerTakesNoLoadFromTheEnvironment(t *testing.T) {
 	require.ElementsMatch(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}, left)
 	require.Contains(t, string(text), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
 	require.Equal(t, "K6_CONFIG, K6_DURATION, K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_LINGER, K6_NO_SETUP, K6_NO_THRESHOLDS, K6_OUT, K6_RPS, K6_STAGES, K6_VUS in the environment: "+
-		"ignored, because the plan has the settings of the runners", Ignored())
+		"ignored, because the plan sets them for the runners", Ignored())
 }

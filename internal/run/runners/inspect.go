@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return r, ErrSettings{fmt.Sprintf("%s was still being loaded after %s: does it, or the description that it loads, run in a circle?", script, inspectWithin)}
+		return r, ErrSettings{fmt.Sprintf("%s was not loaded within %s; check it and its description for endless loops", script, inspectWithin)}
 	case ctx.Err() != nil:
 		return r, ctx.Err() //nolint:wrapcheck // the caller's own
 	}

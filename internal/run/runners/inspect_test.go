@@ -33,5 +33,5 @@ func TestAScriptThatIsNeverLoaded(t *testing.T) {
 	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
 	_, err := Inspect(t.Context(), k6, "soak.js", plan.Document{}, nil)
 	require.ErrorAs(t, err, &ErrSettings{})
-	require.ErrorContains(t, err, "soak.js was still being loaded after 50ms")
+	require.ErrorContains(t, err, "soak.js was not loaded within 50ms")
 }

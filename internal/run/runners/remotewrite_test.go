@@ -37,7 +37,7 @@ func TestWhatARunnerElsewhereNeedsOfAPrometheus(t *testing.T) {
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "https://h/api/v1/write")
 	t.Setenv("K6_PROMETHEUS_RW_CLIENT_CERTIFICATE", "/home/a/cert.pem")
 	_, err = RemoteWriteSettings()
-	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE names a file of this machine")
+	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE is a file of this machine")
 }
 
 // As k6 v2.2.0 writes them.

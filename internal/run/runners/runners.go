@@ -42,7 +42,8 @@ type Config struct {
 
 // A Group is the runners of one soak.
 type Group struct {
-	runners []*runner
+	runners     []*runner
+	interrupted bool // by Wait
 }
 
 type runner struct {
@@ -203,8 +204,8 @@ func (g *Group) Started() <-chan struct{} {
 	return now
 }
 
-// Wait waits until all runners have ended. When graceful ends it asks them to: each closes its streams and still writes
-// its shard. When force ends it kills them.
+// Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes its shard.
+// It kills them when force ends.
 func (g *Group) Wait(graceful, force context.Context) error {
 	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {
@@ -218,9 +219,10 @@ func (g *Group) Wait(graceful, force context.Context) error {
 		<-r.Done()
 		r.reading.Wait()
 		if last, ok := lastError(r.log); ok && r.say != nil && r.ExitCode() == 0 {
-			r.say(fmt.Sprintf("runner %d: %s", r.index, last)) // a shard that was not delivered, say: the shards prove it
+			r.say(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
 		}
 	}
+	g.interrupted = graceful.Err() != nil
 	return nil
 }
 

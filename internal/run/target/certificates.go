@@ -32,7 +32,7 @@ func (c Certificates) path(elements ...string) string {
 func (c Certificates) Check() error {
 	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem", "clients/impostor.pem"} {
 		if _, err := os.Stat(c.path(file)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is missing: `make certs` makes the certificates, CERTS names their folder", c.path(file))
+			return fmt.Errorf("%s is missing; create the certificates with `make certs`, and set CERTS to their folder", c.path(file))
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (c Certificates) config() (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", c.path("ca.pem"))
+		return nil, fmt.Errorf("%s has no certificate", c.path("ca.pem"))
 	}
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -113,9 +113,9 @@ func (c LocalConfig) Check() error {
 	case !c.direct():
 		return nil
 	case c.Backends > 1:
-		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
+		return errors.New("several backends require nginx in front of them; install it (apt-get install nginx-light)")
 	case c.HTTP2:
-		return errors.New("the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out, and install nginx where it is missing (apt-get install nginx-light)")
+		return errors.New("HTTP/2 requires nginx in front of the backend; remove --no-nginx, and install nginx (apt-get install nginx-light)")
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 		}
 		select {
 		case <-s.present().Done():
-			return fmt.Errorf("%s ended before it was ready (%s); the logs in %s say why", s.name, ending(s.present().Err()), l.config.LogDir)
+			return fmt.Errorf("%s ended before it was ready (%s); see the logs in %s", s.name, ending(s.present().Err()), l.config.LogDir)
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready in time: %w", s.name, err)
 		case <-time.After(20 * time.Millisecond):

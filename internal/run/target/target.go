@@ -114,10 +114,10 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 		if explained := proxy.Explained(err); explained != err {
 			return fmt.Errorf("connect to %s: %w", t.host(), explained)
 		}
-		return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", t.host(), err)
+		return fmt.Errorf("connect to %s: %w; check that the service runs, and BACKEND_URL", t.host(), err)
 	}
 	if its := time.Duration(h.Interval * float64(time.Second)); its > 0 && interval > 0 && its != interval {
-		return fmt.Errorf("the backend sends a noop every %v, the plan says every %v: set NOOP_INTERVAL to what the backend does", its, interval)
+		return fmt.Errorf("the backend sends a noop every %v, and the plan has %v; set NOOP_INTERVAL to the interval of the backend", its, interval)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func awaitAnswer(ctx context.Context, name string, ask func() error) error {
 	for err := ask(); err != nil; err = ask() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer any more: %w", name, err)
+			return fmt.Errorf("%s no longer answers: %w", name, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -168,17 +168,17 @@ func (t *Target) host() string {
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
-		return false, fmt.Errorf("ask the backend for its ledger: %w", err)
+		return false, fmt.Errorf("read the ledger of the backend: %w", err)
 	}
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return false, fmt.Errorf("the backend has a ledger but does not show it (%s): set BACKEND_TOKEN", resp.Status)
+		return false, fmt.Errorf("the backend refused access to its ledger (%s); set BACKEND_TOKEN", resp.Status)
 	case resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/x-ndjson"):
 		return false, nil // a foreign service
 	}
 	if n := resp.Header.Get("X-Ledger-Evicted"); n != "" && n != "0" {
-		err = fmt.Errorf("the backend has forgotten %s closed ids: raise its LEDGER_KEEP", n)
+		err = fmt.Errorf("the backend removed %s closed ids from its ledger; raise its LEDGER_KEEP", n)
 	}
 	if _, copyErr := io.Copy(w, resp.Body); copyErr != nil {
 		return false, fmt.Errorf("read the backend's ledger: %w", copyErr)

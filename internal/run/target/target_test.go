@@ -31,7 +31,7 @@ func TestLedgerOfTheServer(t *testing.T) {
 	}{
 		{"there", 200, "application/x-ndjson", "", true, ""},
 		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, ""},
-		{"in part", 200, "application/x-ndjson", "17", true, "the backend has forgotten 17 closed ids"},
+		{"in part", 200, "application/x-ndjson", "17", true, "the backend removed 17 closed ids"},
 		{"a page of a foreign service", 200, "text/html", "", false, ""},
 		{"none", 404, "application/problem+json", "", false, ""},
 		{"a broken service", 500, "application/x-ndjson", "", false, ""},
@@ -97,10 +97,10 @@ func TestProbe(t *testing.T) {
 		require.NoError(t, says(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
 	}
 	require.NoError(t, says(`{"noop_interval_s":0.25}`).Probe(t.Context(), 250*time.Millisecond))
-	require.ErrorContains(t, says(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, the plan says every 1s")
+	require.ErrorContains(t, says(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, and the plan has 1s")
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), time.Second), "nothing answers at "+strings.TrimPrefix(s.URL, "http://"))
+	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), time.Second), "connect to "+strings.TrimPrefix(s.URL, "http://"))
 }
 
 func TestMetrics(t *testing.T) {
@@ -139,8 +139,8 @@ func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
 func TestWithoutNginxSomeTargetsCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
-		"several backends need nginx": {Backends: 2, NoNginx: true},
-		"the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out": {HTTP2: true, NoNginx: true},
+		"several backends require nginx":                                   {Backends: 2, NoNginx: true},
+		"HTTP/2 requires nginx in front of the backend; remove --no-nginx": {HTTP2: true, NoNginx: true},
 	} {
 		c.Backend = "/nonexistent"
 		_, err := StartLocal(t.Context(), c)

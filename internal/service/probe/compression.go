@@ -117,5 +117,5 @@ func (b *batches) sentence() string {
 	if b.number == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", in bursts of %.0f: what compresses them, the service or a proxy before it, buffers compressed data", math.Round(float64(b.count)/float64(b.number)))
+	return fmt.Sprintf(", in bursts of %.0f: the service or a proxy buffers compressed data", math.Round(float64(b.count)/float64(b.number)))
 }

@@ -273,7 +273,7 @@ func (f *finite) bursts() string {
 			atOnce++
 		}
 	}
-	note := fmt.Sprintf("%d of %s arrived together with the one before.", together, format.Count(chunks, "chunk"))
+	note := fmt.Sprintf("%d of %s arrived together with the previous one.", together, format.Count(chunks, "chunk"))
 	if atOnce > 0 {
 		note = fmt.Sprintf("%s In %s all chunks arrived together.", note, format.Count(atOnce, "response"))
 	}

@@ -68,11 +68,11 @@ func (t *trial) message(ctx context.Context) error {
 	case t.doubt != nil:
 		return t.doubt
 	case errors.Is(err, errLate):
-		why := fmt.Sprintf("the two may not be of one topic (%s)", t.Topic)
+		why := fmt.Sprintf("stream and publish request may have different topics (%s)", t.Topic)
 		if packed := t.open.stream.Packed(); packed != "" {
-			why += fmt.Sprintf(", or what compresses the stream (%s), the service or a proxy before it, buffers compressed data: see whether it comes with ACCEPT_ENCODING=none", packed)
+			why += fmt.Sprintf(", or the service or a proxy buffers compressed data (%s); try ACCEPT_ENCODING=none", packed)
 		}
-		return fmt.Errorf("publish.url: %s was confirmed, but the message did not come on %s within %s: %s; %s",
+		return fmt.Errorf("publish.url: %s was confirmed, but the message did not arrive at %s within %s: %s; %s",
 			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), why)
 	}
 	return fmt.Errorf("connect.url: %w", err)
