@@ -89,6 +89,9 @@ func countsOf(j *verdict.Verdict) map[string]int {
 			counts["action: not resumed"] += int(e.NotResumed)
 		}
 	}
+	if counts["coverage"] = 1000; j.Watched != nil {
+		counts["coverage"] = int(1000 * j.Watched.Share)
+	}
 	countResponses(counts, j.Responses)
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)

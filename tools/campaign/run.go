@@ -32,6 +32,7 @@ type run struct {
 	model          *http.Server
 	feed           *feedService
 	finiteExpected *expected // of a finite run: by the ledger of its model
+	endings        []ending  // of runners that ended early
 	stops          []func()  // of all that was started, the last first
 	url            string    // of the service; "": soak starts it
 }
@@ -45,7 +46,11 @@ func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	j, err := r.soak(ctx)
+	soak := r.soak
+	if r.Early != nil {
+		soak = r.soakEarly
+	}
+	j, err := soak(ctx)
 	if err == nil && r.Finite != nil {
 		r.finiteExpected, err = r.expectFinite()
 	}
@@ -65,6 +70,8 @@ func (r *run) expected() *expected {
 		return r.expectHub(r.hub)
 	case r.service == nil:
 		return passing()
+	case r.Early != nil:
+		return r.expectEarly()
 	}
 	return expectTruth(r.scenario, r.service)
 }
@@ -188,16 +195,22 @@ func (r *run) described() ([]string, error) {
 	return flags, r.Hub.describe(path)
 }
 
-// exec runs bin/soak to its end while disturb runs, and keeps its output as soak.txt. It ends with ctx, in order at first.
-func (r *run) exec(ctx context.Context, args ...string) (string, error) {
+// command returns bin/soak, which ends with ctx, in order at first.
+func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
-	var text bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &text, &text
 	cmd.Dir = r.dir // a shard that was not delivered is kept there
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C here is passed on by us
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
+
+// exec runs bin/soak to its end while disturb runs, and keeps its output as soak.txt.
+func (r *run) exec(ctx context.Context, args ...string) (string, error) {
+	cmd := r.command(ctx, args...)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}

@@ -21,6 +21,7 @@ type scenario struct {
 	Family   string                   `json:",omitempty"` // of the kinds, of a hub
 	Hub      *hubSpec                 `json:",omitempty"` // one that is published to, in its place
 	HubFault hubFault
+	Early    *earlySpec  `json:",omitempty"` // a runner, or soak, ends before the end of the run
 	Finite   *finiteSpec `json:",omitempty"` // responses that end by themselves, in its place
 	Feed     *feedSpec   `json:",omitempty"` // the same messages for all clients, without numbers, in its place
 	Strike   fakeservice.Strike
@@ -52,6 +53,9 @@ func draw(seed uint64, only string) *scenario {
 	}
 	if isSubscribers(only) {
 		return drawSubscribers(seed, only)
+	}
+	if len(withName(only, earlyKinds)) > 0 {
+		return drawEarly(seed, only)
 	}
 	hubs := rand.New(rand.NewPCG(seed, 0x4ab))
 	if f := familyOf(hubs, only); f != nil {
@@ -136,7 +140,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 
 // kindsNamed returns the kinds with that name, or of that group.
 func kindsNamed(only string) []kind {
-	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds, subscriberKinds)
+	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds, subscriberKinds, earlyKinds)
 	for _, f := range families {
 		all = append(all, f.faulty...)
 	}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
+)
+
+// An earlySpec is how a runner of two, or soak, ends before the end of the run.
+type earlySpec struct {
+	Attach  bool           // soak is killed, and another one attaches to its runners
+	Runner  syscall.Signal // to the second runner; 0: none
+	Times   int            // how often it is replaced
+	Overlap bool           // it still runs when it is replaced
+}
+
+// earlyKinds are drawn with -kind early only. In most runs the service loses a noop, while its client is watched or not.
+var earlyKinds = []kind{
+	{"early", "drained and replaced", endsEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
+	{"early", "killed and replaced", endsEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
+	{"early", "drained and replaced twice", endsEarly(earlySpec{Runner: syscall.SIGTERM, Times: 2})},
+	{"early", "replaced while it runs", endsEarly(earlySpec{Overlap: true, Times: 1})},
+	{"early", "soak killed, attached", endsEarly(earlySpec{Attach: true})},
+	{"early", "soak killed, runner drained, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGTERM})},
+	{"early", "soak and runner killed, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGKILL})},
+}
+
+// drawEarly makes the scenario of a seed.
+func drawEarly(seed uint64, only string) *scenario {
+	r := rand.New(rand.NewPCG(seed, 37))
+	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
+	k := oneOf(r, withName(only, earlyKinds)...)
+	sc.Group, sc.Kind = k.group, k.name
+	k.prepare(r, sc)
+	sc.Service.Schedule.Interval = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
+	return sc
+}
+
+func endsEarly(spec earlySpec) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		sc.Early = &spec
+		sc.Plan.Connections, sc.Plan.Runners, sc.Plan.Interval, sc.Plan.Seconds = 10+r.IntN(31), 2, oneOf(r, .5, 1), 40
+		if spec.Runner == syscall.SIGKILL {
+			sc.Plan.Seconds = 70
+		}
+		if spec.Times > 1 {
+			sc.Plan.Seconds = 55
+		}
+		sc.Service.Schedule.Jitter, sc.Service.EndsLate = 0, false
+		if numbered(r, sc); r.IntN(3) == 0 {
+			sc.Service.IDs = fakeservice.IDsNone
+		}
+		if r.IntN(4) > 0 {
+			sc.strike(r, fakeservice.ActLose, 1, 3+r.IntN(int(float64(sc.Plan.Seconds-lead-6)/sc.Plan.Interval)))
+		}
+	}
+}
+
+// An ending is the end of a runner: what it saw until then is in its last shard.
+type ending struct{ seen, at time.Time }
+
+// soakEarly runs the scenario, and returns the verdict.
+func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
+	out := filepath.Join(r.dir, "out")
+	flags := append(append([]string{"run"}, r.Plan.flags()...), "--out", out, "--testid", testid, "--backend-url", r.url, "--min-coverage", "20")
+	last := []string{"merge", filepath.Join(out, testid)}
+	if r.Early.Attach {
+		last = []string{"attach", testid, "--out", out}
+		soak := r.command(ctx, flags...)
+		if err := soak.Start(); err != nil {
+			return nil, err
+		}
+		if err := r.attackRunner(ctx, soak); err != nil {
+			return nil, err
+		}
+	} else if err := r.replaceRunner(ctx, flags); err != nil {
+		return nil, err
+	}
+	text, err := r.exec(ctx, last...)
+	return judgedBy(err, filepath.Join(out, testid), text)
+}
+
+// attackRunner kills a soak, and then ends its second runner.
+func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
+	var pids []int
+	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.opened(1) }) {
+		return errors.New("the streams did not open")
+	}
+	if err := soak.Process.Kill(); err != nil {
+		return err
+	}
+	_ = soak.Wait()
+	if r.Early.Runner == 0 {
+		pause(ctx, 3*time.Second)
+		return nil
+	}
+	seen := r.untilSeen(ctx, r.Early.Runner)
+	if err := syscall.Kill(pids[1], r.Early.Runner); err != nil {
+		return err
+	}
+	await(ctx, func() bool { return syscall.Kill(pids[1], 0) != nil || zombie(pids[1]) })
+	r.ended(seen)
+	return nil
+}
+
+// replaceRunner runs both runners as parts of a run, and ends and replaces the second one.
+func (r *run) replaceRunner(ctx context.Context, flags []string) error {
+	first := r.command(ctx, append(flags, "--runner", "1/2")...)
+	second := r.command(ctx, append(flags, "--runner", "2/2")...)
+	if err := errors.Join(first.Start(), second.Start()); err != nil {
+		return err
+	}
+	for n := range r.Early.Times {
+		if !await(ctx, func() bool { return r.opened(n + 1) }) {
+			return errors.New("the streams did not open")
+		}
+		other := second
+		seen := r.untilSeen(ctx, r.Early.Runner)
+		if !r.Early.Overlap {
+			_ = second.Process.Signal(r.Early.Runner)
+			_ = second.Wait()
+			r.ended(seen)
+		}
+		second = r.command(ctx, append(flags, "--runner", "2/2", "--continue")...)
+		if err := second.Start(); err != nil {
+			return err
+		}
+		if r.Early.Overlap {
+			_ = other.Wait()
+		}
+	}
+	_, _ = first.Wait(), second.Wait()
+	return nil
+}
+
+// opened reports whether all clients have had a stream, and those of the second runner that many.
+func (r *run) opened(streams int) bool {
+	r.service.Mu.Lock()
+	defer r.service.Mu.Unlock()
+	most := 0
+	for _, d := range r.service.Devices {
+		most = max(most, len(d.Spans))
+		if len(d.Spans) == 0 || d.Open == nil && len(d.Spans) == 1 {
+			return false
+		}
+	}
+	return len(r.service.Devices) == r.Plan.Connections && most >= streams
+}
+
+// untilSeen waits until a runner may end by that signal, and returns the time up to which its shard then shows what it saw: its end, or
+// its checkpoint.
+func (r *run) untilSeen(ctx context.Context, signal syscall.Signal) (seen time.Time) {
+	began := time.Now()
+	if signal != syscall.SIGKILL {
+		pause(ctx, 6*time.Second)
+		return time.Now()
+	}
+	await(ctx, func() bool {
+		shards, _ := filepath.Glob(filepath.Join(r.dir, "out", testid, "shards", "runner-2*.json.gz"))
+		for _, path := range shards {
+			if info, err := os.Stat(path); err == nil && info.ModTime().Sub(began) > 10*time.Second {
+				seen = info.ModTime()
+			}
+		}
+		return !seen.IsZero()
+	})
+	pause(ctx, 4*time.Second)
+	return seen
+}
+
+func (r *run) ended(seen time.Time) { r.endings = append(r.endings, ending{seen, time.Now()}) }
+
+// zombie reports whether a process has ended, but its parent does not know yet.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
+	return err != nil || strings.Contains(string(text), ") Z ")
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
+)
+
+// expectEarly returns what a verdict has to find: losses of clients while they were watched, and the watched share of the client time.
+func (r *run) expectEarly() *expected {
+	if r.Early.Overlap {
+		return invalid(verdict.CheckComplete)
+	}
+	r.service.Mu.Lock()
+	defer r.service.Mu.Unlock()
+	e := passing()
+	var watched time.Duration
+	for _, d := range r.service.Devices {
+		spans := r.watchedSpans(d)
+		for _, s := range spans {
+			watched += s.To.Sub(s.From)
+		}
+		for i := range d.Noops {
+			n := &d.Noops[i]
+			if !n.Lost(d.CutAt) || n.Disconnected {
+				continue
+			}
+			lost := r.lossWatched(spans, n.Due)
+			e.Counts.add("missed", lost)
+			if lost.Max > 0 {
+				e.Devices[d.ID] = lost.Min > 0
+			}
+		}
+	}
+	switch missed := e.Counts["missed"]; {
+	case missed.Min > 0:
+		e.Outcomes = fails
+	case missed.Max > 0:
+		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
+	}
+	share := int(1000 * watched.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
+	const slack = 60
+	e.Counts["coverage"] = span{share - slack, share + slack}
+	if len(r.endings) == 0 {
+		e.Counts["coverage"] = exactly(1000)
+	}
+	return e
+}
+
+// watchedSpans returns the times in which the streams of a client were watched: of a killed runner up to its checkpoint.
+func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
+	for _, s := range d.Spans {
+		if s.To.IsZero() {
+			s.To = d.ExpectedUntil()
+		}
+		for _, end := range r.endings {
+			if s.From.Before(end.seen) && s.To.After(end.seen) && s.To.Before(end.at.Add(time.Second)) {
+				s.To = end.seen
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// lossWatched returns 1 for a loss that a runner noticed, and 0 for one while no runner watched the client.
+func (r *run) lossWatched(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
+	const slack = 300 * time.Millisecond
+	margin := 2*r.Service.Schedule.Interval + slack // to the noops before and after it
+	for _, s := range spans {
+		lost.Min += btoi(due.After(s.From.Add(margin)) && due.Before(s.To.Add(-margin)))
+		lost.Max += btoi(due.After(s.From.Add(-slack)) && due.Before(s.To.Add(slack)))
+	}
+	return span{min(lost.Min, 1), min(lost.Max, 1)}
+}
