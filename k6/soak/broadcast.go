@@ -35,10 +35,10 @@ const (
 	fanoutPost         = "fanout_post"          // until the service answered
 	fanoutDue          = "fanout_due"
 	fanoutArrived      = "fanout_arrived" // deliveries in time, one of each subscriber
-	fanoutTwice        = "fanout_twice"
+	fanoutDuplicated   = "fanout_twice"
 	fanoutOverdue      = "fanout_overdue"
 	fanoutUntimed      = "fanout_untimed" // deliveries without a valid timestamp
-	fanoutStrange      = "fanout_strange" // deliveries that no request of this run explains
+	fanoutUnexplained  = "fanout_strange" // deliveries that no request of this run explains
 	fanoutShort        = "fanout_short"   // broadcasts that the service did not put on every stream, by its own account
 )
 
@@ -66,8 +66,8 @@ type subscriber struct {
 type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time
-	has         []bool // by the index of the subscriber
-	left        int
+	received    []bool // by the index of the subscriber
+	missing     int
 	latest      time.Duration
 	expired     bool // its time is up
 	complete    chan struct{}
@@ -99,20 +99,20 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, sent := b.find(block.Data)
-	if sent == nil || s.index >= len(sent.has) {
-		b.sample(fanoutStrange, b.h.state.Tags.GetCurrentValues(), at, 1)
+	if sent == nil || s.index >= len(sent.received) {
+		b.sample(fanoutUnexplained, b.h.state.Tags.GetCurrentValues(), at, 1)
 		return
 	}
-	duplicate := sent.has[s.index]
+	duplicate := sent.received[s.index]
 	if duplicate || n < s.last {
 		s.duplicates++
 	} else {
 		s.last = n
 		s.received++
 	}
-	switch sent.has[s.index] = true; {
+	switch sent.received[s.index] = true; {
 	case duplicate:
-		b.sample(fanoutTwice, sent.tags, at, 1)
+		b.sample(fanoutDuplicated, sent.tags, at, 1)
 	case sent.expired:
 		b.sample(fanoutOverdue, sent.tags, at, 1)
 	default:
@@ -130,7 +130,7 @@ func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
 	} else {
 		b.sample(fanoutUntimed, sent.tags, at, 1)
 	}
-	if sent.left--; sent.left == 0 {
+	if sent.missing--; sent.missing == 0 {
 		close(sent.complete)
 	}
 }
@@ -173,14 +173,14 @@ func sentAt(comment []byte) (us int64, ok bool) {
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	wanted := len(b.subscribers)
-	sent := &broadcast{tags: tags, publishedAt: time.Now(), has: make([]bool, wanted), left: wanted, complete: make(chan struct{})}
+	sent := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, wanted), missing: wanted, complete: make(chan struct{})}
 	b.sent = append(b.sent, sent)
 	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
 	b.mu.Unlock()
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endAnswer), response)
+	answer, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endTimeout), response)
 	if err != nil {
 		b.h.warn(err)
 		return sent, nil
@@ -196,7 +196,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	if answer != nil {
 		h.sample(fanoutPost, tags, time.Now(), answer.Timings.Duration)
 	}
-	if delivered(answer) != len(sent.has) {
+	if delivered(answer) != len(sent.received) {
 		h.sample(fanoutShort, tags, time.Now(), 1)
 	}
 	select {
@@ -206,9 +206,9 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 	b.mu.Lock()
 	sent.expired = true
-	left, latest := sent.left, sent.latest
+	left, latest := sent.missing, sent.latest
 	b.mu.Unlock()
-	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.has)-left))
+	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.received)-left))
 	if left == 0 {
 		h.sample(fanoutLast, tags, time.Now(), metrics.D(latest))
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// stepped is t as time.Now would return it after someone stepped the wall clock by an hour:
+// steppedClock is t as time.Now would return it after someone stepped the wall clock by an hour:
 // the same monotonic reading, another wall time. It relies on how package time packs a Time
 // (1 bit hasMonotonic, 33 bits of seconds, 30 of nanoseconds); the test checks that it does.
-func stepped(t time.Time) time.Time {
+func steppedClock(t time.Time) time.Time {
 	const hour = 3600 << 30
 	*(*uint64)(unsafe.Pointer(&t)) += hour
 	return t
 }
 
-func TestASteppedClockDoesNotMatter(t *testing.T) {
+func TestSteppedClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	require.Equal(t, time.Hour, stepped(now).Round(0).Sub(now.Round(0)), "the wall time is stepped")
-	require.Zero(t, stepped(now).Sub(now), "the monotonic time is not")
+	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time is stepped")
+	require.Zero(t, steppedClock(now).Sub(now), "the monotonic time is not")
 
 	play := func(clock func(time.Time) time.Time) *shard.Shard {
 		r := newRecorder()
@@ -43,7 +43,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 		at := now
 		b.connecting(at)
 		at = at.Add(20 * time.Millisecond)
-		opens(b, at)
+		openStreams(b, at)
 		for n := 1; n <= 40; n++ {
 			at = at.Add(15 * time.Second)
 			seen := at
@@ -54,19 +54,19 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 				ID: fmt.Append(nil, n), HasID: true, Data: []byte("0"),
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
-			if r.bucketOver(seen) {
-				r.roll(seen, shard.Process{}, nil)
+			if r.isBucketOver(seen) {
+				r.endBucket(seen, shard.Process{}, nil)
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))
 		b.closed(clock(at.Add(time.Second+5*time.Millisecond)), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 		s := &shard.Shard{}
 		r.fill(s)
-		return written(s)
+		return writtenShard(s)
 	}
 	right := play(func(t time.Time) time.Time { return t })
 	require.True(t, right.Connections[0].Faultless(), "%+v", right.Connections[0])
 	require.EqualValues(t, 40, right.Connections[0].Received)
 	require.EqualValues(t, 3000, right.Latency.MinUS)
-	require.Equal(t, right, play(stepped))
+	require.Equal(t, right, play(steppedClock))
 }

@@ -20,7 +20,7 @@ type coded struct {
 // beginCoded begins a compressed stream.
 func (o *observer) beginCoded(coding string) {
 	if !o.excluded { // what the script does to a stream may make messages come together
-		rare := o.rareState()
+		rare := o.writableRareState()
 		rare.coded = &coded{coding: coding, reconnected: rare.coded != nil}
 	}
 	o.recorder.coded(coding, func(sum *shard.Coding) { sum.Streams++ })

@@ -14,14 +14,14 @@ import (
 // arrives makes a stream in gzip whose noops arrive the given seconds after its headers.
 func arrives(b *observer, opened time.Time, after ...float64) {
 	b.connecting(opened)
-	opens(b, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
+	openStreams(b, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
 	for n, s := range after {
 		b.event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
 	}
 }
 
 // Messages that were due one by one and arrive together are distinguished from others, and from those stored for a client.
-func TestBurstsOfCompressedMessages(t *testing.T) {
+func TestCompressedBursts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		after    []float64

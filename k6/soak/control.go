@@ -35,13 +35,13 @@ type controlGroup struct {
 	ended   sync.WaitGroup
 
 	mu      sync.Mutex
-	all     shard.Control       // its counts are those of the buckets that are over
+	total   shard.Control       // its counts are those of the buckets that are over
 	present shard.ControlCounts // of the present bucket
 	recent  *time.Duration      // longest lateness since it was last published; nil: no event came
 	streams []*controlStream
 }
 
-// A controlStream is one of them, opened again whenever it ends.
+// A controlStream is a stream of the control group, opened again whenever it ends.
 type controlStream struct {
 	group   *controlGroup
 	place   time.Duration   // when in a second it opens: the events of all are spread over the second
@@ -73,7 +73,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
 		url: p.ControlURL, limit: late, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
-		all: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isAway(p.ControlURL)},
+		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isRemote(p.ControlURL)},
 	}
 	for i := range p.Control {
 		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}
@@ -83,8 +83,8 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	return g, nil
 }
 
-// isAway reports whether the reference is on another machine.
-func isAway(rawURL string) bool {
+// isRemote reports whether the reference is on another machine.
+func isRemote(rawURL string) bool {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return false
@@ -133,7 +133,7 @@ func (s *controlStream) await(ctx context.Context) bool {
 	}
 }
 
-// connecting notes when the stream is requested.
+// connecting records when the stream is requested.
 func (s *controlStream) connecting(at time.Time) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
@@ -143,20 +143,20 @@ func (s *controlStream) connecting(at time.Time) {
 func (s *controlStream) opened(time.Time, *sseclient.Response) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
-	s.group.all.Opened++
+	s.group.total.Opened++
 }
 
-// closed notes an attempt or a stream that failed, unless the group is being closed.
+// closed records an attempt or a stream that failed, unless the group is being closed.
 func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	if c.Reason != sseclient.ReasonInterrupted {
 		g := s.group
 		g.mu.Lock()
-		count := &g.all.Refused
+		count := &g.total.Refused
 		if c.Opened {
-			count = &g.all.Cut
+			count = &g.total.Cut
 		}
 		*count++
-		g.all.Error = cmp.Or(g.all.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", c.Message()), ""))
+		g.total.Error = cmp.Or(g.total.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", c.Message()), ""))
 		g.mu.Unlock()
 	}
 	if c.Opened {
@@ -173,7 +173,7 @@ func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	if !ok {
 		return
 	}
-	g.all.Lost += arrival.Lost
+	g.total.Lost += arrival.Lost
 	g.present.Note(arrival.Late, arrival.Reference, g.limit)
 	if g.recent == nil || arrival.Late > *g.recent {
 		g.recent = &arrival.Late
@@ -199,12 +199,12 @@ func (s *controlStream) end() {
 	defer g.mu.Unlock()
 	now := time.Now()
 	g.present.Owed += s.account.Due(now)
-	g.all.Lost += s.account.Missing(now, max(g.limit, control.Interval))
+	g.total.Lost += s.account.Missing(now, max(g.limit, control.Interval))
 	s.account = control.Account{}
 }
 
-// take ends the present bucket, and is what was in it; nil where there is no group.
-func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
+// endBucket ends the present bucket and returns its counts; nil if there is no group.
+func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	if g == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
 	}
 	bucket := g.present
 	g.present = shard.ControlCounts{}
-	g.all.ControlCounts.Add(bucket)
+	g.total.ControlCounts.Add(bucket)
 	return &bucket
 }
 
@@ -226,7 +226,7 @@ func (g *controlGroup) result() *shard.Control {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := g.all
+	all := g.total
 	return &all
 }
 

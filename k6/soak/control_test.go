@@ -35,48 +35,48 @@ func reference(t testing.TB, address string) (url string, stop func()) {
 	return "http://" + listener.Addr().String(), stop
 }
 
-func seen(t *testing.T, g *controlGroup, what func(shard.Control) bool) shard.Control {
+func requireControl(t *testing.T, g *controlGroup, condition func(shard.Control) bool) shard.Control {
 	t.Helper()
 	var last shard.Control
 	require.Eventually(t, func() bool {
-		g.take(time.Now())
+		g.endBucket(time.Now())
 		last = *g.result()
-		return what(last)
+		return condition(last)
 	}, 20*time.Second, 20*time.Millisecond)
 	return last
 }
 
 // The group reconnects to a reference that was down; the events of that time are not delays.
-func TestAControlGroupHoldsItsStreams(t *testing.T) {
+func TestControlGroup(t *testing.T) {
 	t.Parallel()
 	url, stop := reference(t, "127.0.0.1:0")
 	g, err := newControlGroup(map[string]string{"CONTROL": "4", "CONTROL_URL": url, "CONTROL_LISTEN": "nonsense"}, 0)
 	require.NoError(t, err)
 	defer g.close()
-	c := seen(t, g, func(c shard.Control) bool { return c.Received >= 8 })
+	c := requireControl(t, g, func(c shard.Control) bool { return c.Received >= 8 })
 	assert.Equal(t, shard.Control{URL: url, Streams: 4, LateMS: 1000, Opened: 4}, shard.Control{
 		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, Cut: c.Cut, Lost: c.Lost, Away: c.Away,
 	})
 	assert.GreaterOrEqual(t, c.Owed+4, c.Received)
 	stop()
-	c = seen(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
+	c = requireControl(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
 	assert.Zero(t, c.Late)
 	assert.NotEmpty(t, c.Error)
 	before := c.Received
 	_, _ = reference(t, url[len("http://"):])
-	c = seen(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= before+4 })
+	c = requireControl(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= before+4 })
 	assert.Zero(t, c.Late)
 	g.close()
 	assert.Zero(t, (*controlGroup)(nil).result())
 }
 
-func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
+func TestNoControlGroupByDefault(t *testing.T) {
 	t.Parallel()
 	for _, env := range []map[string]string{{}, {"CONTROL": "5"}, {"CONTROL": "0", "CONTROL_URL": "http://127.0.0.1:1"}} {
 		g, err := newControlGroup(env, time.Second)
 		require.NoError(t, err)
 		require.Nil(t, g)
-		require.Nil(t, g.take(time.Now()))
+		require.Nil(t, g.endBucket(time.Now()))
 		g.close()
 	}
 	_, err := newControlGroup(map[string]string{"CONTROL": "some"}, time.Second)
@@ -87,13 +87,13 @@ func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
 }
 
 // Events of the control group are in their own section of the shard, and nowhere else.
-func TestAControlGroupIsNeverCountedIn(t *testing.T) {
+func TestControlGroupIsNotCounted(t *testing.T) {
 	t.Parallel()
 	url, _ := reference(t, "127.0.0.1:0")
 	dir := t.TempDir()
 	o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "1", "CONTROL": "3", "CONTROL_URL": url}))
 	require.NoError(t, o.Start())
-	seen(t, o.recorder.control, func(c shard.Control) bool { return c.Received >= 6 })
+	requireControl(t, o.recorder.control, func(c shard.Control) bool { return c.Received >= 6 })
 	progress, lateness := o.recorder.progress()
 	assert.Equal(t, shard.Progress{}, progress)
 	assert.Zero(t, lateness.Count())
@@ -111,10 +111,10 @@ func TestAControlGroupIsNeverCountedIn(t *testing.T) {
 	}
 }
 
-func TestWhatIsAway(t *testing.T) {
+func TestIsRemote(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]bool{"http://127.0.0.1:1": false, "http://localhost:1": false, "http://[::1]:1": false, "http://192.0.2.7:1": true, "http://reference:1": true} {
-		assert.Equal(t, want, isAway(url), url)
+		assert.Equal(t, want, isRemote(url), url)
 	}
 }
 
@@ -148,20 +148,20 @@ func BenchmarkControlGroup(b *testing.B) {
 	require.NoError(b, err)
 	const within = 20 * time.Second
 	for b.Loop() {
-		before := inUse()
+		before := heapInUse()
 		g, err := newControlGroup(map[string]string{"CONTROL_URL": "http://" + address}, time.Second)
 		require.NoError(b, err)
 		time.Sleep(3 * time.Second) // all are open, and what that took is given back
 		from := cpuUsed(b)
 		time.Sleep(within)
 		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/within.Seconds(), "%core")
-		b.ReportMetric(float64(inUse())-float64(before), "B")
+		b.ReportMetric(float64(heapInUse())-float64(before), "B")
 		require.Zero(b, g.result().Refused+g.result().Cut)
 		g.close()
 	}
 }
 
-func inUse() uint64 {
+func heapInUse() uint64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

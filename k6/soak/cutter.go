@@ -12,18 +12,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// ways are the kinds of cuts, as EventSources make them.
-var ways = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalf, plan.CutPause: sseclient.CutPause}
+// cutKinds are the kinds of cuts, as EventSources make them.
+var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalf, plan.CutPause: sseclient.CutPause}
 
-// A cutter cuts streams of this runner at the times that the plan has for it. It draws among those that are open and
-// brought a message since their last cut. Where there is none it waits for one, up to the end of the time for cuts; what
-// was cut the ledgers say.
+// A cutter disconnects streams of this runner at the planned times. It draws among the open streams that received a
+// message since their last cut. If there is none it waits for one, up to the end of the time for cuts. The ledgers
+// have the cuts that were made.
 type cutter struct {
 	mu      sync.Mutex
 	streams []cuttable
 }
 
-// cuttable is one stream.
+// A cuttable is a stream that can be disconnected.
 type cuttable struct {
 	observer *observer
 	stream   interface {
@@ -31,15 +31,15 @@ type cuttable struct {
 	}
 }
 
-// add gives the cutter a stream.
+// add adds a stream.
 func (c *cutter) add(s cuttable) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams = append(c.streams, s)
 }
 
-// cut cuts one stream, drawn among those that can be cut; false where there is none.
-func (c *cutter) cut(random *rand.Rand, cutKind sseclient.Cut, pause time.Duration) bool {
+// cutOne disconnects one stream, drawn among those that can be cut; false if there is none.
+func (c *cutter) cutOne(random *rand.Rand, cutKind sseclient.Cut, pause time.Duration) bool {
 	c.mu.Lock()
 	all := c.streams
 	c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.T
 			if !sleep(ctx, wait) || time.Since(start) > to+time.Second {
 				return
 			}
-			if c.cut(random, ways[cut.Kind], p.Pause()) {
+			if c.cutOne(random, cutKinds[cut.Kind], p.Pause()) {
 				break
 			}
 		}
@@ -113,7 +113,7 @@ func (r *recorder) cuts() bool {
 	return r.cutter != nil
 }
 
-// cuttable gives the stream to the cutter.
+// cuttable adds the stream to the cutter.
 func (o *observer) cuttable(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
@@ -122,14 +122,14 @@ func (o *observer) cuttable(s *sseclient.Stream) bool {
 	return true
 }
 
-// cut notes that the stream was cut.
+// cut records that the stream was disconnected.
 func (o *observer) cut(at time.Time, cutKind sseclient.Cut) {
-	for kind, way := range ways {
+	for kind, way := range cutKinds {
 		if way == cutKind {
 			o.ledger.Cut(o.recorder.instant(at), kind, cutKind == sseclient.CutPause)
 		}
 	}
 }
 
-// resumed notes that the stream is read again after a pause.
+// resumed records that the stream is read again after a pause.
 func (o *observer) resumed(at time.Time, _ sseclient.Cut) { o.ledger.PauseOver(o.recorder.instant(at)) }

@@ -18,11 +18,11 @@ type fakeStream struct {
 	mu   sync.Mutex
 	o    *observer
 	next uint64
-	made []sseclient.Cut
+	cuts []sseclient.Cut
 	dead bool
 }
 
-func (s *fakeStream) bring() {
+func (s *fakeStream) deliver() {
 	s.next++
 	s.o.event(time.Now(), event(strconv.FormatUint(s.next, 10), "0", ""))
 }
@@ -33,16 +33,16 @@ func (s *fakeStream) Cut(how sseclient.Cut, pause time.Duration) bool {
 	if s.dead {
 		return false
 	}
-	s.made = append(s.made, how)
+	s.cuts = append(s.cuts, how)
 	s.o.cut(time.Now(), how)
 	if how == sseclient.CutPause {
 		s.o.resumed(time.Now().Add(pause), how)
 	} else {
 		s.o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonCut})
 		s.o.connecting(time.Now())
-		opens(s.o, time.Now())
+		openStreams(s.o, time.Now())
 	}
-	s.bring()
+	s.deliver()
 	return true
 }
 
@@ -59,14 +59,14 @@ func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan
 		s := &fakeStream{o: newObserver(t, r, "d-0")}
 		r.cutter.add(cuttable{s.o, s})
 		s.o.connecting(time.Now())
-		opens(s.o, time.Now())
+		openStreams(s.o, time.Now())
 		all = append(all, s)
 	}
 	return r, all, p
 }
 
 // Each runner makes its share of the cuts that are planned, and the ledgers say which.
-func TestACutterMakesThePlannedCuts(t *testing.T) {
+func TestCutterMakesPlannedCuts(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{}
 	got := map[string]int{}
@@ -79,12 +79,12 @@ func TestACutterMakesThePlannedCuts(t *testing.T) {
 	for runner := 1; runner <= 2; runner++ {
 		r, streams, _ := cutRecorder(t, 8)
 		for _, s := range streams[1:] { // the first one never brings anything
-			s.bring()
+			s.deliver()
 		}
 		streams[7].dead = true
 		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-to)) // all are due
-		require.Empty(t, streams[0].made)
-		require.Empty(t, streams[7].made)
+		require.Empty(t, streams[0].cuts)
+		require.Empty(t, streams[7].cuts)
 		busy := 0
 		for _, s := range streams {
 			cuts := s.o.ledger.Record().Cuts
@@ -102,7 +102,7 @@ func TestACutterMakesThePlannedCuts(t *testing.T) {
 }
 
 // Where no stream can be cut, none is, and the cutter ends with the time for cuts, or with the run.
-func TestACutterEnds(t *testing.T) {
+func TestCutterEnds(t *testing.T) {
 	t.Parallel()
 	r, streams, p := cutRecorder(t, 2)
 	_, to := p.CutWindow()
@@ -111,14 +111,14 @@ func TestACutterEnds(t *testing.T) {
 	stop()
 	r.cutter.run(ctx, &p, 1, time.Now())
 	for _, s := range streams {
-		require.Empty(t, s.made)
+		require.Empty(t, s.cuts)
 	}
 	none := newObserver(t, planned(t), "d-1")
 	require.False(t, none.recorder.cuts(), "a run without cuts has no cutter")
 }
 
 // How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the cuts.
-func TestAPlanWithoutConnectionsMayCut(t *testing.T) {
+func TestCutsWithoutPlannedConnections(t *testing.T) {
 	t.Parallel()
 	p := thePlan()
 	p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 0, 1, 40, 1, true, 4

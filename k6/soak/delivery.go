@@ -23,9 +23,9 @@ import (
 // more time, since all data is lost without it; less if somebody interrupted the run and is waiting. A
 // checkpoint has until the next one is due.
 const (
-	firstWithin       = 30 * time.Second
-	lastWithin        = 3 * time.Minute
-	interruptedWithin = 15 * time.Second
+	initialTimeout   = 30 * time.Second
+	finalTimeout     = 3 * time.Minute
+	interruptTimeout = 15 * time.Second
 )
 
 // A delivery writes the shard of one runner to its folder or bucket: checkpoints in the background, so
@@ -39,19 +39,19 @@ type delivery struct {
 	timeout  time.Duration // for the final shard; after that it is kept on this machine
 	keepAs   string        // its file name there
 	keepIn   []string      // folders to try, in this order
-	tell     func(string)  // receives the error that is being retried, "" when it is over; may be nil
+	onRetry  func(string)  // receives the error that is being retried, "" when it is over; may be nil
 
 	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
 	encoder shard.Encoder
 }
 
-// first delivers before the run begins, so that a folder or bucket that cannot be written is found now, and
+// initial delivers before the run begins, so that a folder or bucket that cannot be written is found now, and
 // a shard of an earlier run cannot be taken for one of this run.
-func (d *delivery) first(s *shard.Shard) error {
+func (d *delivery) initial(s *shard.Shard) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), firstWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
 	if d.explicit {
 		names, err := d.store.Names(ctx)
@@ -62,7 +62,7 @@ func (d *delivery) first(s *shard.Shard) error {
 			return fmt.Errorf("%s is already there; remove it, or name a folder, in which each process writes its own file", d.store.At(d.name))
 		}
 	}
-	return d.put(ctx, s)
+	return d.upload(ctx, s)
 }
 
 // checkpoint delivers in the background. It does nothing while the previous one is still under way.
@@ -76,15 +76,15 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 	go func() {
 		defer d.mu.Unlock()
 		defer cancel()
-		if err := d.put(ctx, s); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		if err := d.upload(ctx, s); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			d.log.WithError(err).Warn("A checkpoint could not be written; the run continues and will write the next one.")
 		}
 	}()
 }
 
-// last delivers the final shard. If that fails, the shard is kept on this machine, and the error says
+// final delivers the final shard. If that fails, the shard is kept on this machine, and the error says
 // where. The run cannot pass until the shard is copied to where it belongs.
-func (d *delivery) last(s *shard.Shard) error {
+func (d *delivery) final(s *shard.Shard) error {
 	if d.cancel != nil {
 		d.cancel() // a checkpoint, whose content is in this shard too
 	}
@@ -94,41 +94,41 @@ func (d *delivery) last(s *shard.Shard) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	err := d.put(ctx, s)
+	err := d.upload(ctx, s)
 	if err == nil {
 		return nil
 	}
-	path, keepErr := d.keep(s)
+	path, keepErr := d.saveLocally(s)
 	if keepErr != nil {
 		return fmt.Errorf("the shard could not be delivered, and what was seen is lost: %w", errors.Join(err, keepErr))
 	}
 	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", path, d.store.At(d.name), err)
 }
 
-func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
+func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 	data, err := d.encoder.Encode(s)
 	if err != nil {
 		return err
 	}
-	if err := d.mine(ctx, s); err != nil {
+	if err := d.checkOwner(ctx, s); err != nil {
 		return err
 	}
-	if d.tell == nil {
+	if d.onRetry == nil {
 		return d.store.Put(ctx, d.name, data)
 	}
-	tried := false
+	retried := false
 	ctx = store.OnRetry(ctx, func(trouble string) {
-		tried = true
-		d.tell(trouble)
+		retried = true
+		d.onRetry(trouble)
 	})
-	if err = d.store.Put(ctx, d.name, data); err == nil && tried {
-		d.tell("")
+	if err = d.store.Put(ctx, d.name, data); err == nil && retried {
+		d.onRetry("")
 	}
 	return err
 }
 
-// mine returns an error if a file of that name belongs to another process, which began at the same time.
-func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
+// checkOwner returns an error if a file of that name belongs to another process, which began at the same time.
+func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	if !d.explicit {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
 	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.store.At(d.name))
 }
 
-func (d *delivery) keep(s *shard.Shard) (path string, err error) {
+func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	for _, dir := range d.keepIn {
 		path, absErr := filepath.Abs(filepath.Join(dir, d.keepAs))
 		if absErr == nil {
@@ -157,5 +157,5 @@ func (d *delivery) keep(s *shard.Shard) (path string, err error) {
 	return "", err
 }
 
-// keepIn are the folders for a shard that could not be delivered.
-func keepIn() []string { return []string{".", os.TempDir()} }
+// fallbackFolders returns the folders for a shard that could not be delivered.
+func fallbackFolders() []string { return []string{".", os.TempDir()} }

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-func TestTheShardGoesToABucket(t *testing.T) {
+func TestShardInBucket(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	memory := s3mem.New()
@@ -46,7 +46,7 @@ func TestTheShardGoesToABucket(t *testing.T) {
 	require.Equal(t, shard.Finished, state())
 }
 
-func TestABucketThatIsMissingIsFoundBeforeTheRun(t *testing.T) {
+func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	server := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
@@ -72,7 +72,7 @@ func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
 	return s.Folder.Put(ctx, name, data)
 }
 
-func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
+func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	folder := stuckStore{store.Folder(t.TempDir()), new(sync.Once), make(chan struct{})}
@@ -84,7 +84,7 @@ func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()
 	last.Runner.State = shard.Finished
-	require.NoError(t, d.last(last), "the last word waits for no checkpoint")
+	require.NoError(t, d.final(last), "the last word waits for no checkpoint")
 	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), shard.FileName(shard.Runner{Index: 1})))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
@@ -96,7 +96,7 @@ type brokenStore struct{ store.Folder }
 
 func (brokenStore) Put(context.Context, string, []byte) error { return errors.New("it is broken") }
 
-func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
+func TestRunContinuesAfterFailedCheckpoint(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.WarnLevel)

@@ -71,7 +71,7 @@ func (r *recorder) message(t *testing.T, marker string, seq int64, sentAt time.T
 	return fmt.Sprintf("event: news\ndata: %s\n\n", r.service.Publish.Body.Append(nil, &v))
 }
 
-func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
+func TestBlocksAreCountedByKind(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
@@ -80,7 +80,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	o.connecting(second(0))
-	opens(o, second(1))
+	openStreams(o, second(1))
 	feed(t, &o.observer, second(2), ": hello\n\n")                                                                   // a heartbeat
 	feed(t, &o.observer, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
 	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
@@ -111,7 +111,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 }
 
 // A stream that resumes after a message expects the messages published since then.
-func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
+func TestStreamWithIDResumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		resume, seen string
@@ -132,7 +132,7 @@ func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
 			o.connecting(second(0))
-			opens(o, second(1))
+			openStreams(o, second(1))
 			feed(t, &o.observer, second(2), c.seen)
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
@@ -143,7 +143,7 @@ func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
 }
 
 // The finding names the event whose empty id field left the client without an id.
-func TestAResetIDNamesItsEvent(t *testing.T) {
+func TestIDResetNamesItsEvent(t *testing.T) {
 	t.Parallel()
 	const message = "event: news\nid: 5\ndata: {\"n\":7}\n\n"
 	for reset, want := range map[string]string{
@@ -160,12 +160,12 @@ func TestAResetIDNamesItsEvent(t *testing.T) {
 		require.True(t, ok)
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
 		o.connecting(second(0))
-		opens(o, second(1))
+		openStreams(o, second(1))
 		feed(t, &o.observer, second(2), message)
 		feed(t, &o.observer, second(3), reset)
 		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		o.connecting(second(5))
-		opens(o, second(6))
+		openStreams(o, second(6))
 		got := filled(r).Connections[0]
 		require.True(t, got.Spans[1].Resumed, "the service promises to resume")
 		if want == "" {
@@ -181,24 +181,24 @@ func TestRequestsOfADescription(t *testing.T) {
 	t.Parallel()
 	rt, _ := ofService(t, descriptionJS)
 	service := serviceOf(t, rt)
-	own, err := service.ownRequest(1, "d-1")
+	own, err := service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
 	require.Equal(t, sseclient.Request{
 		URL: "http://h/rooms/d-topic-1", Method: "POST", Body: `{"room":"d-topic-1"}`,
 		Header: http.Header{"Authorization": {"Bearer secret"}, "Content-Type": {"application/json"}},
-	}, requestBy(&service.Connect, own.values))
+	}, requestUsing(&service.Connect, own.values))
 	require.Equal(t, "mine true true 0 5 client 0", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy, described.lifetime].join(" ")`))
 }
 
 // k6 alone finds out only later how many streams there are: that is no reason to refuse topics.
-func TestTopicsOfARunWhoseStreamsAreNotKnownYet(t *testing.T) {
+func TestTopicsBeforeTheFirstStream(t *testing.T) {
 	t.Parallel()
 	p := thePlan()
 	p.Connections, p.Service, p.Topics, p.PublishRate = 0, "mine", 5, 2
 	require.NoError(t, newRecorder().setPlan(p))
 }
 
-func TestADescriptionIsTheSameEachTime(t *testing.T) {
+func TestDescriptionIsDeterministic(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, descriptionJS)
@@ -210,14 +210,14 @@ func TestADescriptionIsTheSameEachTime(t *testing.T) {
 }
 
 // An event stream of which nothing is counted is held, and its silences are seen.
-func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
+func TestDescriptionWithoutCounts(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	js(t, rt, `var l = new Ledger("d-0")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	opens(o, r.start.Add(time.Second))
+	openStreams(o, r.start.Add(time.Second))
 	feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
 	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
@@ -241,7 +241,7 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		o.connecting(r.start)
-		opens(o, r.start.Add(time.Second))
+		openStreams(o, r.start.Add(time.Second))
 		feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n")
 		feed(t, &o.observer, r.start.Add(12*time.Second), "data: x\n\n")
 		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
@@ -251,14 +251,14 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 }
 
 // Whether a stream without messages expected any is known from the publisher's log, not from the check of a script.
-func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
+func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	opens(o, r.start.Add(time.Second))
+	openStreams(o, r.start.Add(time.Second))
 	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
 	o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	sums := o.ledger.Sums()
@@ -266,13 +266,13 @@ func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
 }
 
 // The second request contains values of the first event, and messages are expected from its response on.
-func TestASecondRequest(t *testing.T) {
+func TestSecondRequestOfAStream(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},
 		message: {seq: "json:$.seq", run: "json:$.run"}, publish: {url: "{base}/{topic}", body: '{"run":"{run}","seq":{seq}}'}})`)
 	js(t, rt, `var l = new Ledger("d-1")`)
 	service := serviceOf(t, rt)
-	own, err := service.ownRequest(3, "d-3")
+	own, err := service.requestOverrides(3, "d-3")
 	require.NoError(t, err)
 	requester := &secondRequest{service: service.Service, values: own.values}
 	got, err := requester.fill(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
@@ -290,7 +290,7 @@ func TestASecondRequest(t *testing.T) {
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	opens(o, r.start.Add(time.Second))
+	openStreams(o, r.start.Add(time.Second))
 	o.answered(r.start.Add(2*time.Second), nil)
 	require.Equal(t, []ledger.Span{{From: 2 * time.Second}}, o.ledger.Record().Spans)
 }
@@ -314,7 +314,7 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 }
 
 // "[object Promise]" was sent as the token.
-func TestFunctionsOfADescriptionReturnText(t *testing.T) {
+func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 	t.Parallel()
 	for returns, want := range map[string]string{
 		`undefined`:            "it returned nothing: it must return a text",
@@ -323,12 +323,12 @@ func TestFunctionsOfADescriptionReturnText(t *testing.T) {
 		`5`:                    "it returned 5: it must return a text",
 	} {
 		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
-		_, err := serviceOf(t, rt).ownRequest(0, "d-0")
+		_, err := serviceOf(t, rt).requestOverrides(0, "d-0")
 		require.ErrorContains(t, err, "token() of the service any: "+want)
 	}
 }
 
-func TestADescriptionThatIsNoDataSaysSo(t *testing.T) {
+func TestDescriptionMustBeData(t *testing.T) {
 	t.Parallel()
 	rt, _ := newVU(t)
 	for script, want := range map[string]string{
@@ -343,7 +343,7 @@ func TestADescriptionThatIsNoDataSaysSo(t *testing.T) {
 }
 
 // A service may say back what it was sent.
-func TestAFindingDoesNotShowAToken(t *testing.T) {
+func TestFindingsHideTokens(t *testing.T) {
 	t.Parallel()
 	rt, _ := newVU(t)
 	js(t, rt, `var __ENV = { SUBSCRIBE_TOKEN: "a-subscriber", PUBLISH_TOKEN: "a-publisher" }`)

@@ -20,10 +20,10 @@ const (
 	// Limits of concurrent requests that end a stream, per virtual user and per runner: thousands would dial at once.
 	endsOfVU     = 20
 	endsOfRunner = 500
-	// endAnswer is how long the answer to one may take.
-	endAnswer = 10 * time.Second
-	// recheck is how long a stream on which a noop is due is left alone before its ledger is asked again.
-	recheck = 100 * time.Millisecond
+	// endTimeout is the time limit of the answer to a request for an end.
+	endTimeout = 10 * time.Second
+	// recheckInterval is the time until the ledger of a stream on which a noop is due is checked again.
+	recheckInterval = 100 * time.Millisecond
 )
 
 // An ender asks for the ends of the streams of a holding, as http.asyncRequest of k6 would.
@@ -45,8 +45,8 @@ func newEnder(h *holding) ender {
 
 // run asks for the end of each stream, some at a time, and returns when all were asked. A stream is left alone while a noop is
 // due on it, so that what is lost at the end can be told from what is on its way.
-func (e *ender) run(streams []*heldStream) {
-	queue := make(chan *heldStream, len(streams)) // as many as it ever holds
+func (e *ender) run(streams []*holdStream) {
+	queue := make(chan *holdStream, len(streams)) // as many as it ever holds
 	for _, s := range streams {
 		queue <- s
 	}
@@ -57,7 +57,7 @@ func (e *ender) run(streams []*heldStream) {
 		all.Go(func() {
 			for s := range queue {
 				if undecided := s.ledger().Undecided(s.observer.now()); undecided > 0 && e.h.ctx.Err() == nil {
-					sleep(e.h.ctx, min(undecided, recheck))
+					sleep(e.h.ctx, min(undecided, recheckInterval))
 					queue <- s
 					continue
 				}
@@ -76,7 +76,7 @@ func (e *ender) run(streams []*heldStream) {
 // end requests the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. So is
 // a client that is disconnected, and reconnects or had a phase: the service has no stream to end. If the service accepts no such
 // request, the client ends the stream.
-func (e *ender) end(s *heldStream) {
+func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // the streams are being interrupted
 	}
@@ -86,7 +86,7 @@ func (e *ender) end(s *heldStream) {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
 		s.close()
-	case !e.byRequest() || s.ledger().Sums().Streams == 0:
+	case !e.usesRequest() || s.ledger().Sums().Streams == 0:
 		s.close()
 	default:
 		s.status = int16(e.send(s)) // #nosec G115 -- a status, or one of our codes
@@ -104,17 +104,17 @@ func (e *ender) end(s *heldStream) {
 	}
 }
 
-func (e *ender) byRequest() bool {
+func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }
 
 // send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
-func (e *ender) send(s *heldStream) (status int) {
+func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
 		var answer *httpext.Response
 		start := time.Now()
-		answer, err = e.h.send(&r, e.tags, endAnswer, httpext.ResponseTypeNone)
+		answer, err = e.h.send(&r, e.tags, endTimeout, httpext.ResponseTypeNone)
 		e.answered(&r, answer, time.Since(start))
 		if err == nil {
 			return answer.Status
@@ -132,7 +132,7 @@ func (h *holding) warn(err error) {
 }
 
 // request makes it: on the event loop, where the description has functions.
-func (e *ender) request(s *heldStream) (r sseclient.Request, err error) {
+func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	if !e.h.service.hasFunctions() {
 		return s.endRequest()
 	}
@@ -178,7 +178,7 @@ func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout t
 }
 
 // finish makes the checks of a stream that has ended, and whose end was asked for.
-func (s *heldStream) finish() {
+func (s *holdStream) finish() {
 	h, e := s.holding, &s.holding.ender
 	if s.timer != nil {
 		s.timer.Stop()
@@ -189,12 +189,12 @@ func (s *heldStream) finish() {
 	h.mu.Lock()
 	h.unfinished-- // only now: k6 takes no sample of an iteration that is over
 	h.mu.Unlock()
-	h.settle()
+	h.resolveIfDone()
 }
 
-// check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every service resumes. A
-// stream with a lifetime may be shorter than an interval.
-func (e *ender) check(s *heldStream) {
+// check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every
+// service resumes. A stream with a lifetime may be shorter than an interval.
+func (e *ender) check(s *holdStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
 	check := func(name string, ok bool) {
@@ -209,7 +209,7 @@ func (e *ender) check(s *heldStream) {
 		metrics.PushIfNotDone(h.ctx, h.state.Samples, sample)
 	}
 	check("Get status was 200", sums.Streams > 0)
-	if e.byRequest() {
+	if e.usesRequest() {
 		check("Delete status was 200", e.ended(s, sums.State))
 	}
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.Sound() || s.observer.faultless(&sums))
@@ -218,12 +218,12 @@ func (e *ender) check(s *heldStream) {
 // notSent is the status of an end that needed no request: the client was disconnected.
 const notSent = -1
 
-// accepts reports whether a status is what the request for the end of a stream should have.
+// accepts reports whether a status is valid for the request that ends a stream.
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
 // ended reports whether the request for the end of a stream was accepted, or there was no stream to end: where clients
 // reconnect, it may have ended a moment before.
-func (e *ender) ended(s *heldStream, state ledger.State) bool {
+func (e *ender) ended(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
 	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// maxExplanation is how many bytes are kept of a text from outside.
+// maxExplanation is the maximum length in bytes of a text from outside.
 const maxExplanation = 200
 
 // explanation returns the error of a handshake, or the text of the response that refused the client, without the secrets of
@@ -24,19 +24,19 @@ func explanation(c sseclient.Close, known *credentials) string {
 	}
 	text := known.hide(c.Err.Error())
 	if c.Reason == sseclient.ReasonStatus {
-		text = withoutStatus(text, c.Status)
+		text = removeStatus(text, c.Status)
 	}
-	return printable(text, maxExplanation)
+	return printableStart(text, maxExplanation)
 }
 
-// withoutStatus is what an error says beyond the status.
-func withoutStatus(text string, status int) string {
+// removeStatus returns an error without its status.
+func removeStatus(text string, status int) string {
 	usual := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
 	return strings.TrimPrefix(strings.TrimPrefix(text, usual), ": ")
 }
 
-// printable is the beginning of a text in one line, without control characters.
-func printable(text string, most int) string {
+// printableStart returns the beginning of a text as one line, without control characters.
+func printableStart(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
@@ -58,7 +58,7 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	if text, ok := r.names[string(name)]; ok {
 		return text
 	}
-	text := printable(known.hide(string(name)), longest)
+	text := printableStart(known.hide(string(name)), longest)
 	if len(r.names) >= maxEventNames {
 		return text
 	}
@@ -69,7 +69,5 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	return text
 }
 
-// excerpt is what a finding shows of a corrupted message.
-//
-//go:noinline
+// excerpt returns what a finding shows of a corrupted message.
 func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }

@@ -22,7 +22,7 @@ func testObserver() *observer {
 	return &o
 }
 
-func TestTheTextOfARefusalIsKept(t *testing.T) {
+func TestRefusalText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		end  sseclient.Close
@@ -51,7 +51,7 @@ func TestNoopRunsHideTokens(t *testing.T) {
 	b := testObserver()
 	b.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
 	b.connecting(time.Now())
-	opens(b, time.Now())
+	openStreams(b, time.Now())
 	b.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
 	b.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
 	b.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
@@ -61,11 +61,11 @@ func TestNoopRunsHideTokens(t *testing.T) {
 	require.Equal(t, 3, strings.Count(string(record), "{token}"), "%s", record)
 }
 
-func TestEventsWithANameAreCounted(t *testing.T) {
+func TestNamedEventsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := testObserver()
 	b.connecting(time.Now())
-	opens(b, time.Now())
+	openStreams(b, time.Now())
 	for range 3 {
 		b.event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
 	}

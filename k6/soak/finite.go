@@ -146,7 +146,7 @@ func (f *finiteLoad) prepare() (err error) {
 		return fmt.Errorf("soak.finite: %w", err)
 	}
 	o := sseclient.Options{
-		ConnectTimeout: seconds(f.FirstTimeout), IdleTimeout: seconds(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
+		ConnectTimeout: secondsOf(f.FirstTimeout), IdleTimeout: secondsOf(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
 		Resume: sseclient.Resume{Off: true},
 	}
 	if o.Accept, err = coding.Setting(cmp.Or(f.Accept, "none")); err != nil {
@@ -158,12 +158,12 @@ func (f *finiteLoad) prepare() (err error) {
 	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o)
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
 	f.results = f.m.recorder.finite(shard.ResponseLimits{
-		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: seconds(f.MaxTotal),
+		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: secondsOf(f.MaxTotal),
 	}, max(f.plan.Runners, 1))
 	return nil
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // finite returns where responses of a run with so many runners are counted.
 func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
@@ -192,7 +192,7 @@ func (f *finiteLoad) run() {
 	} else {
 		f.runClosed(start)
 	}
-	f.await(time.Now().Add(seconds(f.Drain)))
+	f.await(time.Now().Add(secondsOf(f.Drain)))
 	f.mu.Lock()
 	f.finished = true
 	rest := make([]*response, 0, len(f.open))
@@ -211,7 +211,7 @@ func (f *finiteLoad) runOpen(start time.Time) {
 	most := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
 	for {
 		n, after := f.arrivals.next()
-		if after >= seconds(f.Seconds) || !sleep(f.ctx, time.Until(start.Add(after))) {
+		if after >= secondsOf(f.Seconds) || !sleep(f.ctx, time.Until(start.Add(after))) {
 			return
 		}
 		if f.pending() >= most {
@@ -225,7 +225,7 @@ func (f *finiteLoad) runOpen(start time.Time) {
 // runClosed keeps as many responses open as the concurrency.
 func (f *finiteLoad) runClosed(start time.Time) {
 	atATime := f.tuple.ScaleInt64(f.Concurrency)
-	end := start.Add(seconds(f.Seconds))
+	end := start.Add(secondsOf(f.Seconds))
 	for time.Now().Before(end) && f.ctx.Err() == nil && atATime > 0 {
 		if f.busy() < atATime {
 			n, _ := f.arrivals.next()
@@ -317,12 +317,12 @@ func (f *finiteLoad) client() *finiteClient {
 func (f *finiteLoad) call(r *response) (err error) {
 	v := f.values
 	if f.service.token != nil {
-		if v.Token, err = f.service.askToken(); err != nil {
+		if v.Token, err = f.service.callToken(); err != nil {
 			return err
 		}
 	}
 	r.request = f.requestOf(&v, r)
-	return f.service.override(&r.request, r.n, r.client, v.Prompt)
+	return f.service.customRequest(&r.request, r.n, r.client, v.Prompt)
 }
 
 // requestOf fills in the request of a response.
@@ -332,7 +332,7 @@ func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request
 	if len(f.Prompts) > 0 {
 		v.Prompt = strings.ReplaceAll(f.Prompts[r.n%int64(len(f.Prompts))], "{id}", r.id)
 	}
-	return requestBy(&f.service.Connect, v)
+	return requestUsing(&f.service.Connect, v)
 }
 
 // uniform returns a number from 0 to 1 for each request, the same for each runner.

@@ -69,8 +69,8 @@ func (o *holdOptions) numbers() []int {
 	return numbers
 }
 
-// A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
-// goroutine, and nothing of JS.
+// A holding is a call of hold: some streams, from the connect to the requested end. While they are open it has no
+// goroutine and no JavaScript object.
 type holding struct {
 	holdOptions
 	m          *module
@@ -87,7 +87,7 @@ type holding struct {
 	acting     sync.WaitGroup // phases that act
 
 	mu           sync.Mutex
-	streams      []*heldStream
+	streams      []*holdStream
 	timer        *time.Timer // until the ends are asked for; nil with lifetimes or steps
 	phaseTimers  []*time.Timer
 	open         int // streams that have not ended, and phases and steps that act
@@ -97,8 +97,8 @@ type holding struct {
 	finished     bool
 }
 
-// hold is soak.hold(service, options): it opens streams, holds them, asks for their end and makes their checks. The promise
-// resolves when that is done for all of them; of an iteration that is interrupted it never does, as no check is made.
+// hold is soak.hold(service, options): it opens streams, requests their ends and makes their checks. The promise
+// resolves when that is done for all of them; if the iteration is interrupted it never does, as no check is made.
 func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	h, err := m.newHolding(described, options)
@@ -211,7 +211,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start begins to open the streams. Their ends are asked for when their time is over, or when all have ended.
+// start begins to open the streams. Their ends are requested when their time is over, or when all have ended.
 func (h *holding) start() {
 	switch {
 	case h.Steps != nil:
@@ -221,7 +221,7 @@ func (h *holding) start() {
 		h.mu.Lock()
 		h.ending = true // each stream ends by itself
 		h.mu.Unlock()
-		go h.openInTurn()
+		go h.openByLifetime()
 	default:
 		h.mu.Lock()
 		h.schedulePhases()
@@ -232,7 +232,7 @@ func (h *holding) start() {
 }
 
 // openOver opens streams one after the other, evenly over the ramp; without one, as fast as the service accepts them.
-func (h *holding) openOver(streams []*heldStream, ramp time.Duration) {
+func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
 	start := time.Now()
 	for i, s := range streams {
 		if ramp > 0 {
@@ -256,19 +256,19 @@ func (h *holding) end() {
 	}
 	h.acting.Wait()
 	h.ender.run(h.streams)
-	h.allAsked()
+	h.endsRequested()
 }
 
-// allAsked notes that the end of each stream was asked for.
-func (h *holding) allAsked() {
+// endsRequested records that the end of each stream was requested.
+func (h *holding) endsRequested() {
 	h.mu.Lock()
 	h.endRequested = true
 	h.mu.Unlock()
-	h.settle()
+	h.resolveIfDone()
 }
 
-// settle lets the iteration end, once all is done.
-func (h *holding) settle() {
+// resolveIfDone lets the iteration end when all is done.
+func (h *holding) resolveIfDone() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	interrupted := h.ctx.Err() != nil
@@ -283,14 +283,14 @@ func (h *holding) settle() {
 	h.finish(h.resolve)
 }
 
-// ended counts a stream that is over, for whatever reason.
-func (h *holding) ended(s *heldStream) {
+// ended counts a stream that ended, for whatever reason.
+func (h *holding) ended(s *holdStream) {
 	h.mu.Lock()
 	s.finished = true
 	finished := s.endRequested
 	h.mu.Unlock()
-	if s.treatment != nil {
-		close(s.treatment.ended)
+	if s.phase != nil {
+		close(s.phase.ended)
 	}
 	if finished {
 		s.finish()
@@ -298,7 +298,7 @@ func (h *holding) ended(s *heldStream) {
 	h.release()
 }
 
-// release counts a stream, a phase or the steps out. After the last one the ends are asked for early.
+// release removes a stream, a phase or the steps from the count. After the last one the ends are requested early.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--
@@ -308,5 +308,5 @@ func (h *holding) release() {
 		go h.end()
 		return
 	}
-	h.settle()
+	h.resolveIfDone()
 }

@@ -2,11 +2,8 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -15,12 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
-	"go.k6.io/k6/v2/js/modulestest"
-	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/lib/netext"
-	"go.k6.io/k6/v2/lib/types"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -28,174 +20,28 @@ import (
 )
 
 // There are thousands of these, in addition to a sse.Stream and a ledger.
-func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
+func TestHoldStreamSize(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, unsafe.Sizeof(heldStream{}), uintptr(64))
+		require.LessOrEqual(t, unsafe.Sizeof(holdStream{}), uintptr(64))
 		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(64))
 	}
 }
 
-// noopService is the service of the original protocol, of which noops are due so seldom that a test sees the first one only. Each
-// stream ends by a DELETE.
-type noopService struct {
-	refuse    int           // the status of each DELETE, where it ends no stream; 0: it does
-	slow      time.Duration // that it takes to answer one
-	hangUp    bool          // in place of an answer
-	onConnect func()        // nil: none
-
-	mu        sync.Mutex
-	streams   map[string]chan struct{}
-	connects  []string // the Authorization of each, and its Accept-Encoding
-	deletes   int
-	now, most int // DELETEs under way
-}
-
-func (s *noopService) serve(t *testing.T) string {
-	t.Helper()
-	s.streams = map[string]chan struct{}{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /event/connect", s.connect)
-	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
-	server := httptest.NewServer(mux)
-	t.Cleanup(func() {
-		server.CloseClientConnections() // a client that vanished never closes its connection
-		server.Close()
-	})
-	return server.URL
-}
-
-func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
-	over := make(chan struct{})
-	s.mu.Lock()
-	s.streams[r.URL.Query().Get("id")] = over
-	if s.onConnect != nil {
-		s.onConnect()
-	}
-	s.connects = append(s.connects, r.Header.Get("Authorization")+r.Header.Get("Accept-Encoding"))
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, "id: 1\ndata: 0\n\n")
-	w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
-	select {
-	case <-over:
-	case <-r.Context().Done():
-	}
-}
-
-func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.Header().Set("X-Server", "backend-1")
-	s.deletes++
-	s.now++
-	s.most = max(s.most, s.now)
-	s.mu.Unlock()
-	time.Sleep(s.slow)
-	s.mu.Lock()
-	s.now--
-	if s.hangUp {
-		panic(http.ErrAbortHandler)
-	}
-	if s.refuse != 0 {
-		w.WriteHeader(s.refuse)
-		return
-	}
-	close(s.streams[r.URL.Query().Get("id")])
-}
-
-// holder is a virtual user that holds streams of a service.
-type holder struct {
-	*modulestest.Runtime
-	r       *recorder
-	samples chan metrics.SampleContainer
-}
-
-// holderOf loads the script's init context and moves to the virtual user's.
-func holderOf(t *testing.T, url, init string) holder {
-	t.Helper()
-	rt, r := newVU(t)
-	r.telemetry.every = time.Hour
-	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
-	js(t, rt, `var __ENV = {BACKEND_TOKEN: "x"}`)
-	js(t, rt, init)
-	js(t, rt, fmt.Sprintf(`plan({testid: "t", connections: 100, seconds: 3600, noopInterval: 60, runners: 1, connectionsPerVU: 100,
-		backendUrl: %q, prefix: "d-", lateMs: 1000, reconnect: false}); var url = %q`, url, url))
-	h := holder{rt, r, make(chan metrics.SampleContainer, 100_000)}
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	dialer := netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4))
-	transport := &http.Transport{DialContext: dialer.DialContext}
-	t.Cleanup(transport.CloseIdleConnections)
-	rt.MoveToVUContext(&lib.State{
-		Dialer: dialer, Transport: transport, Logger: log, CookieJar: jar, Samples: h.samples, BuiltinMetrics: rt.BuiltinMetrics,
-		BufferPool: lib.NewBufferPool(), Options: lib.Options{SystemTags: &metrics.DefaultSystemTagSet},
-		Tags: lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
-	})
-	return h
-}
-
-const held10 = `hold(null, {from: 0, to: 10, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`
-
-// run runs an iteration to its end, and returns whether the promise of hold was resolved.
-func (h *holder) run(t *testing.T, script string) (resolved bool) {
-	t.Helper()
-	guard := time.AfterFunc(30*time.Second, func() { panic("the iteration hangs: " + script) })
-	defer guard.Stop()
-	require.NoError(t, h.VU.Runtime().Set("done", func() { resolved = true }))
-	err := h.EventLoop.Start(func() error {
-		_, err := h.VU.Runtime().RunString("(" + script + ").then(done)")
-		return err
-	})
-	if err != nil {
-		h.CancelContext()
-	}
-	h.EventLoop.WaitOnRegistered()
-	require.NoError(t, err)
-	return resolved
-}
-
-// told are the sums of the samples of a metric, by the tag.
-func (h *holder) told(metric, tag string) map[string][2]float64 {
-	out := map[string][2]float64{}
-	for len(h.samples) > 0 {
-		container := <-h.samples
-		defer func() { h.samples <- container }()
-		for _, s := range container.GetSamples() {
-			if s.Metric.Name == metric {
-				name, _ := s.Tags.Get(tag)
-				sum := out[name]
-				out[name] = [2]float64{sum[0] + s.Value, sum[1] + 1}
-			}
-		}
-	}
-	return out
-}
-
-func (h *holder) states() map[ledger.State]int {
-	out := map[ledger.State]int{}
-	for _, c := range filled(h.r).Connections {
-		out[c.State]++
-	}
-	return out
-}
-
-func TestHoldOpensHoldsEndsAndChecks(t *testing.T) {
+func TestHoldLifecycle(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
 	begun := time.Now()
-	require.True(t, h.run(t, held10))
+	require.True(t, h.run(t, holdTen))
 	require.GreaterOrEqual(t, time.Since(begun), 2000*time.Millisecond)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 10}, h.states())
-	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {10, 10}, "Received all messages": {10, 10}}, h.told("checks", "check"))
-	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {10, 10}}, h.told("http_reqs", "name"))
-	require.Equal(t, map[string][2]float64{"DELETE": {10, 10}}, h.told("http_reqs", "method"))
-	require.Equal(t, map[string][2]float64{"true": {0, 10}}, h.told("http_req_failed", "expected_response"))
-	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.told("sse_connection_opened", "name"))
-	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.told("sse_connection_closed", "reason"))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {10, 10}, "Received all messages": {10, 10}}, h.metricSums("checks", "check"))
+	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {10, 10}}, h.metricSums("http_reqs", "name"))
+	require.Equal(t, map[string][2]float64{"DELETE": {10, 10}}, h.metricSums("http_reqs", "method"))
+	require.Equal(t, map[string][2]float64{"true": {0, 10}}, h.metricSums("http_req_failed", "expected_response"))
+	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.metricSums("sse_connection_opened", "name"))
+	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.metricSums("sse_connection_closed", "reason"))
 	require.Equal(t, strings.Repeat("Bearer x ", 10), strings.Join(s.connects, " ")+" ")
 	ends := filled(h.r).Ends
 	require.Len(t, ends.Outcomes, 1)
@@ -206,7 +52,7 @@ func TestHoldOpensHoldsEndsAndChecks(t *testing.T) {
 }
 
 // k6 takes no sample of an iteration that is over: however slow it is to take them, that waits for the last check.
-func TestHoldIsOverWithItsLastCheck(t *testing.T) {
+func TestHoldEndsWithItsLastCheck(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
@@ -224,43 +70,43 @@ func TestHoldIsOverWithItsLastCheck(t *testing.T) {
 		}
 	}()
 	require.NoError(t, h.VU.Runtime().Set("taken", taken.Load))
-	require.True(t, h.run(t, held10+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may have the last one in hand
+	require.True(t, h.run(t, holdTen+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may have the last one in hand
 	h.CancelContext()
 }
 
 // The number of concurrent end requests is limited.
-func TestSoManyEndsAreAskedForAtATime(t *testing.T) {
+func TestConcurrentEndRequests(t *testing.T) {
 	t.Parallel()
 	s := &noopService{slow: 20 * time.Millisecond}
 	h := holderOf(t, s.serve(t), "")
-	require.True(t, h.run(t, strings.Replace(held10, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
 	require.Equal(t, "Bearer xgzip", s.connects[0])
 	require.Equal(t, 100, s.deletes)
 	require.GreaterOrEqual(t, filled(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
 	require.LessOrEqual(t, s.most, endsOfVU)
-	require.Equal(t, [2]float64{100, 100}, h.told("checks", "check")["Received all messages"])
+	require.Equal(t, [2]float64{100, 100}, h.metricSums("checks", "check")["Received all messages"])
 }
 
 // A stream that never opened is given up without a request: if its id has a stream, that is another client's.
-func TestHoldGivesUpWhatNeverOpened(t *testing.T) {
+func TestHoldGivesUpUnopenedStreams(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", "")
 	begun := time.Now()
-	require.True(t, h.run(t, strings.Replace(held10, "2000", "60000", 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "2000", "60000", 1)))
 	require.Less(t, time.Since(begun), 30*time.Second, "nobody waits for streams that are over")
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 10}, h.states())
-	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
-	require.Empty(t, h.told("http_reqs", "name"))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
+	require.Empty(t, h.metricSums("http_reqs", "name"))
 	require.Nil(t, filled(h.r).Ends)
 }
 
 // A service that is gone before its streams are ended answers none of the requests.
-func TestEndsThatNobodyAnswers(t *testing.T) {
+func TestUnansweredEndRequests(t *testing.T) {
 	t.Parallel()
 	s := &noopService{hangUp: true}
 	url := s.serve(t)
 	h := holderOf(t, url, "")
-	require.True(t, h.run(t, strings.Replace(held10, "endTimeout: 5", "endTimeout: 0.2", 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
 	ends := filled(h.r).Ends
 	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "who was asked")
 	require.EqualValues(t, 10, ends.Of(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
@@ -281,13 +127,13 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	t.Cleanup(server.Close)
 	described := strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" } }`, 1)
 	h := holderOf(t, server.URL, described)
-	require.True(t, h.run(t, strings.Replace(heldDescribed, "reconnect: true", "reconnect: false", 1)))
+	require.True(t, h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1)))
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 3}, h.states())
 	require.Empty(t, other.connects)
 	require.Empty(t, filled(h.r).Redirects)
 
 	h = holderOf(t, server.URL, described)
-	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 0.2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(heldDescribed)))
+	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 0.2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
 	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, filled(h.r).Redirects)
 	require.Equal(t, []string{"", "", ""}, other.connects, "no token")
 	require.EqualValues(t, 3, ended.Load())
@@ -296,14 +142,14 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 }
 
 // A request that the service refuses leaves the stream open: it is closed here after endTimeout.
-func TestHoldClosesWhatDoesNotEnd(t *testing.T) {
+func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	s := &noopService{refuse: http.StatusNotFound}
 	h := holderOf(t, s.serve(t), "")
-	require.True(t, h.run(t, strings.Replace(held10, "endTimeout: 5", "endTimeout: 0.2", 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
-	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
-	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.told("http_req_failed", "expected_response"))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
+	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.metricSums("http_req_failed", "expected_response"))
 	require.Equal(t, map[string]int64{"status-404": 10}, filled(h.r).Ends.Codes())
 }
 
@@ -312,36 +158,36 @@ const noopJS = `var tokens = 0, described = service({
 	message: { every: 60, seq: "id" }, END
 });`
 
-const heldDescribed = `hold(described, {from: 0, to: 3, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-"})`
+const holdDescribed = `hold(described, {from: 0, to: 3, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-"})`
 
 // A described service is asked as its description says: token() for each attempt, and for the end.
 func TestHoldOfADescribedService(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" }, ok: [200] }`, 1))
-	require.True(t, h.run(t, heldDescribed))
-	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
+	require.True(t, h.run(t, holdDescribed))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
 	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
 	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
-	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {3, 3}}, h.told("http_reqs", "name"))
+	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {3, 3}}, h.metricSums("http_reqs", "name"))
 	require.EqualValues(t, 3, filled(h.r).Ends.Outcomes[0].Took.Count())
-	require.Equal(t, map[string][2]float64{"GET /event/connect": {3, 3}}, h.told("sse_connection_opened", "name"))
+	require.Equal(t, map[string][2]float64{"GET /event/connect": {3, 3}}, h.metricSums("sse_connection_opened", "name"))
 
 	s = &noopService{}
 	h = holderOf(t, s.serve(t), strings.NewReplacer("END", `end: { by: "client" }`, "connect: {", "connect: { maxEventSize: 3,").Replace(noopJS))
-	h.run(t, strings.Replace(heldDescribed, "reconnect: true", "reconnect: false", 1))
+	h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1))
 	require.Equal(t, "too_long", filled(h.r).Connections[0].Reason, "data: 0 is longer")
 
 	s = &noopService{}
 	h = holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
-	require.True(t, h.run(t, heldDescribed))
-	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
+	require.True(t, h.run(t, holdDescribed))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
 	require.Zero(t, s.deletes)
 	require.Nil(t, filled(h.r).Ends)
 }
 
 // Each attempt after the first asks for its token anew, on the event loop.
-func TestAHeldStreamComesBackWithANewToken(t *testing.T) {
+func TestHoldReconnectsWithNewToken(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string
@@ -359,25 +205,25 @@ func TestAHeldStreamComesBackWithANewToken(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	h := holderOf(t, server.URL, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
-	require.True(t, h.run(t, strings.Replace(heldDescribed, "to: 3", "to: 1", 1)))
+	require.True(t, h.run(t, strings.Replace(holdDescribed, "to: 3", "to: 1", 1)))
 	require.Equal(t, []string{"Bearer t0", "Bearer t1"}, asked)
 	require.Equal(t, 2, filled(h.r).Connections[0].Streams)
 }
 
 // What cannot be asked for is said before any stream opens.
-func TestHoldSaysWhatIsWrong(t *testing.T) {
+func TestHoldErrors(t *testing.T) {
 	t.Parallel()
 	throwing := strings.Replace(strings.Replace(noopJS, `"t" + tokens++`, `{ throw new Error("no login") }`, 1), "END", `end: { by: "client" }`, 1)
 	for _, c := range []struct{ init, script, want string }{
 		{"", `hold(null)`, "needs options"},
 		{"", `hold({}, {from: 0, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "must be one that soak.service returned"},
 		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "the streams from 2 to 1"},
-		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, heldDescribed, `stream d-0 cannot be asked for: invalid URL "ftp://x/0"`},
-		{"", strings.Replace(held10, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
-		{"", strings.Replace(held10, "from", `httpVersion: "3", from`, 1), `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`},
-		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, held10, "BACKEND_TOKEN must not contain line breaks"},
-		{throwing, heldDescribed, "token() of the service mine: Error: no login"},
-		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), heldDescribed, "token() of the service mine: it returned 3: it must return a text"},
+		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, holdDescribed, `stream d-0 cannot be asked for: invalid URL "ftp://x/0"`},
+		{"", strings.Replace(holdTen, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
+		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`},
+		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, holdTen, "BACKEND_TOKEN must not contain line breaks"},
+		{throwing, holdDescribed, "token() of the service mine: Error: no login"},
+		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), holdDescribed, "token() of the service mine: it returned 3: it must return a text"},
 	} {
 		h := holderOf(t, "http://h", c.init)
 		err := h.EventLoop.Start(func() error {
@@ -394,7 +240,7 @@ func TestHoldSaysWhatIsWrong(t *testing.T) {
 }
 
 // An iteration that is interrupted ends with its streams, and makes no check of them: its verdict is none.
-func TestAnInterruptedHoldMakesNoCheck(t *testing.T) {
+func TestInterruptedHoldMakesNoCheck(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
@@ -406,15 +252,9 @@ func TestAnInterruptedHoldMakesNoCheck(t *testing.T) {
 		}
 		h.CancelContext()
 	}()
-	require.False(t, h.run(t, strings.Replace(held10, "2000", "60000", 1)))
+	require.False(t, h.run(t, strings.Replace(holdTen, "2000", "60000", 1)))
 	<-ctx.Done()
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
-	require.Empty(t, h.told("checks", "check"))
+	require.Empty(t, h.metricSums("checks", "check"))
 	require.Zero(t, s.deletes)
-}
-
-func (r *recorder) connectionsOpen() int {
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	return r.open
 }

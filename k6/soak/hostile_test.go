@@ -44,8 +44,8 @@ const knownToken = "s3cr+t/T0ken=Va~ue9!"
 
 var knownSecrets = secret.Environment([]string{"SUBSCRIBE_TOKEN=" + knownToken})
 
-// repeated replaces placeholders in the bytes of a service by forms of the token, which the service then repeats.
-func repeated(text string) string {
+// repeatSecret replaces placeholders in the bytes of a service by forms of the token, which the service then repeats.
+func repeatSecret(text string) string {
 	var inJSON, inURL strings.Builder
 	for _, c := range []byte(knownToken) {
 		fmt.Fprintf(&inJSON, `\u%04x`, c)
@@ -78,21 +78,21 @@ func FuzzHostileService(f *testing.F) {
 		f.Add("HTTP/1.1 403 "+text, "Retry-After: "+text, text, "unexpected status 403 Forbidden: "+text, "br", text)
 	}
 	f.Fuzz(func(t *testing.T, status, header, body, refusal, coding, location string) {
-		h := &hostileService{repeated(status), repeated(header), repeated(body), repeated(refusal), repeated(coding), repeated(location)}
+		h := &hostileService{repeatSecret(status), repeatSecret(header), repeatSecret(body), repeatSecret(refusal), repeatSecret(coding), repeatSecret(location)}
 		for name, text := range h.outputs(t) {
-			assert.Empty(t, knownSecrets.Left([]byte(text)), "%s contains the token: %.2000q", name, near(text))
+			assert.Empty(t, knownSecrets.Left([]byte(text)), "%s contains the token: %.2000q", name, lineWithToken(text))
 			if filepath.Ext(name) == ".gz" { // data, which no terminal shows
 				continue
 			}
 			var escaped bytes.Buffer
 			_, _ = io.WriteString(format.Escaping(&escaped), text)
-			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, differing(text, escaped.String()))
+			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, differingParts(text, escaped.String()))
 		}
 	})
 }
 
-// differing returns the part of a text where another starts to differ from it.
-func differing(text, other string) string {
+// differingParts returns the part of a text where another starts to differ from it.
+func differingParts(text, other string) string {
 	at := 0
 	for at < min(len(text), len(other)) && text[at] == other[at] {
 		at++
@@ -100,8 +100,8 @@ func differing(text, other string) string {
 	return text[max(0, at-80):min(len(text), at+80)]
 }
 
-// near returns the line that contains the token.
-func near(text string) string {
+// lineWithToken returns the line that contains the token.
+func lineWithToken(text string) string {
 	for line := range strings.Lines(text) {
 		if knownSecrets.Left([]byte(line)) != "" {
 			return line
@@ -282,7 +282,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	}
 	at := (*to).start.Add(time.Second)
 	first.connecting(at)
-	opens(first, at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
+	openStreams(first, at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
 	h.feed(at.Add(time.Second), first)
 	first.closed(at.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
 	first.connecting(at.Add(3 * time.Second))

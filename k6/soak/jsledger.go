@@ -39,7 +39,7 @@ func valuesOfLedger() map[string]func(*ledger.Record) any {
 	return values
 }
 
-// String is all counts in one line.
+// String returns all counts in one line.
 func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
 	var counts []string

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A snapshot is what this runner has seen so far, for metrics and dashboards: no verdict rests on it.
+// A snapshot is the state of this runner for metrics and dashboards. No verdict depends on it.
 type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
@@ -30,7 +30,7 @@ type metric struct {
 	value func(*snapshot) float64
 }
 
-// published are the metrics of every snapshot, by what the service calls a message.
+// published are the metrics of every snapshot, by the service's name for a message.
 var published = map[string][]metric{
 	"noop": slices.Concat(countMetrics("noops"), everyRun),
 	"message": slices.Concat(countMetrics("messages"), everyRun, []metric{
@@ -59,8 +59,8 @@ var ofRunner = []metric{
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
 }
 
-// countMetrics are those of the counts of noops or messages. A count that may go down again is a gauge: a late noop fills
-// a hole, or a noop turns out to be a copy.
+// countMetrics returns the metrics of the counts of noops or messages. A count that may decrease is a gauge: a late
+// noop fills a hole, or a noop turns out to be a copy.
 func countMetrics(nouns string) (out []metric) {
 	for i, n := range (ledger.Totals{}).Each() {
 		m := metric{"soak_" + nouns + "_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}
@@ -97,8 +97,8 @@ func quantile(q float64) func(*snapshot) float64 {
 // holdMetrics are those of phases, steps and broadcasts, by kind. Times are in milliseconds.
 var (
 	holdCounters = []string{
-		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutTwice, fanoutOverdue, fanoutUntimed, fanoutStrange, fanoutShort,
-		slowBegun, slowTaken, slowUntaken, slowDue, slowArrived, slowAgain, slowFilled, slowCutUnseen, slowWhole,
+		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutOverdue, fanoutUntimed, fanoutUnexplained, fanoutShort,
+		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowCutUnseen, slowComplete,
 	}
 	holdTimes = []string{stormWaited, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowCut}
 )
@@ -112,5 +112,5 @@ func registerHoldMetrics(registry *metrics.Registry, to map[string]*metrics.Metr
 		to[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
 	}
 	to[capacityStreams] = registry.MustNewMetric(capacityStreams, metrics.Gauge)
-	to[slowBehind] = registry.MustNewMetric(slowBehind, metrics.Trend)
+	to[slowBacklog] = registry.MustNewMetric(slowBacklog, metrics.Trend)
 }

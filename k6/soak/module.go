@@ -78,7 +78,7 @@ func (m *module) state(p *plan.Plan, settings *sobek.Object) error {
 	return nil
 }
 
-// environment is a variable as scripts see it, "" for none.
+// environment returns a variable as scripts see it; "" if it is not set.
 func (m *module) environment(name string) string {
 	env, ok := m.vu.Runtime().Get("__ENV").(*sobek.Object)
 	if !ok {
@@ -110,7 +110,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	return rt.NewDynamicObject(m.observe(l, false))
 }
 
-// beginRun starts what the first stream of the run begins, and finds out where k6 takes the samples of this iteration.
+// beginRun starts what the first stream of the run needs, and finds where k6 accepts the samples of this iteration.
 func (m *module) beginRun() error {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
@@ -118,7 +118,7 @@ func (m *module) beginRun() error {
 	return m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
 }
 
-// observe makes the observer of a stream. aside is of one that is not held.
+// observe returns the observer of a stream; excluded: the script acts on the stream.
 func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
 	m.ownCredentials() // which findings hide
 	o := m.recorder.observer(l, excluded)
@@ -163,7 +163,7 @@ func (m *module) tokens() []string {
 // observer makes the observer of a ledger.
 func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
 	if excluded {
-		r.setAside(l)
+		r.exclude(l)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -52,7 +52,7 @@ func js(t *testing.T, rt *modulestest.Runtime, script string) string {
 	return v.String()
 }
 
-func TestPlanFromAScript(t *testing.T) {
+func TestScriptPlan(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
@@ -70,7 +70,7 @@ func TestPlanFromAScript(t *testing.T) {
 	require.ErrorContains(t, err, "call soak.plan in the init context")
 }
 
-func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {
+func TestLedgerNeedsIDAndPlan(t *testing.T) {
 	t.Parallel()
 	rt, _ := newVU(t)
 	rt.MoveToVUContext(&lib.State{})
@@ -82,7 +82,7 @@ func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {
 	}
 }
 
-func TestLedgerAsAScriptSeesIt(t *testing.T) {
+func TestScriptLedger(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
@@ -94,7 +94,7 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	require.True(t, ok, "an EventSource takes it as its observer: %T", exported)
 	at := r.start.Add(time.Second)
 	observer.connecting(at)
-	opens(observer, at.Add(7*time.Millisecond))
+	openStreams(observer, at.Add(7*time.Millisecond))
 	at = at.Add(7 * time.Millisecond)
 	observer.event(at.Add(15*time.Second), event("1", "0", ""))
 	observer.event(at.Add(45*time.Second), event("3", "0", ""))
@@ -110,7 +110,7 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	require.Equal(t, "d-0", js(t, rt, `JSON.parse(JSON.stringify(l)).id`))
 }
 
-func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
+func TestVirtualUsersShareOneRecorder(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	for i := range 2 {
@@ -123,7 +123,7 @@ func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
 }
 
 // A setting that a script does not state reaches the shard all the same.
-func TestAPlanHasWhatTheEnvironmentSaysBesideTheScript(t *testing.T) {
+func TestPlanMergesEnvironmentAndScript(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, `globalThis.__ENV = { MAX_LATE: "7", SECONDS: "99", SOAK_RUN_ID: "x" }; ""`)

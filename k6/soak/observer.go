@@ -15,23 +15,23 @@ import (
 // An observer passes what arrives on the streams of one client to its ledger, as the service description reads it. Its
 // methods are called by the goroutine that reads the stream; no JavaScript runs.
 type observer struct {
-	ledger   *ledger.Ledger
-	recorder *recorder
-	topic    *topicReader
-	sink     *sampleSink    // nil: no metrics are published
-	lastAt   ledger.Instant // of the last message, or of the headers before the first one
-	rare     *rareSights    // nil: none yet
-	before   uint32         // see shard.Bursts; or one of these
-	streams  uint16         // whose headers arrived; the highest number stands for more
-	excluded bool           // the script acts on the stream, so it is not evidence about untouched streams
-	open     bool
+	ledger      *ledger.Ledger
+	recorder    *recorder
+	topic       *topicReader
+	sink        *sampleSink    // nil: no metrics are published
+	lastAt      ledger.Instant // of the last message, or of the headers before the first one
+	rare        *rareState     // nil: none yet
+	previousGap uint32         // see shard.Bursts; or one of these
+	streams     uint16         // whose headers arrived; the highest number stands for more
+	excluded    bool           // the script acts on the stream, so it is not evidence about untouched streams
+	open        bool
 }
 
 // Until a message arrives that is not together with the first one of its stream, before is one of these. The first ones may be what a
 // service repeats.
 const (
-	noMessage = math.MaxUint32 - iota
-	history
+	noMessageYet = math.MaxUint32 - iota
+	inHistory
 )
 
 // A topicReader reads the messages of one topic.
@@ -44,8 +44,8 @@ type topicReader struct {
 	keepsIDs, silences bool
 }
 
-// rareSights are what few streams bring.
-type rareSights struct {
+// rareState is state that few streams need.
+type rareState struct {
 	lastName    string // name of the last event that was not a message
 	coded       *coded
 	last        []byte                               // the id to resume from; empty: none arrived
@@ -54,20 +54,20 @@ type rareSights struct {
 	listener    func(at time.Time, b *service.Block) // of events that the description does not define; nil: none
 }
 
-var noRareSights rareSights
+var noRareState rareState
 
-// rareSights are those of the observer, to be read.
-func (o *observer) rareSights() *rareSights {
+// readRareState returns the rare state of the observer, for reading.
+func (o *observer) readRareState() *rareState {
 	if o.rare == nil {
-		return &noRareSights
+		return &noRareState
 	}
 	return o.rare
 }
 
-// rareState returns the mutable rare state, allocated on first use.
-func (o *observer) rareState() *rareSights {
+// writableRareState returns the mutable rare state, allocated on first use.
+func (o *observer) writableRareState() *rareState {
 	if o.rare == nil {
-		o.rare = new(rareSights)
+		o.rare = new(rareState)
 	}
 	return o.rare
 }
@@ -79,7 +79,7 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 		Closed: o.closed,
 	}
 	if o.topic.service.Resume.TakesID {
-		on.LastEventID = func() string { return string(o.rareSights().last) }
+		on.LastEventID = func() string { return string(o.readRareState().last) }
 	}
 	if o.recorder.cuts() {
 		on.Cuttable, on.Cut, on.Resumed = o.cuttable, o.cut, o.resumed
@@ -93,31 +93,32 @@ const commentInBlock = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
 
-// credentials are the secrets that findings of the stream do not show.
+// credentials returns the secrets that findings of the stream must not show.
 func (o *observer) credentials() *credentials {
-	if ownSecrets := o.rareSights().credentials; ownSecrets != nil {
+	if ownSecrets := o.readRareState().credentials; ownSecrets != nil {
 		return ownSecrets
 	}
 	return o.recorder.credentials.Load()
 }
 
-func (o *observer) authorize(c *credentials) { o.rareState().credentials = c }
+func (o *observer) authorize(c *credentials) { o.writableRareState().credentials = c }
 
-// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks only
-// whether it was held. Where no message of a stream had a number, the verdict tells a wrong description from wrong messages.
+// faultless reports the result of a script's check: all messages arrived. If nothing is counted on a stream, it
+// reports whether the stream stayed open. If no message of a stream had a number, the verdict distinguishes a wrong
+// description from wrong messages.
 func (o *observer) faultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
 	case ledger.Numbered: // only the publisher's log has the expected messages
-		sound, p := *r, o.recorder.thePlan()
+		faultless, p := *r, o.recorder.thePlan()
 		if p.AllowGaps { // and which gaps the service announced
-			sound.Lost = 0
+			faultless.Lost = 0
 		}
 		if !p.Published() && r.Received == 0 {
-			sound.Corrupted -= sound.Unnumbered
+			faultless.Corrupted -= faultless.Unnumbered
 		}
-		return sound.Sound()
+		return faultless.Sound()
 	case ledger.Noops:
 	}
 	return r.Faultless()
@@ -130,9 +131,9 @@ func (o *observer) connecting(at time.Time) {
 	}
 }
 
-// opened notes an open stream. The headers of a resumed one may announce that messages are missing.
+// opened records an open stream. The headers of a resumed one may announce that messages are missing.
 func (o *observer) opened(_ time.Time, r *sseclient.Response) {
-	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.rareSights().last) {
+	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.readRareState().last) {
 		o.ledger.Announced(o.now())
 	}
 	o.streams = max(o.streams, o.streams+1) // it does not wrap
@@ -140,7 +141,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 		o.beginCoded(coding)
 	}
 	if server := r.Header.Get("Server"); server != "" {
-		o.recorder.served(server)
+		o.recorder.addServer(server)
 	}
 	if r.OtherOrigin {
 		o.recorder.redirected(sseclient.Origin(r.URL))
@@ -149,7 +150,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 		o.recorder.sharedStream(r.FirstOnConnection)
 	}
 	at := o.recorder.instant(r.At)
-	o.open, o.before, o.lastAt = true, noMessage, at
+	o.open, o.previousGap, o.lastAt = true, noMessageYet, at
 	o.recorder.opened(o.ledger.Opened(at))
 }
 
@@ -158,21 +159,21 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }
 
-// comment notes a sign of life.
+// comment records a sign of life.
 func (o *observer) comment(at time.Time, _ []byte) {
 	if !o.topic.silences {
 		return
 	}
 	o.endComment(at, ledger.ASign)
 	if o.topic.service.HeartbeatIsComment() {
-		o.rareState().pending = at
+		o.writableRareState().pending = at
 	}
 }
 
-// endComment counts the pending comment line as a heartbeat, unless it is in the block that came now, and notes what
-// that block is.
+// endComment counts the pending comment line as a heartbeat, unless it is part of the present block, and records the
+// kind of that block.
 func (o *observer) endComment(at time.Time, end ledger.Heard) {
-	if pending := o.rareSights().pending; !pending.IsZero() {
+	if pending := o.readRareState().pending; !pending.IsZero() {
 		if end == ledger.AHeartbeat || at.Sub(pending) >= commentInBlock {
 			o.ledger.Heard(o.recorder.instant(pending), ledger.AHeartbeat)
 		}
@@ -186,23 +187,23 @@ func (o *observer) endComment(at time.Time, end ledger.Heard) {
 // block counts a block without data, which dispatches no event.
 func (o *observer) block(at time.Time, b *eventstream.Block) {
 	if !b.HasData {
-		o.count(at, &b.Event, false, b.HasComment)
+		o.classify(at, &b.Event, false, b.HasComment)
 	}
 }
 
 // event counts a block with data.
 func (o *observer) event(at time.Time, e *eventstream.Event) {
-	o.count(at, e, true, len(e.Comment) > 0)
+	o.classify(at, e, true, len(e.Comment) > 0)
 }
 
-// count counts a block as the message, heartbeat or other block that the description says it is.
-func (o *observer) count(at time.Time, e *eventstream.Event, hasData, hasComment bool) {
+// classify counts a block as the message, heartbeat or other block of the description.
+func (o *observer) classify(at time.Time, e *eventstream.Event, hasData, hasComment bool) {
 	block := blockOf(e, hasData, hasComment)
 	reading := o.topic.Read(&block)
 	if o.topic.keepsIDs {
 		o.keepID(at, &block, &reading)
 	}
-	if !o.rareSights().pending.IsZero() {
+	if !o.readRareState().pending.IsZero() {
 		if reading.Kind == service.Heartbeat {
 			o.endComment(at, ledger.AHeartbeat)
 			return
@@ -215,14 +216,12 @@ func (o *observer) count(at time.Time, e *eventstream.Event, hasData, hasComment
 	case service.Other:
 		o.otherEvent(at, &block, &reading)
 	default:
-		o.notOurs(at, &block, reading.Kind)
+		o.countOther(at, &block, reading.Kind)
 	}
 }
 
-// notOurs counts a block that is not a message of the stream.
-//
-//go:noinline
-func (o *observer) notOurs(at time.Time, block *service.Block, kind service.Kind) {
+// countOther counts a block that is not a message of the stream.
+func (o *observer) countOther(at time.Time, block *service.Block, kind service.Kind) {
 	instant := o.recorder.instant(at)
 	switch kind {
 	case service.Heartbeat:
@@ -253,7 +252,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	}
 	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
 	o.countName(block)
-	if listener := o.rareSights().listener; listener != nil {
+	if listener := o.readRareState().listener; listener != nil {
 		listener(at, block)
 	}
 }
@@ -267,7 +266,7 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	if !has {
 		return
 	}
-	rare := o.rareState()
+	rare := o.writableRareState()
 	switch hadLast := len(rare.last) > 0; {
 	case !hadLast && len(id) > 0:
 		o.ledger.IDReceived()
@@ -337,11 +336,11 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
 	}
 	arrival := o.ledger.Delivered(&m)
-	ours := arrival.Counted && m.Broken == ""
-	if ours && m.Timed {
+	counted := arrival.Counted && m.Broken == ""
+	if counted && m.Timed {
 		o.recorder.reached(o.topic.number, m.Number, m.Lateness)
 	}
-	o.recorder.noop(arrival, o.excluded, !ours, first, latency, r.HasSentAt && m.Broken == "")
+	o.recorder.noop(arrival, o.excluded, !counted, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // firstAfter returns how long after the headers of its stream the first message came, -1 for each other one, which it counts by the
@@ -351,13 +350,13 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	gap := o.recorder.instant(at) - o.lastAt
 	o.lastAt += gap
 	switch {
-	case o.before == noMessage:
-		after, o.before = max(gap, 0), history
-	case o.before == history && gap < ledger.Together || o.excluded:
+	case o.previousGap == noMessageYet:
+		after, o.previousGap = max(gap, 0), inHistory
+	case o.previousGap == inHistory && gap < ledger.Together || o.excluded:
 	default:
-		o.recorder.spaced(gap, &o.before)
+		o.recorder.addGap(gap, &o.previousGap)
 	}
-	if coded := o.rareSights().coded; coded != nil {
+	if coded := o.readRareState().coded; coded != nil {
 		coded.message(o.recorder, at, after)
 	}
 	return after
@@ -370,7 +369,7 @@ func (o *observer) countName(b *service.Block) {
 	if !b.HasData || len(b.Event) == 0 {
 		return
 	}
-	rare := o.rareState()
+	rare := o.writableRareState()
 	if string(b.Event) != rare.lastName { // which is empty before the first: no such name is empty
 		rare.lastName = o.recorder.eventName(b.Event, o.credentials())
 	}
@@ -379,7 +378,7 @@ func (o *observer) countName(b *service.Block) {
 
 // closed ends what is open with the stream.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
-	if !o.rareSights().pending.IsZero() {
+	if !o.readRareState().pending.IsZero() {
 		o.endComment(at, ledger.AHeartbeat)
 	}
 	c = o.credentials().recordEnd(at, c, int(o.streams))

@@ -9,7 +9,7 @@ import (
 )
 
 // The operator starts all runners with one environment: only the segment tells them apart.
-func TestARunnerOfTheOperatorKnowsItsNumberByItsSegment(t *testing.T) {
+func TestRunnerIndexFromSegment(t *testing.T) {
 	t.Parallel()
 	sequence, err := lib.NewExecutionSegmentSequenceFromString("0,1/3,2/3,1")
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ type outputSoak struct {
 	delivery *delivery
 	runner   shard.Runner
 	progress *os.File // nil: progress is not reported
-	news     news
+	news     progressNews
 
 	environment map[string]string
 
@@ -141,11 +141,11 @@ func (o *outputSoak) Start() error {
 		return err
 	}
 	o.delivery = &delivery{
-		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: lastWithin, keepIn: keepIn(),
-		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, tell: o.tell,
+		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: finalTimeout, keepIn: fallbackFolders(),
+		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))
-	if err := o.delivery.first(o.shard()); err != nil {
+	if err := o.delivery.initial(o.shard()); err != nil {
 		return errors.Join(err, to.Close())
 	}
 	o.sampleSecond()
@@ -157,8 +157,9 @@ func (o *outputSoak) Start() error {
 	return nil
 }
 
-// tell reports what the delivery is retrying: with the next line of progress, or now if the run is over.
-func (o *outputSoak) tell(trouble string) {
+// reportRetry reports the error for which the delivery is being retried: with the next line of progress, or now if
+// the run is over.
+func (o *outputSoak) reportRetry(trouble string) {
 	o.trouble.Store(&trouble)
 	if o.ended.Load() && o.progress != nil {
 		o.report()
@@ -184,9 +185,9 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	o.runner.State, o.runner.Error = ending(runErr)
 	o.ended.Store(true)
 	if o.runner.State == shard.Interrupted {
-		o.delivery.timeout = min(o.delivery.timeout, interruptedWithin)
+		o.delivery.timeout = min(o.delivery.timeout, interruptTimeout)
 	}
-	err := o.delivery.last(o.shard())
+	err := o.delivery.final(o.shard())
 	if err != nil {
 		o.log.Error(err)
 	}
@@ -228,7 +229,7 @@ func (o *outputSoak) tick() {
 			return
 		case now := <-second.C:
 			o.sampleSecond()
-			if o.recorder.bucketOver(now) {
+			if o.recorder.isBucketOver(now) {
 				o.sampleBucket()
 			}
 			if o.progress != nil {
@@ -248,19 +249,19 @@ func (o *outputSoak) sampleSecond() {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.take(), o.probe.waits.take())
+	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.takeLongest(), o.probe.waits.takeLongest())
 }
 
 func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
 	o.machine.Sample(o.recorder.wall(time.Now()))
-	s := o.sampler.take()
-	stall := max(o.probe.take(), o.seconds.takeStall())
+	s := o.sampler.sample()
+	stall := max(o.probe.takeLongest(), o.seconds.takeStall())
 	s.StallMS = stall.Milliseconds()
 	o.runner.StallMaxUS = max(o.runner.StallMaxUS, stall.Microseconds())
 	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.GCPauseUS)
 	o.mu.Unlock()
-	o.recorder.roll(time.Now(), s, o.recorder.control)
+	o.recorder.endBucket(time.Now(), s, o.recorder.control)
 }
 
 // shard is all that the runner has seen so far.
@@ -281,7 +282,7 @@ func (o *outputSoak) shard() *shard.Shard {
 
 // report writes one line of progress. Without a reader it is lost: another soak may read the next one.
 func (o *outputSoak) report() {
-	p := o.news.since(o.recorder)
+	p := o.news.report(o.recorder)
 	if trouble := o.trouble.Load(); trouble != nil {
 		p.Trouble = *trouble
 	}

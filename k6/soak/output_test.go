@@ -44,7 +44,7 @@ func newTestOutput(t *testing.T, p output.Params) *outputSoak {
 	return o.(*outputSoak)
 }
 
-func TestNewOutputRefuses(t *testing.T) {
+func TestNewOutputErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		location string
@@ -62,7 +62,7 @@ func TestNewOutputRefuses(t *testing.T) {
 	}
 }
 
-func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
+func TestShardFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -108,7 +108,7 @@ func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestAFileCanBeNamed(t *testing.T) {
+func TestShardFileName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mine.json.gz")
 	o := newTestOutput(t, params(t, path, nil))
@@ -134,7 +134,7 @@ func TestShardsOfTwoProcessesAreTwoFiles(t *testing.T) {
 	require.Len(t, files, 2)
 }
 
-func TestAFileOfThatNameIsNotReplaced(t *testing.T) {
+func TestExistingFileIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mine.json.gz")
 	first := newTestOutput(t, params(t, path, nil))
@@ -142,7 +142,7 @@ func TestAFileOfThatNameIsNotReplaced(t *testing.T) {
 	second := newTestOutput(t, params(t, path, nil))
 	require.ErrorContains(t, second.Start(), path+" is already there; remove it, or name a folder")
 	second.delivery.keepIn = []string{t.TempDir()} // had both begun at once
-	require.ErrorContains(t, second.delivery.last(second.shard()), path+" is the shard of another process")
+	require.ErrorContains(t, second.delivery.final(second.shard()), path+" is the shard of another process")
 	require.NoError(t, first.Stop())
 	s, err := shard.ReadFile(path)
 	require.NoError(t, err)
@@ -150,14 +150,14 @@ func TestAFileOfThatNameIsNotReplaced(t *testing.T) {
 	require.Equal(t, shard.Finished, s.Runner.State)
 }
 
-func TestTheRunHasTheNameThatTheScriptIsGiven(t *testing.T) {
+func TestRunNameFromScript(t *testing.T) {
 	t.Parallel()
 	o := newTestOutput(t, params(t, t.TempDir(), nil)) // `k6 run --env TESTID=…` is for scripts alone
 	require.Equal(t, o.recorder.plan.TestID, o.runner.TestID)
 	require.NotEmpty(t, o.runner.TestID)
 }
 
-func TestAnUnwritableFolderIsFoundBeforeTheRun(t *testing.T) {
+func TestUnwritableFolderFailsBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -165,7 +165,7 @@ func TestAnUnwritableFolderIsFoundBeforeTheRun(t *testing.T) {
 	require.Error(t, newTestOutput(t, params(t, "/proc/none", nil)).Start())
 }
 
-func TestAShardThatCannotBeDeliveredAtTheEndIsKept(t *testing.T) {
+func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	dir, keep := filepath.Join(t.TempDir(), "shards"), t.TempDir()
 	o := newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
@@ -180,7 +180,7 @@ func TestAShardThatCannotBeDeliveredAtTheEndIsKept(t *testing.T) {
 	require.Equal(t, shard.Finished, s.Runner.State)
 }
 
-func TestAShardThatCannotBeKeptEitherIsLost(t *testing.T) {
+func TestUnsavedShardIsLost(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "shards")
 	o := newTestOutput(t, params(t, dir, nil))
@@ -200,13 +200,13 @@ func withProgress(t *testing.T) (o *outputSoak, listen *os.File) {
 	return o, listen
 }
 
-func TestProgressIsALineOfJSON(t *testing.T) {
+func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	o, listen := withProgress(t)
 	require.NoError(t, o.Start())
 	b := newObserver(t, o.recorder, "d-0")
 	b.connecting(time.Now())
-	opens(b, time.Now())
+	openStreams(b, time.Now())
 	require.NoError(t, o.Stop())
 	lines := json.NewDecoder(listen)
 	var last shard.Progress
@@ -216,7 +216,7 @@ func TestProgressIsALineOfJSON(t *testing.T) {
 	require.Equal(t, 1, last.Open)
 }
 
-func TestTheRunGoesOnWhenNobodyWatchesAnyMore(t *testing.T) {
+func TestRunContinuesWithoutReader(t *testing.T) {
 	t.Parallel()
 	o, listen := withProgress(t)
 	require.NoError(t, o.Start())
@@ -224,7 +224,7 @@ func TestTheRunGoesOnWhenNobodyWatchesAnyMore(t *testing.T) {
 	require.NoError(t, o.Stop())
 }
 
-func TestFileDescriptorOfTheProgress(t *testing.T) {
+func TestProgressFileDescriptor(t *testing.T) {
 	t.Parallel()
 	listen, speak, err := os.Pipe()
 	require.NoError(t, err)

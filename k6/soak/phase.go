@@ -114,8 +114,8 @@ func (h *holding) vanish(p *phase) {
 	}
 }
 
-// A comeback is the reconnect of a dropped client that is still to come.
-type comeback struct {
+// A reconnection is the pending reconnect of a dropped client.
+type reconnection struct {
 	tags metrics.TagsAndMeta
 	due  time.Time // of its first dial; zero after a failed attempt
 }
@@ -123,12 +123,12 @@ type comeback struct {
 // drop closes the connections, and measures the reconnects of the clients.
 func (h *holding) drop(p *phase, atOnce bool) {
 	tags := h.tagsOf(p.Name)
-	one := func(s *heldStream) bool {
+	one := func(s *holdStream) bool {
 		h.returns.Lock() // during the drop: the stream may return at once
 		defer h.returns.Unlock()
 		open := s.stream.Drop(atOnce)
 		if open {
-			s.treatment.reconnection = &comeback{tags: tags}
+			s.phase.reconnection = &reconnection{tags: tags}
 		}
 		return open
 	}
@@ -139,8 +139,8 @@ func (h *holding) drop(p *phase, atOnce bool) {
 	}
 }
 
-// treat adds closed and opened to the callbacks of a stream.
-func (s *heldStream) treat(on *sseclient.Callbacks) {
+// applyPhase adds closed and opened to the callbacks of a stream.
+func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
 	opened, closed := on.Opened, on.Closed
 	on.Opened = func(started time.Time, r *sseclient.Response) {
 		opened(started, r)
@@ -153,11 +153,11 @@ func (s *heldStream) treat(on *sseclient.Callbacks) {
 }
 
 // closed notes when the next dial of a dropped stream is due.
-func (s *heldStream) closed(at time.Time, c sseclient.Close) {
-	s.treatment.closedAt.Store(at.UnixNano())
+func (s *holdStream) closed(at time.Time, c sseclient.Close) {
+	s.phase.closedAt.Store(at.UnixNano())
 	s.holding.returns.Lock()
 	defer s.holding.returns.Unlock()
-	back := s.treatment.reconnection
+	back := s.phase.reconnection
 	if back == nil {
 		return
 	}
@@ -168,8 +168,8 @@ func (s *heldStream) closed(at time.Time, c sseclient.Close) {
 }
 
 // opened records the return of a dropped stream, whose dial began at begun.
-func (s *heldStream) opened(start, at time.Time) {
-	h, t := s.holding, s.treatment
+func (s *holdStream) opened(start, at time.Time) {
+	h, t := s.holding, s.phase
 	h.returns.Lock()
 	back := t.reconnection
 	t.reconnection = nil

@@ -15,18 +15,18 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
 	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 4500", "reconnect: false", `reconnect: false, phases: [
-		{name: "spread", at: 500, action: "drop"}, {name: "at-once", at: 3500, action: "dropAtOnce"}]`).Replace(held10)))
+		{name: "spread", at: 500, action: "drop"}, {name: "at-once", at: 3500, action: "dropAtOnce"}]`).Replace(holdTen)))
 	require.Len(t, s.connects, 30)
 	all := map[string]float64{"spread": 10, "at-once": 10}
 	for _, metric := range []string{"storm_dropped", stormConnect, stormWaited} {
 		samples := map[string]float64{}
-		for phase, sum := range h.told(metric, "scenario") {
+		for phase, sum := range h.metricSums(metric, "scenario") {
 			samples[phase] = sum[1]
 		}
 		require.Equal(t, all, samples, metric)
 	}
-	require.Less(t, h.told(stormWaited, "scenario")["spread"][0]/10, 500., "ms: the reconnection time is no delay")
-	require.Equal(t, [2]float64{10, 10}, h.told("checks", "check")["Received all messages"], "the verdict knows what they missed")
+	require.Less(t, h.metricSums(stormWaited, "scenario")["spread"][0]/10, 500., "ms: the reconnection time is no delay")
+	require.Equal(t, [2]float64{10, 10}, h.metricSums("checks", "check")["Received all messages"], "the verdict knows what they missed")
 	require.Equal(t, 10, s.deletes)
 }
 
@@ -35,12 +35,12 @@ func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
 	begun := time.Now()
-	require.True(t, h.run(t, strings.Replace(held10, "reconnect: false", `reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`, 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "reconnect: false", `reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`, 1)))
 	require.Less(t, time.Since(begun), 2*time.Second, "no stream is left")
-	require.Equal(t, map[string][2]float64{"gone": {10, 10}}, h.told("vanish_vanished", "scenario"))
+	require.Equal(t, map[string][2]float64{"gone": {10, 10}}, h.metricSums("vanish_vanished", "scenario"))
 	require.Equal(t, map[ledger.State]int{ledger.Dropped: 10}, h.states())
 	require.Zero(t, s.deletes)
-	require.Empty(t, h.told("checks", "check"))
+	require.Empty(t, h.metricSums("checks", "check"))
 }
 
 func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
@@ -50,7 +50,7 @@ func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
 	begun := time.Now()
 	var opened []time.Duration
 	s.onConnect = func() { opened = append(opened, time.Since(begun)) }
-	require.True(t, h.run(t, strings.Replace(held10, "from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 1000", 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 1000", 1)))
 	require.Len(t, opened, 4)
 	for i, at := range opened {
 		require.InDelta(t, 250*i, at.Milliseconds(), 200)
@@ -62,7 +62,7 @@ func TestHoldRefusesInvalidPhases(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{`{name: "x", at: 0, action: "explode"}`, `{name: "", at: 0, action: "drop"}`, `{name: "x", at: -1, action: "drop"}`} {
 		h := holderOf(t, (&noopService{}).serve(t), "")
-		_, err := h.VU.Runtime().RunString(strings.Replace(held10, "reconnect: false", "reconnect: false, phases: ["+p+"]", 1))
+		_, err := h.VU.Runtime().RunString(strings.Replace(holdTen, "reconnect: false", "reconnect: false, phases: ["+p+"]", 1))
 		require.ErrorContains(t, err, "must have a name")
 	}
 }

@@ -24,10 +24,10 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	if err := r.startCutting(vu, runner); err != nil {
 		return err
 	}
-	if r.publishingAsked || !r.plan.Published() {
+	if r.publishRequested || !r.plan.Published() {
 		return r.publishingFailed
 	}
-	r.publishingAsked = true
+	r.publishRequested = true
 	options := vu.State().Options
 	if index, err := runnerIndex(runner, options); err != nil || index != 1 {
 		return err
@@ -40,7 +40,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	log := vu.State().Logger
 	publisher, err := publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
-		Start: time.Now().Add(publishAfter), For: publishFor(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
+		Start: time.Now().Add(publishAfter), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
 		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	return nil
 }
 
-// publishFor is for how long messages are due. A short run has at least half of its time.
-func publishFor(hold time.Duration) time.Duration {
+// publishDuration returns how long messages are published. A short run uses at least half of its time.
+func publishDuration(hold time.Duration) time.Duration {
 	return max(hold-publishAfter-publishBefore, hold/2)
 }
 

@@ -47,7 +47,7 @@ type recorder struct {
 type publication struct {
 	reach            *shard.Reach       // nil if nothing is published
 	publishing       *publish.Publisher // nil if another runner publishes, or none
-	publishingAsked  bool
+	publishRequested bool
 	publishingFailed error
 	fastest          atomic.Int64 // the shortest latency, in nanoseconds
 	oneClock         atomic.Bool  // this process publishes
@@ -211,13 +211,13 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.tally.mu.Lock()
 	lateness = r.lateness.Copy()
 	r.tally.mu.Unlock()
-	r.lookThrough(&p, func(string) bool { return false }, func(c *ledger.Record, _ bool) { p.Count(c) })
+	r.sumUp(&p, func(string) bool { return false }, func(c *ledger.Record, _ bool) { p.Count(c) })
 	return p, lateness
 }
 
-// lookThrough sums up the present state. It calls count, with whether the script acts on the connection, for each connection that is not
+// sumUp sums up the present state. It calls count, with whether the script acts on the connection, for each connection that is not
 // steady or that known names.
-func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
+func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open
 	excluded := maps.Clone(r.excluded)

@@ -46,11 +46,11 @@ func event(id, data, comment string) *eventstream.Event {
 func filled(r *recorder) *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	r.fill(s)
-	return written(s)
+	return writtenShard(s)
 }
 
-// written is a shard as it is written, with records for ledgers.
-func written(s *shard.Shard) *shard.Shard {
+// writtenShard is a shard as it is written, with records for ledgers.
+func writtenShard(s *shard.Shard) *shard.Shard {
 	for _, l := range s.Ledgers {
 		s.Connections = append(s.Connections, l.Record())
 	}
@@ -58,13 +58,13 @@ func written(s *shard.Shard) *shard.Shard {
 	return s
 }
 
-func TestObserverCallsBecomeARecord(t *testing.T) {
+func TestObserverRecord(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
 	b.connecting(at)
-	opens(b, at.Add(3*time.Millisecond))
+	openStreams(b, at.Add(3*time.Millisecond))
 	at = at.Add(3 * time.Millisecond)
 	for _, e := range []*eventstream.Event{
 		event("1", "0", ""), event("2", "0", ""), event("2", "0", ""), event("4", "0", ""), event("3", "0", ""), event("5", "zero", ""), event("6", "00", ""),
@@ -96,7 +96,7 @@ func TestObserverCallsBecomeARecord(t *testing.T) {
 	require.Equal(t, thePlan(), s.Plan)
 }
 
-func TestHowAStreamEnds(t *testing.T) {
+func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason sseclient.Reason
@@ -123,7 +123,7 @@ func TestHowAStreamEnds(t *testing.T) {
 		at := r.start.Add(time.Second)
 		b.connecting(at)
 		if c.opened {
-			opens(b, at)
+			openStreams(b, at)
 		}
 		if c.asked {
 			b.ledger.CloseRequested(r.instant(at.Add(time.Second)))
@@ -146,16 +146,16 @@ func TestBuckets(t *testing.T) {
 	b := newObserver(t, r, "d-0")
 	at := r.start
 	b.connecting(at)
-	opens(b, at)
+	openStreams(b, at)
 	b.event(at.Add(15*time.Second), event("1", "0", ""))
 	require.Zero(t, r.bucket.Unix%5)
-	require.False(t, r.bucketOver(at))
-	require.True(t, r.bucketOver(at.Add(5*time.Second)))
-	r.roll(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
+	require.False(t, r.isBucketOver(at))
+	require.True(t, r.isBucketOver(at.Add(5*time.Second)))
+	r.endBucket(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
 	b.event(at.Add(32*time.Second), event("2", "0", ""))
 	b.event(at.Add(32*time.Second), event("2", "x", ""))
 	b.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
-	r.roll(at.Add(34*time.Second), shard.Process{}, nil)
+	r.endBucket(at.Add(34*time.Second), shard.Process{}, nil)
 	s := filled(r)
 	require.Len(t, s.Series, 2)
 	first, second := s.Series[0], s.Series[1]
@@ -170,7 +170,7 @@ func TestBuckets(t *testing.T) {
 	require.EqualValues(t, 2, s.Lateness.Count(), "over all buckets, the open one too")
 	b2 := newObserver(t, r, "d-1")
 	b2.connecting(at)
-	opens(b2, at)
+	openStreams(b2, at)
 	b2.event(at.Add(35*time.Second), event("1", "0", ""))
 	require.EqualValues(t, 3, filled(r).Lateness.Count())
 	p, _ := r.progress()
@@ -197,11 +197,11 @@ func TestLateMessagesOfHeldStreams(t *testing.T) {
 			require.NoError(t, err)
 			seen := &jsLedger{observer: r.observer(l, aside)}
 			seen.connecting(r.start)
-			opens(seen, r.start)
+			openStreams(seen, r.start)
 			seen.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
-		r.roll(r.start.Add(46*time.Second), shard.Process{}, nil)
-		r.roll(r.start.Add(51*time.Second), shard.Process{}, nil)
+		r.endBucket(r.start.Add(46*time.Second), shard.Process{}, nil)
+		r.endBucket(r.start.Add(51*time.Second), shard.Process{}, nil)
 		s := filled(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
 		require.Nil(t, s.Series[1].Held, "%s: nothing was late", name)
@@ -242,7 +242,7 @@ func TestPlans(t *testing.T) {
 }
 
 // Clocks of two hosts differ by anything; what is above the fastest noop is exact all the same.
-func TestLatencyOfClocksThatDiffer(t *testing.T) {
+func TestLatencyWithDifferentClocks(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, 300 * time.Microsecond, -30 * time.Millisecond, 59 * time.Second, -time.Hour, 400 * 24 * time.Hour} {
 		r := planned(t)
@@ -293,7 +293,7 @@ func TestSumsOfMetrics(t *testing.T) {
 }
 
 // An hour in which a noop comes every second on each of many connections, at all sorts of times.
-func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
+func TestShardOfAnHourIsSmall(t *testing.T) {
 	const hour, connections = 3600, 240
 	r := newRecorder()
 	now := r.start
@@ -304,8 +304,8 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 				late := time.Duration(n*5+s%5) * 33 * time.Microsecond
 				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
 			}
-			if r.bucketOver(now) {
-				r.roll(now, shard.Process{RSS: 1, HeapLive: 1}, nil)
+			if r.isBucketOver(now) {
+				r.endBucket(now, shard.Process{RSS: 1, HeapLive: 1}, nil)
 			}
 		}
 	}
@@ -325,8 +325,8 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 	require.Less(t, grown, int64(512<<10), "bytes")
 }
 
-// opens reports an open stream to its observer.
-func opens(o interface {
+// openStreams reports an open stream to its observer.
+func openStreams(o interface {
 	opened(started time.Time, r *sseclient.Response)
 }, at time.Time, with ...func(*sseclient.Response),
 ) {

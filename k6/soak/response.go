@@ -14,20 +14,20 @@ import (
 // A response is one request of a finiteLoad, and what came of it. The goroutine that reads its stream calls the callbacks; no JavaScript
 // runs per chunk.
 type response struct {
-	load         *finiteLoad
-	client       *finiteClient
-	captured     bool   // the value that the client's next request has
-	n            int64  // of the request in the run, from 0
-	id           string // unique in the run
-	request      sseclient.Request
-	stream       *sseclient.Stream
-	account      ledger.Response
-	part         []byte    // the end of the text, which may be the beginning of a chunk number
-	reason       string    // why it did not complete; ""
-	abandonAfter uint32    // chunks after which the client leaves; 0: it does not
-	terminal     time.Time // when the terminal event or an error arrived
-	lastArrival  time.Time // when the header or the last block that is not a heartbeat arrived
-	silent       bool      // the client closed it
+	load           *finiteLoad
+	client         *finiteClient
+	captured       bool   // the value that the client's next request has
+	n              int64  // of the request in the run, from 0
+	id             string // unique in the run
+	request        sseclient.Request
+	stream         *sseclient.Stream
+	account        ledger.Response
+	part           []byte    // the end of the text, which may be the beginning of a chunk number
+	reason         string    // why it did not complete; ""
+	abandonAfter   uint32    // chunks after which the client leaves; 0: it does not
+	terminal       time.Time // when the terminal event or an error arrived
+	lastArrival    time.Time // when the header or the last block that is not a heartbeat arrived
+	closedByClient bool      // the client closed it
 }
 
 // begin opens the stream.
@@ -64,11 +64,11 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.load
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
-	if r.left() {
+	if r.leftOnPurpose() {
 		return // it came with the chunk after which the client left
 	}
 	if (c.Heartbeat || !r.terminal.IsZero()) && r.isSilent(at) {
-		r.silent = true
+		r.closedByClient = true
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	if c.Heartbeat {
@@ -106,11 +106,11 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	switch {
 	case (c.Done || c.Failed) && r.terminal.IsZero():
 		r.terminal = at
-		r.stream.SetIdleTimeout(seconds(f.Linger))
+		r.stream.SetIdleTimeout(secondsOf(f.Linger))
 	case first && c.Content:
-		r.stream.SetIdleTimeout(seconds(f.IdleTimeout))
+		r.stream.SetIdleTimeout(secondsOf(f.IdleTimeout))
 	}
-	if r.left() {
+	if r.leftOnPurpose() {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 }
@@ -119,16 +119,18 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 func (r *response) isSilent(at time.Time) bool {
 	switch f := r.load; {
 	case !r.terminal.IsZero():
-		return at.Sub(r.terminal) >= seconds(f.Linger)
+		return at.Sub(r.terminal) >= secondsOf(f.Linger)
 	case r.account.Chunks > 0:
-		return at.Sub(r.lastArrival) >= seconds(f.IdleTimeout)
+		return at.Sub(r.lastArrival) >= secondsOf(f.IdleTimeout)
 	default:
-		return at.Sub(r.lastArrival) >= seconds(f.FirstTimeout)
+		return at.Sub(r.lastArrival) >= secondsOf(f.FirstTimeout)
 	}
 }
 
-// left reports whether the client left on purpose.
-func (r *response) left() bool { return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter }
+// leftOnPurpose reports whether the client left on purpose.
+func (r *response) leftOnPurpose() bool {
+	return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter
+}
 
 // number reads the chunk numbers in a part of the text, one of which may be in two parts.
 func (r *response) number(text []byte) {
@@ -197,9 +199,9 @@ func (r *response) recordEnd(at time.Time, c sseclient.Close) sseclient.Close {
 
 func (r *response) closing(c *sseclient.Close) ledger.Closing {
 	switch {
-	case r.left():
+	case r.leftOnPurpose():
 		return ledger.ClosedOnPurpose
-	case r.silent:
+	case r.closedByClient:
 		return ledger.ClosedSilent
 	case c.Reason == sseclient.ReasonClient, c.Reason == sseclient.ReasonInterrupted, r.load.isOver():
 		return ledger.ClosedAtEnd

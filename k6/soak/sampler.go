@@ -58,8 +58,8 @@ func newSampler() *sampler {
 	return s
 }
 
-// take samples what this process takes now, or has taken since the sample before.
-func (s *sampler) take() shard.Process {
+// sample returns the resources of this process: now, or since the sample before.
+func (s *sampler) sample() shard.Process {
 	out := shard.Process{Goroutines: runtime.NumGoroutine(), GCPauseUS: s.longestPause().Microseconds(), HeapLive: heapLive()}
 	if s.self == nil {
 		return out

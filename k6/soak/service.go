@@ -146,7 +146,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	topic := p.Topic(n)
 	v = &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
-		v.Token, err = s.askToken()
+		v.Token, err = s.callToken()
 	} else {
 		v.Token, err = s.m.token(s.TokenVariable)
 	}
@@ -157,7 +157,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (string, error) {
 	value, err := f(sobek.Undefined(), args...)
 	if err == nil {
-		err = mustBeText(value)
+		err = requireText(value)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s() of the service %s: %w", name, s.Name, err)
@@ -165,8 +165,8 @@ func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (st
 	return value.String(), nil
 }
 
-// mustBeText returns an error if a function has returned anything but text: "[object Promise]" is not a token.
-func mustBeText(value sobek.Value) error {
+// requireText returns an error if a function has returned anything but text: "[object Promise]" is not a token.
+func requireText(value sobek.Value) error {
 	switch {
 	case common.IsNullish(value):
 		return errors.New("it returned nothing: it must return a text")
@@ -184,8 +184,8 @@ func mustBeText(value sobek.Value) error {
 // hasFunctions reports whether each attempt to connect calls JavaScript.
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
 
-// override sets the URL and the body of request n that the functions of the description return.
-func (s *jsService) override(r *sseclient.Request, n int64, of *finiteClient, prompt string) (err error) {
+// customRequest sets the URL and the body of request n that the functions of the description return.
+func (s *jsService) customRequest(r *sseclient.Request, n int64, of *finiteClient, prompt string) (err error) {
 	rt := s.m.vu.Runtime()
 	number := rt.ToValue(n)
 	if s.url != nil {
@@ -197,28 +197,28 @@ func (s *jsService) override(r *sseclient.Request, n int64, of *finiteClient, pr
 	return err
 }
 
-// ownRequest is what stream n sends of its own: it calls the functions of the description.
-func (s *jsService) ownRequest(n int, id string) (*ownRequest, error) {
+// requestOverrides returns the parts of the request of stream n that functions of the description provide.
+func (s *jsService) requestOverrides(n int, id string) (*requestOverrides, error) {
 	values, err := s.values(n, id)
 	if err != nil {
 		return nil, err
 	}
-	request := &ownRequest{values: values, credentials: &credentials{secrets: s.m.tokens()}}
-	request.credentials.learn(values.Token, time.Now())
-	request.url, err = s.ownURL(n)
+	request := &requestOverrides{values: values, credentials: &credentials{secrets: s.m.tokens()}}
+	request.credentials.set(values.Token, time.Now())
+	request.url, err = s.customURL(n)
 	return request, err
 }
 
-// ownURL is what url() of the description says, "" where it has none.
-func (s *jsService) ownURL(n int) (string, error) {
+// customURL returns the result of url() of the description; "" if it has none.
+func (s *jsService) customURL(n int) (string, error) {
 	if s.url == nil {
 		return "", nil
 	}
 	return s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
 }
 
-// requestBy is a request of a description.
-func requestBy(r *service.Request, v *service.Values) sseclient.Request {
+// requestUsing returns a request as the description defines it.
+func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	out := sseclient.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
 	for name, value := range r.FilledHeaders(v) {
 		out.Header.Set(name, strings.TrimSpace(value))

@@ -132,7 +132,7 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	}
 	for key, fallback := range values {
 		if text := source.Setting(key); text != "" {
-			if values[key], err = parseLike(fallback, key, text); err != nil {
+			if values[key], err = parseAs(fallback, key, text); err != nil {
 				return name, nil, fmt.Errorf("%s is %q: %w", key, text, err)
 			}
 		}
@@ -143,8 +143,8 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 // anyNumber is the text that stands for any number. Only limits may have it.
 const anyNumber = -1
 
-// parseLike reads the value of a setting whose default has the same type: a number, whole numbers or a text.
-func parseLike(fallback any, name, text string) (any, error) {
+// parseAs reads the value of a setting whose default has the same type: a number, whole numbers or a text.
+func parseAs(fallback any, name, text string) (any, error) {
 	switch fallback.(type) {
 	case string:
 		return text, nil

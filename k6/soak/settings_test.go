@@ -19,7 +19,7 @@ func settingsOf(t *testing.T, environment, script string) (string, error) {
 	return js(t, rt, `JSON.stringify(settings(s, typeof stated == "undefined" ? undefined : stated))`), nil
 }
 
-func TestSettingsOfAScript(t *testing.T) {
+func TestScriptSettings(t *testing.T) {
 	t.Parallel()
 	declared := strings.Replace(unnumbered, "TOKEN", "", 1)
 	got, err := settingsOf(t, "", declared)
@@ -34,7 +34,7 @@ func TestSettingsOfAScript(t *testing.T) {
 	}
 }
 
-func TestSettingsThatAreRejected(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ environment, token, want string }{
 		{`SECONDS: "5"`, "", "SECONDS is 5: it must be over 5"},
@@ -58,7 +58,7 @@ func TestSettingsThatAreRejected(t *testing.T) {
 }
 
 // The document of `soak run` precedes every variable.
-func TestSettingsOfADocument(t *testing.T) {
+func TestDocumentSettings(t *testing.T) {
 	t.Parallel()
 	p := thePlan()
 	p.Seconds, p.Service = 600, "mine"

@@ -14,7 +14,7 @@ func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	r := planned(t)
 	require.Nil(t, filled(r).Shared)
 	for n, first := range []bool{true, false, false, true} {
-		opens(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
+		openStreams(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
 	}
 	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, filled(r).Shared)
 }

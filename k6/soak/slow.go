@@ -13,17 +13,17 @@ import (
 
 // Metrics of slow streams.
 const (
-	slowBegun     = "slow_begun"
-	slowTaken     = "slow_taken" // broadcasts that the service accepted for all streams, and the others
-	slowUntaken   = "slow_untaken"
+	slowStarted   = "slow_begun"
+	slowAccepted  = "slow_taken" // broadcasts that the service accepted for all streams, and the others
+	slowRejected  = "slow_untaken"
 	slowDue       = "slow_due" // of the accepted ones, on the streams that are read
 	slowArrived   = "slow_arrived"
-	slowAgain     = "slow_again"  // arrived once more, or behind a later one
+	slowRepeated  = "slow_again"  // arrived once more, or behind a later one
 	slowFilled    = "slow_filled" // slow streams that were cut, or had fallen behind by fillKB
-	slowBehind    = "slow_behind" // KB, of each slow stream that was not cut
+	slowBacklog   = "slow_behind" // KB, of each slow stream that was not cut
 	slowCut       = "slow_cut"    // from the beginning to the end of a slow stream, and those whose end showed only later
 	slowCutUnseen = "slow_cut_unseen"
-	slowWhole     = "slow_whole" // slow streams that got all broadcasts in the end
+	slowComplete  = "slow_whole" // slow streams that got all broadcasts in the end
 )
 
 // slow reads streams slowly for some time, and then as before.
@@ -49,7 +49,7 @@ func (h *holding) slow(p *phase) {
 		}
 	}
 	start, bytes := time.Now(), h.bytesRead()
-	count(slowBegun, float64(len(slow)))
+	count(slowStarted, float64(len(slow)))
 	sent := h.fill(p, tags, start, before)
 	readOn, kb := time.Now(), p.MessageKB
 	if kb == 0 {
@@ -62,20 +62,20 @@ func (h *holding) slow(p *phase) {
 			count(slowFilled, 1)
 		}
 		if !s.isOver() {
-			count(slowBehind, missing)
+			count(slowBacklog, missing)
 			_, _ = s.stream.Slow(math.Inf(1)) // it is slow, so it can be
 		}
 	}
 	sleep(h.ctx, milli(p.After))
 	for _, i := range slow {
 		s := h.streams[i]
-		switch closed := time.Unix(0, s.treatment.closedAt.Load()); {
+		switch closed := time.Unix(0, s.phase.closedAt.Load()); {
 		case s.isOver() && closed.Before(readOn):
 			count(slowCut, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowCutUnseen, 1)
 		case h.broadcasts != nil && h.received(i) >= sent: // of published messages the verdict knows
-			count(slowWhole, 1)
+			count(slowComplete, 1)
 		}
 	}
 	if h.broadcasts != nil {
@@ -116,9 +116,9 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, befo
 		if time.Since(end) > time.Second || h.ctx.Err() != nil {
 			break // the service accepts them too slowly
 		}
-		name := slowUntaken
+		name := slowRejected
 		if _, answer := h.broadcasts.send(tags, httpext.ResponseTypeNone); answer != nil && answer.Status == http.StatusOK {
-			name = slowTaken
+			name = slowAccepted
 			sent++
 		}
 		h.sample(name, tags, time.Now(), 1)
@@ -142,7 +142,7 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 	h.broadcasts.mu.Unlock()
 	count(slowDue, float64(due))
 	count(slowArrived, float64(arrived))
-	count(slowAgain, float64(repeats))
+	count(slowRepeated, float64(repeats))
 }
 
 // received returns the number of broadcasts, or else of messages, that arrived on a stream so far.
@@ -157,9 +157,9 @@ func (h *holding) received(i int) uint64 {
 }
 
 // isOver reports whether a stream with a treatment has ended for good.
-func (s *heldStream) isOver() bool {
+func (s *holdStream) isOver() bool {
 	select {
-	case <-s.treatment.ended:
+	case <-s.phase.ended:
 		return true
 	default:
 		return false

@@ -44,15 +44,15 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 			p.longest.Store(int64(late))
 		}
 		if p.waits != nil {
-			p.waits.note(now, late)
+			p.waits.add(now, late)
 		}
 		due = now.Add(probeEvery)
 		timer.Reset(probeEvery)
 	}
 }
 
-// take is the longest stall since the last call.
-func (p *stallProbe) take() time.Duration { return time.Duration(p.longest.Swap(0)) }
+// takeLongest returns the longest stall since the last call.
+func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
 // keepWaits is how far back a request may have begun, in probes: ten minutes.
 const keepWaits = 6000
@@ -63,7 +63,7 @@ const keepWaits = 6000
 // and how long the kernel lets a thread wait for a core, also in the middle of its work.
 type waits struct {
 	mu      sync.Mutex
-	all     []wait // by time
+	list    []wait // by time
 	longest time.Duration
 	from    time.Time
 	latency schedLatency
@@ -81,25 +81,25 @@ func (w *waits) begin(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from = now
-	w.latency.take()
-	w.takeThread()
+	w.latency.takeLongest()
+	w.takeLongestThread()
 }
 
-// note ends an interval, after which this process woke up late by so much.
-func (w *waits) note(now time.Time, late time.Duration) {
+// add ends an interval, after which this process woke up late by some time.
+func (w *waits) add(now time.Time, late time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := wait{from: w.from, to: now, longest: max(late, w.latency.take()), thread: min(w.takeThread(), now.Sub(w.from))}
-	if len(w.all) == keepWaits {
-		w.all = append(w.all[:0], w.all[keepWaits/2:]...)
+	i := wait{from: w.from, to: now, longest: max(late, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
+	if len(w.list) == keepWaits {
+		w.list = append(w.list[:0], w.list[keepWaits/2:]...)
 	}
-	w.all = append(w.all, i)
+	w.list = append(w.list, i)
 	w.longest, w.from = max(w.longest, i.longest, i.thread), now
 }
 
-// sharers is how many processes may have to wait for one answer: the generator, and the service if it shares
-// the machine, which this process does not know.
-const sharers = 2
+// sharing returns how many processes may have to wait for one answer: the generator, and the service if it shares the
+// cores.
+const sharing = 2
 
 // added is the most by which waits can have lengthened an answer that took from one instant to the other: the
 // longest delay of a wake-up for each time that this process had to wake up, or the waits of its thread,
@@ -111,17 +111,17 @@ func (w *waits) added(from, to time.Time) time.Duration {
 	if to.After(w.from) && !w.from.IsZero() { // the probe is due, or late itself
 		longest = max(time.Since(w.from)-probeEvery, 0)
 	}
-	for i := len(w.all) - 1; i >= 0 && !w.all[i].to.Before(from); i-- {
-		if !w.all[i].from.After(to) {
-			longest = max(longest, w.all[i].longest)
-			thread += w.all[i].thread
+	for i := len(w.list) - 1; i >= 0 && !w.list[i].to.Before(from); i-- {
+		if !w.list[i].from.After(to) {
+			longest = max(longest, w.list[i].longest)
+			thread += w.list[i].thread
 		}
 	}
-	return max(shard.WakeUps*longest, sharers*thread)
+	return max(shard.WakeUps*longest, sharing*thread)
 }
 
-// take is the longest wait since the last call, 0 if waits are not measured.
-func (w *waits) take() (longest time.Duration) {
+// takeLongest returns the longest wait since the last call; 0 if waits are not measured.
+func (w *waits) takeLongest() (longest time.Duration) {
 	if w == nil {
 		return 0
 	}
@@ -137,9 +137,9 @@ type schedLatency struct {
 	counts []uint64
 }
 
-// take is the longest since the last call, as exact as the runtime's buckets. The runtime looks at every
-// eighth goroutine.
-func (l *schedLatency) take() (longest time.Duration) {
+// takeLongest returns the longest latency since the last call, as exact as the runtime's buckets. The runtime samples
+// every eighth goroutine.
+func (l *schedLatency) takeLongest() (longest time.Duration) {
 	if l.sample == nil {
 		l.sample = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	}
@@ -182,8 +182,8 @@ func threadDelays() map[string]time.Duration {
 	return delays
 }
 
-// takeThread is what the thread that waited most did so since the last call.
-func (w *waits) takeThread() (most time.Duration) {
+// takeLongestThread returns the wait of the thread that waited most since the last call.
+func (w *waits) takeLongestThread() (most time.Duration) {
 	now := threadDelays()
 	for thread, delay := range now {
 		if w.threads != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestWaitsAreThoseOfTheMoment(t *testing.T) {
+func TestWaitsExcludeEarlierOnes(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(-time.Minute)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	w := waits{from: start}
 	for i, late := range []time.Duration{0, 300 * time.Millisecond, 0, 20 * time.Millisecond} {
-		w.note(at(100*(i+1)), late)
+		w.add(at(100*(i+1)), late)
 	}
 	w.from = time.Now() // the probe is not due
 	require.GreaterOrEqual(t, w.added(at(110), at(120)), shard.WakeUps*300*time.Millisecond)
 	require.GreaterOrEqual(t, w.added(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "it began before")
 	require.Less(t, w.added(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "at another moment")
 	require.GreaterOrEqual(t, w.added(at(310), at(390)), shard.WakeUps*20*time.Millisecond)
-	require.GreaterOrEqual(t, w.take(), 300*time.Millisecond)
-	require.Zero(t, w.take())
+	require.GreaterOrEqual(t, w.takeLongest(), 300*time.Millisecond)
+	require.Zero(t, w.takeLongest())
 }
 
 // A probe without an answer may be stalled together with the requests.
-func TestAProbeThatIsOverdueCounts(t *testing.T) {
+func TestOverdueProbeCounts(t *testing.T) {
 	t.Parallel()
 	w := waits{from: time.Now().Add(-time.Second)}
 	require.InDelta(t, .9*shard.WakeUps, w.added(time.Now(), time.Now()).Seconds(), 1.5)
@@ -40,16 +40,16 @@ func TestWaitsKeepTheLatest(t *testing.T) {
 	start := time.Now().Add(-time.Hour)
 	w := waits{from: start}
 	for i := range 2 * keepWaits {
-		w.note(start.Add(time.Duration(i+1)*time.Millisecond), time.Duration(i))
+		w.add(start.Add(time.Duration(i+1)*time.Millisecond), time.Duration(i))
 	}
-	require.LessOrEqual(t, len(w.all), keepWaits)
-	require.EqualValues(t, start.Add(2*keepWaits*time.Millisecond), w.all[len(w.all)-1].to)
+	require.LessOrEqual(t, len(w.list), keepWaits)
+	require.EqualValues(t, start.Add(2*keepWaits*time.Millisecond), w.list[len(w.list)-1].to)
 }
 
 // A process with more to do than it has CPU for lets its goroutines wait, though its timers fire in time.
-func TestGoroutinesThatWaitAreSeen(t *testing.T) {
+func TestWaitingGoroutinesAreMeasured(t *testing.T) {
 	var l schedLatency
-	require.Zero(t, l.take(), "the first only begins")
+	require.Zero(t, l.takeLongest(), "the first only begins")
 	var stop atomic.Bool
 	defer stop.Store(true)
 	for range 20 * runtime.GOMAXPROCS(0) {
@@ -58,5 +58,5 @@ func TestGoroutinesThatWaitAreSeen(t *testing.T) {
 			}
 		}()
 	}
-	require.Eventually(t, func() bool { return l.take() > 50*time.Millisecond }, 20*time.Second, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return l.takeLongest() > 50*time.Millisecond }, 20*time.Second, 200*time.Millisecond)
 }

@@ -39,7 +39,7 @@ func (h *holding) runSteps() {
 }
 
 // grow makes the streams of a step.
-func (h *holding) grow(st *step) (added []*heldStream, err error) {
+func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	result := make(chan error, 1)
 	before := len(h.streams)
 	var numbers []int
@@ -63,7 +63,7 @@ func (h *holding) grow(st *step) (added []*heldStream, err error) {
 }
 
 // runStep opens the streams of a step, and reports whether the next step may follow.
-func (h *holding) runStep(st *step, added []*heldStream) bool {
+func (h *holding) runStep(st *step, added []*holdStream) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcasts == nil {
 		h.sample(capacityStreams, tags, start, float64(len(h.streams)-len(added)))
@@ -78,7 +78,7 @@ func (h *holding) runStep(st *step, added []*heldStream) bool {
 		}
 		return h.ctx.Err() == nil
 	}
-	faulty := h.suffers()
+	faulty := h.hasFault()
 	h.sample(capacityStreams, tags, time.Now(), float64(len(h.streams)))
 	for _, s := range added {
 		if sums := s.ledger().Sums(); sums.Streams > 0 {
@@ -88,8 +88,8 @@ func (h *holding) runStep(st *step, added []*heldStream) bool {
 	return !faulty && h.ctx.Err() == nil
 }
 
-// suffers reports whether a stream has a fault, or is silent for good: it may be late at this very moment.
-func (h *holding) suffers() bool {
+// hasFault reports whether a stream has a fault, or is silent for good: it may be late at this very moment.
+func (h *holding) hasFault() bool {
 	if slices.ContainsFunc(h.streams, h.faulty) {
 		return true
 	}
@@ -98,11 +98,11 @@ func (h *holding) suffers() bool {
 	}
 	c := &h.m.recorder.config
 	sleep(h.ctx, c.Interval+min(c.Late, c.Interval/2))
-	return slices.ContainsFunc(h.streams, func(s *heldStream) bool { return h.faulty(s) || h.silent(s) })
+	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.faulty(s) || h.silent(s) })
 }
 
 // faulty reports whether a stream has a fault. A connect without an answer is as bad as a refusal.
-func (h *holding) faulty(s *heldStream) bool {
+func (h *holding) faulty(s *holdStream) bool {
 	h.mu.Lock()
 	finished := s.finished
 	h.mu.Unlock()
@@ -111,7 +111,7 @@ func (h *holding) faulty(s *heldStream) bool {
 }
 
 // silent reports whether a message is overdue on an open stream.
-func (h *holding) silent(s *heldStream) bool {
+func (h *holding) silent(s *holdStream) bool {
 	c, sums := &h.m.recorder.config, s.ledger().Sums()
 	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.Late
 }

@@ -93,13 +93,13 @@ func (s *broadcastService) hold(t *testing.T, options string) holder {
 // sums returns the sums of a metric by the name of its phase or step.
 func (h *holder) sums(metric string) map[string]float64 {
 	out := map[string]float64{}
-	for name, sum := range h.told(metric, "scenario") {
+	for name, sum := range h.metricSums(metric, "scenario") {
 		out[name] = sum[0]
 	}
 	return out
 }
 
-func TestStreamsWithLifetimesOpenInTurn(t *testing.T) {
+func TestLifetimesOpenInTurn(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{}
 	begun := time.Now()
@@ -107,20 +107,20 @@ func TestStreamsWithLifetimesOpenInTurn(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 410*time.Millisecond)
 	require.Equal(t, []string{"d-4", "d-5", "d-6"}, s.opened)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 3}, h.states())
-	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
 }
 
-func TestStepsStopAtAFault(t *testing.T) {
+func TestStepsStopAtFault(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{refuse: "d-3"}
 	h := s.hold(t, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 200}, {name: "b", streams: 5, ramp: 50, for: 200}, {name: "c", streams: 9, ramp: 50, for: 200}]`)
 	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(capacityStreams))
-	require.Len(t, h.told(capacityConnect, "scenario"), 2)
+	require.Len(t, h.metricSums(capacityConnect, "scenario"), 2)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
-	require.Empty(t, h.told("checks", "check"))
+	require.Empty(t, h.metricSums("checks", "check"))
 }
 
-func TestBroadcastsAreCountedForEachSubscriber(t *testing.T) {
+func TestBroadcastsPerSubscriber(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{copies: func(id string, n int) int {
 		switch {
@@ -133,21 +133,21 @@ func TestBroadcastsAreCountedForEachSubscriber(t *testing.T) {
 	}}
 	h := s.hold(t, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 500}, steps: [{name: "a", streams: 3, for: 200, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 200, broadcasts: 1, every: 10}]`)
 	for metric, want := range map[string]map[string]float64{
-		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutTwice: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutStrange: {}, fanoutShort: {},
+		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutUnexplained: {}, fanoutShort: {},
 	} {
 		require.Equal(t, want, h.sums(metric), metric)
 	}
 	counts := map[string]float64{}
 	for _, metric := range []string{fanoutLatency, fanoutSinceRequest, fanoutLast, fanoutPost} {
-		for _, sum := range h.told(metric, "scenario") {
+		for _, sum := range h.metricSums(metric, "scenario") {
 			counts[metric] += sum[1]
 		}
 	}
 	require.Equal(t, map[string]float64{fanoutLatency: 12, fanoutSinceRequest: 12, fanoutLast: 3, fanoutPost: 4}, counts)
-	require.Equal(t, [2]float64{4, 4}, h.told("checks", "check")["Received all messages"])
+	require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
 }
 
-func TestSlowStreamsAreReadAgain(t *testing.T) {
+func TestSlowStreamsResumeReading(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{copies: func(id string, n int) int {
 		if id == "d-1" && n == 3 {
@@ -158,10 +158,10 @@ func TestSlowStreamsAreReadAgain(t *testing.T) {
 	h := s.hold(t, `from: 0, to: 4, openFor: 2500, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
 		{name: "slow", at: 500, action: "slow", streams: [0, 3], for: 1000, after: 500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
 	for metric, want := range map[string]float64{
-		slowBegun: 2, slowTaken: 10, slowDue: 20, slowArrived: 20, slowAgain: 1, slowFilled: 2, slowBehind: 20, slowWhole: 2, slowUntaken: 0, slowCut: 0, slowCutUnseen: 0,
+		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowCut: 0, slowCutUnseen: 0,
 	} {
 		require.InDelta(t, want, h.sums(metric)["slow"], 0, metric)
 	}
-	require.Equal(t, [2]float64{2, 2}, h.told("checks", "check")["Received all messages"])
+	require.Equal(t, [2]float64{2, 2}, h.metricSums("checks", "check")["Received all messages"])
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
 }

@@ -15,7 +15,7 @@ import (
 const suiteJS = `suite({name: "rampup", profile: "smoke", splitBy: ["scenario", "code"], parameters: {STAGES: "20"},
 	stages: [{name: "r20", title: "20 requests/s", kind: "load", start: 2, seconds: 3, rate: 20, connections: 10}]});`
 
-func TestSuiteFromAScript(t *testing.T) {
+func TestScriptSuite(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, suiteJS)
@@ -37,7 +37,7 @@ func TestSuiteFromAScript(t *testing.T) {
 	require.ErrorContains(t, err, "call soak.suite in the init context")
 }
 
-func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {
+func TestSumsBySuiteTags(t *testing.T) {
 	t.Parallel()
 	registry := metrics.NewRegistry()
 	duration := registry.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time)

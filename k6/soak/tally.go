@@ -53,7 +53,7 @@ func bucketOf(t time.Time) int64 {
 
 func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 
-// wall is the wall clock at the start plus the time since, so that a step of the clock leaves no gap in the
+// wall returns the wall clock at the start plus the time since, so that a step of the clock leaves no gap in the
 // series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
@@ -72,15 +72,15 @@ func (t *tally) closed() {
 	t.bucket.Closed++
 }
 
-// spaced adds a message by the time since the one before; see shard.Bursts.
-func (t *tally) spaced(gap time.Duration, before *uint32) {
+// addGap adds a message by the time since the one before; see shard.Bursts.
+func (t *tally) addGap(gap time.Duration, before *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bursts.Add(gap, before)
 }
 
-// served counts a stream by the header Server.
-func (t *tally) served(server string) {
+// addServer counts a stream by the header Server.
+func (t *tally) addServer(server string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bursts.AddServer(server, 1)
@@ -103,7 +103,7 @@ func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duratio
 		t.lateness.Record(late)
 	}
 	if a.Late > 0 && !excluded {
-		t.heldLate(&a)
+		t.countHeldLate(&a)
 	}
 	if first >= 0 {
 		t.firstNoop.Record(first)
@@ -113,10 +113,8 @@ func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duratio
 	}
 }
 
-// heldLate counts what came late on a stream that is held apart from the others.
-//
-//go:noinline // rare, and not to grow the stack of a reading goroutine
-func (t *tally) heldLate(a *ledger.Arrival) {
+// countHeldLate counts late messages of a stream on which no phase acts.
+func (t *tally) countHeldLate(a *ledger.Arrival) {
 	if t.recentHeld == nil {
 		t.recentHeld = shard.NewHistogram()
 	}
@@ -154,42 +152,43 @@ func (t *tally) addLatency(latency time.Duration) {
 	t.latency.Histogram.Record(latency + offset)
 }
 
-func (t *tally) bucketOver(now time.Time) bool {
+func (t *tally) isBucketOver(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return bucketOf(t.wall(now)) != t.bucket.Unix
 }
 
-// roll ends the present bucket. Its histogram is kept with coarser buckets, since a run of hours has
-// thousands of them.
-func (t *tally) roll(now time.Time, s shard.Process, control *controlGroup) {
+// endBucket ends the present bucket. Its histogram is kept with coarser buckets, since a run of hours has thousands
+// of them.
+func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := bucketOf(t.wall(now))
-	t.bucket.Open, t.bucket.Process, t.bucket.Control = t.open, s, control.take(now)
+	t.bucket.Open, t.bucket.Process, t.bucket.Control = t.open, s, control.endBucket(now)
 	if t.recent.Count() > 0 {
 		t.bucket.Lateness = t.recent.PackCoarse()
 		t.recent.Reset()
 	}
-	t.bucket.Held = t.takeHeld()
+	t.bucket.Held = t.endHeldBucket()
 	t.series = append(t.series, t.bucket)
 	t.bucket = shard.Bucket{Unix: next}
 }
 
-// takeHeld is what was late on held streams in the bucket that ends; nil where all streams are, or none was late.
-func (t *tally) takeHeld() *shard.Late {
-	untouched := t.bucket.Held
-	if untouched != nil {
-		untouched.LateBy = t.recentHeld.PackCoarse()
+// endHeldBucket returns the late messages of streams without a phase in the bucket that ends; nil if all streams are
+// such, or none was late.
+func (t *tally) endHeldBucket() *shard.Late {
+	held := t.bucket.Held
+	if held != nil {
+		held.LateBy = t.recentHeld.PackCoarse()
 		t.recentHeld.Reset()
 	}
 	switch {
 	case len(t.excluded) == 0 || t.bucket.Late == 0:
 		return nil
-	case untouched == nil:
+	case held == nil:
 		return &shard.Late{}
 	}
-	return untouched
+	return held
 }
 
 // fill copies the sums into a shard.
@@ -215,8 +214,8 @@ func (t *tally) fill(s *shard.Shard) {
 	}
 }
 
-// setAside notes that a phase acts on the stream of a ledger.
-func (t *tally) setAside(l *ledger.Ledger) {
+// exclude records that a phase acts on the stream of a ledger.
+func (t *tally) exclude(l *ledger.Ledger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.excluded == nil {

@@ -14,31 +14,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// publishEvery is how often this runner publishes its metrics to k6. Outputs do not write more often.
+// publishEvery is the interval at which this runner publishes its metrics to k6. Outputs do not write more often.
 const publishEvery = 5 * time.Second
 
-// Telemetry publishes the counts of the ledgers as metrics of k6: when the first stream begins, every
-// publishEvery while there are streams, and when the last has ended. It adds up the ledgers, so it costs
-// nothing per noop.
+// Telemetry publishes the counts of the ledgers as metrics of k6: when the first stream begins, every publishEvery
+// while there are streams, and when the last has ended. It adds up the ledgers, so it costs nothing per noop.
 type telemetry struct {
 	recorder *recorder
-	every    time.Duration
+	interval time.Duration
 
 	once    sync.Once // there is one registry of metrics
 	root    *metrics.TagSet
 	metrics map[string]*metrics.Metric
 
-	mu       sync.Mutex
-	live     map[*sampleSink]int // sample sinks, and how many streams keep each open
-	stop     chan struct{}       // ends the goroutine; nil while there is none
-	sampler  *sampler
-	before   *shard.Histogram // lateness when it was last published
-	reported map[string]float64
-	buckets  map[string][]float64 // by metric, as they were last reported
-	states   map[ledger.ResponseState]int64
-	reports  int
-	zero     time.Time // of the first stream: a runner may wait for others before it
-	actions  []plan.Action
+	mu               sync.Mutex
+	live             map[*sampleSink]int // sample sinks, and how many streams keep each open
+	stop             chan struct{}       // ends the goroutine; nil while there is none
+	sampler          *sampler
+	previousLateness *shard.Histogram // lateness when it was last published
+	reported         map[string]float64
+	buckets          map[string][]float64 // by metric, as they were last reported
+	states           map[ledger.ResponseState]int64
+	reports          int
+	zero             time.Time // of the first stream: a runner may wait for others before it
+	actions          []plan.Action
 }
 
 // A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
@@ -51,7 +50,7 @@ type sampleSink struct {
 
 func newTelemetry(r *recorder) *telemetry {
 	return &telemetry{
-		recorder: r, every: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}, buckets: map[string][]float64{},
+		recorder: r, interval: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}, buckets: map[string][]float64{},
 		states: map[ledger.ResponseState]int64{},
 	}
 }
@@ -89,7 +88,7 @@ func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
-// start notes that a stream, or an attempt at one, keeps o open.
+// start records that a stream, or an attempt at one, keeps o open.
 func (p *telemetry) start(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,20 +98,20 @@ func (p *telemetry) start(o *sampleSink) {
 	}
 	if p.sampler == nil {
 		p.sampler, p.zero = newSampler(), time.Now()
-		p.publish(p.look()) // so that counters begin at 0
+		p.publish(p.state()) // so that counters begin at 0
 	}
 	p.stop = make(chan struct{})
 	go p.run(p.stop)
 }
 
-// ended notes that a stream or attempt is over. After the last one the metrics are published once more, and
-// the goroutine ends, until another stream begins.
+// ended records that a stream or attempt is over. After the last one the metrics are published once more, and the
+// goroutine ends, until another one starts.
 func (p *telemetry) ended(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[o]--
 	if len(p.live) == 1 && p.live[o] == 0 {
-		p.publish(p.look())
+		p.publish(p.state())
 		close(p.stop)
 		p.stop = nil
 	}
@@ -122,7 +121,7 @@ func (p *telemetry) ended(o *sampleSink) {
 }
 
 func (p *telemetry) run(stop chan struct{}) {
-	tick := time.NewTicker(p.every)
+	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -130,7 +129,7 @@ func (p *telemetry) run(stop chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		state := p.look() // before the lock: the reader of all streams waits for that when one begins or ends
+		state := p.state() // before the lock: the reader of all streams waits for that when one begins or ends
 		p.mu.Lock()
 		if p.stop == stop { // a sink is open, and stays so while the lock is held
 			p.publish(state)
@@ -139,8 +138,8 @@ func (p *telemetry) run(stop chan struct{}) {
 	}
 }
 
-// A look is what the recorder says at one moment.
-type look struct {
+// A telemetryState is the state of the recorder at one moment.
+type telemetryState struct {
 	sums     shard.Progress
 	lateness *shard.Histogram
 	planned  int
@@ -152,7 +151,7 @@ type look struct {
 	responses *responseLook
 }
 
-func (p *telemetry) look() (l look) {
+func (p *telemetry) state() (l telemetryState) {
 	l.sums, l.lateness = p.recorder.progress()
 	r := p.recorder
 	l.responses = r.finiteResponses().look()
@@ -164,10 +163,10 @@ func (p *telemetry) look() (l look) {
 }
 
 // publish sends all metrics to any open sink. The caller holds the lock.
-func (p *telemetry) publish(state look) {
+func (p *telemetry) publish(state telemetryState) {
 	p.reports++
 	all := state.lateness
-	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.take()}
+	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.sample()}
 	for _, streams := range p.live {
 		s.open += streams
 	}
@@ -175,10 +174,10 @@ func (p *telemetry) publish(state look) {
 	if state.responses != nil {
 		list, s.open, s.runners = ofRunner, int(state.responses.inFlight), state.responses.runners
 	}
-	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
-		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
+	if n := all.Count(); p.previousLateness == nil && n > 0 || p.previousLateness != nil && n > p.previousLateness.Count() {
+		s.recent, list = all.Since(p.previousLateness), slices.Concat(list, publishedLateness)
 	}
-	p.before = all
+	p.previousLateness = all
 	if s.control = state.control.latest(); s.control != nil {
 		list = slices.Concat(list, publishedControl)
 	}

@@ -35,8 +35,8 @@ func newStream(t *testing.T, rt *modulestest.Runtime, id string) *observer {
 	return &o.observer
 }
 
-// told reads all samples until none is left: counters as sums, gauges as they were last.
-func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64 {
+// drainSamples reads all samples: the sums of counters, the last values of gauges.
+func drainSamples(t *testing.T, samples chan metrics.SampleContainer) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
 	for {
@@ -63,29 +63,29 @@ func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64
 	}
 }
 
-var gone = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
+var clientClosed = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
 
-func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
+func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	r.telemetry.every = time.Hour
+	r.telemetry.interval = time.Hour
 	rt, samples := watchedVU(t, r, 100)
 	good, bad := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
 	for _, o := range []*observer{good, bad} {
 		o.connecting(at)
-		opens(o, at)
+		openStreams(o, at)
 		o.event(at.Add(15*time.Second), event("1", "0", ""))
 	}
 	good.event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
 	bad.event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
 	bad.event(at.Add(45*time.Second), event("3", "0", ""))
 	bad.event(at.Add(60*time.Second), event("4", "?", ""))
-	bad.closed(at.Add(61*time.Second), gone) // not requested
+	bad.closed(at.Add(61*time.Second), clientClosed) // not requested
 	good.ledger.CloseRequested(33 * time.Second)
-	good.closed(at.Add(33*time.Second), gone)
+	good.closed(at.Add(33*time.Second), clientClosed)
 
-	got := told(t, samples)
+	got := drainSamples(t, samples)
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
 	require.InDelta(t, 2, got["soak_lateness_max_seconds"], .02)
 	require.Less(t, got["soak_lateness_p50_seconds"], .01)
@@ -107,35 +107,35 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 }
 
 // Where k6 still reads after an interrupt, the last word is that no stream is open: a runner that is killed has no last word.
-func TestAnInterruptedRunSaysThatItsStreamsAreOver(t *testing.T) {
+func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	r.telemetry.every = time.Hour
+	r.telemetry.interval = time.Hour
 	rt, samples := watchedVU(t, r, 100)
 	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
-	require.InDelta(t, 1, told(t, samples)["soak_streams_open"], 0, "told when the first stream began")
+	require.InDelta(t, 1, drainSamples(t, samples)["soak_streams_open"], 0, "told when the first stream began")
 	rt.CancelContext()
 	a.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	b.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
-	got := told(t, samples)
+	got := drainSamples(t, samples)
 	require.Contains(t, got, "soak_streams_open")
 	require.Zero(t, got["soak_streams_open"])
 }
 
 // What a described service brings are messages, and no metric calls them noops.
-func TestADescribedServiceTellsOfMessages(t *testing.T) {
+func TestDescribedServicePublishesMessages(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
-	r.telemetry.every = time.Hour
+	r.telemetry.interval = time.Hour
 	samples := make(chan metrics.SampleContainer, 100)
 	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	opens(o, r.start)
+	openStreams(o, r.start)
 	feed(t, &o.observer, r.start.Add(time.Second), ": hello\n\n")
 	for _, n := range []int64{1, 2, 4, 4} {
 		at := r.start.Add(time.Duration(1+n) * time.Second)
@@ -143,7 +143,7 @@ func TestADescribedServiceTellsOfMessages(t *testing.T) {
 	}
 	o.ledger.CloseRequested(6 * time.Second)
 	o.closed(r.start.Add(6*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
-	got := told(t, samples)
+	got := drainSamples(t, samples)
 	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "from sending to receiving")
 	for name := range got {
 		require.NotContains(t, name, "noop")
@@ -168,7 +168,7 @@ func TestCountersNeverFall(t *testing.T) {
 		v.Received = received
 		o.samples <- r.telemetry.samplesOf(v, published["noop"], o.tags)
 	}
-	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
+	require.InDelta(t, 7, drainSamples(t, samples)["soak_noops"], 0)
 }
 
 func TestNothingIsPublishedWithoutStreams(t *testing.T) {
@@ -181,7 +181,7 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	require.Nil(t, r.telemetry.stop, "its goroutine has ended")
 	require.Empty(t, r.telemetry.live)
-	require.Empty(t, told(t, samples))
+	require.Empty(t, drainSamples(t, samples))
 }
 
 // k6 closes the channel when the last iteration is over; a sample after that would end the
@@ -190,7 +190,7 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		r := newRecorder()
-		r.telemetry.every = time.Microsecond
+		r.telemetry.interval = time.Microsecond
 		rt, samples := watchedVU(t, r, 1)
 		var all []*observer
 		for _, id := range []string{"d-0", "d-1"} {
@@ -228,22 +228,22 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
-	a.closed(r.start, gone)
+	a.closed(r.start, clientClosed)
 	first.CancelContext()
-	told(t, samples)
+	drainSamples(t, samples)
 	r.telemetry.mu.Lock()
-	r.telemetry.publish(r.telemetry.look())
+	r.telemetry.publish(r.telemetry.state())
 	r.telemetry.mu.Unlock()
-	require.Contains(t, told(t, samples), "soak_noops")
-	b.closed(r.start, gone)
+	require.Contains(t, drainSamples(t, samples), "soak_noops")
+	b.closed(r.start, clientClosed)
 }
 
 // A hundred thousand ledgers take a while to add up. Meanwhile no stream was read, once one began or ended.
-func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
+func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, _ := watchedVU(t, r, 1000)
-	r.telemetry.every = time.Millisecond
+	r.telemetry.interval = time.Millisecond
 	a := newStream(t, rt, "d-0")
 	a.connecting(r.start)
 	r.mu.Lock() // as if it took long
@@ -252,7 +252,7 @@ func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 		r.telemetry.mu.Unlock()
 	}
 	r.mu.Unlock()
-	a.closed(r.start, gone)
+	a.closed(r.start, clientClosed)
 }
 
 func TestActionsBeginAtTheirTime(t *testing.T) {
@@ -274,13 +274,13 @@ func TestActionsBeginAtTheirTime(t *testing.T) {
 func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	r.telemetry.every = time.Hour
+	r.telemetry.interval = time.Hour
 	rt, samples := watchedVU(t, r, 100)
 	r.start = r.start.Add(-time.Hour)
 	o := newStream(t, rt, "d-0")
 	o.connecting(time.Now())
-	require.InDelta(t, r.plan.Hold().Seconds(), told(t, samples)["soak_remaining_seconds"], 5)
-	o.closed(time.Now(), gone)
+	require.InDelta(t, r.plan.Hold().Seconds(), drainSamples(t, samples)["soak_remaining_seconds"], 5)
+	o.closed(time.Now(), clientClosed)
 }
 
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {

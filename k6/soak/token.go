@@ -18,14 +18,14 @@ import (
 type credentials struct {
 	secrets         []string  // of the environment
 	token, previous string    // what token() gave last, and before that
-	since           time.Time // when it first gave this one
-	fresh           bool      // that was for the last attempt
+	issuedAt        time.Time // when it first gave this one
+	isNew           bool      // that was for the last attempt
 }
 
-// learn notes what token() gave for the next attempt.
-func (c *credentials) learn(token string, now time.Time) {
-	if c.fresh = token != c.token; c.fresh {
-		c.token, c.previous, c.since = token, c.token, now
+// set stores the token for the next attempt.
+func (c *credentials) set(token string, now time.Time) {
+	if c.isNew = token != c.token; c.isNew {
+		c.token, c.previous, c.issuedAt = token, c.token, now
 	}
 }
 
@@ -45,13 +45,13 @@ func (c *credentials) excerpt(data []byte) string {
 	return excerpt([]byte(c.hide(string(data[:min(len(data), maxLength)]))))
 }
 
-// gave describes the token that the service refused, without its value.
-func (c *credentials) gave(now time.Time) string {
+// describe describes the token that the service refused, without its value.
+func (c *credentials) describe(now time.Time) string {
 	which := "the same one again"
-	if c.fresh {
+	if c.isNew {
 		which = "a new one"
 	}
-	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.since).Seconds())
+	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.issuedAt).Seconds())
 }
 
 // recordEnd returns the end for a finding: without secrets, and with an expired token as its cause.
@@ -69,14 +69,14 @@ func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) 
 		first = 1
 	}
 	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c != nil && c.token != "" && streams > first {
-		text = c.gave(at) + "; " + withoutStatus(text, end.Status)
+		text = c.describe(at) + "; " + removeStatus(text, end.Status)
 	}
 	end.Err = errors.New(text)
 	return end
 }
 
-// askToken asks the module for a token, of the lifetime that the run wants.
-func (s *jsService) askToken() (string, error) {
+// callToken asks the module for a token, of the lifetime that the run wants.
+func (s *jsService) callToken() (string, error) {
 	ttl := sobek.Undefined()
 	if seconds := s.m.recorder.thePlan().TokenTTL; seconds > 0 {
 		ttl = s.m.vu.Runtime().ToValue(seconds)
@@ -85,13 +85,13 @@ func (s *jsService) askToken() (string, error) {
 }
 
 // renew asks for what the next attempt of stream n sends of its own.
-func (s *jsService) renew(n int, request *ownRequest) (err error) {
+func (s *jsService) renew(n int, request *requestOverrides) (err error) {
 	if s.token != nil {
-		if request.values.Token, err = s.askToken(); err != nil { // of the second request, too, which has the same values
+		if request.values.Token, err = s.callToken(); err != nil { // of the second request, too, which has the same values
 			return err
 		}
-		request.credentials.learn(request.values.Token, time.Now())
+		request.credentials.set(request.values.Token, time.Now())
 	}
-	request.url, err = s.ownURL(n)
+	request.url, err = s.customURL(n)
 	return err
 }

@@ -23,16 +23,16 @@ const renewedJS = `var n = 0, asked = [], described = service({
 });`
 
 // The request and the second request of each attempt have the token that was asked for last.
-func TestEachAttemptAsksForItsToken(t *testing.T) {
+func TestEachAttemptRequestsItsToken(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, renewedJS)
 	r.plan.TokenTTL = 30
 	service := serviceOf(t, rt)
-	own, err := service.ownRequest(1, "d-1")
+	own, err := service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
-	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", requestBy(&service.Connect, own.values).URL)
+	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", requestUsing(&service.Connect, own.values).URL)
 	require.NoError(t, service.renew(1, own))
-	renewed := requestBy(&service.Connect, own.values)
+	renewed := requestUsing(&service.Connect, own.values)
 	require.Equal(t, "http://h/d-topic-1?t=a-secret-2", renewed.URL)
 	require.Equal(t, "Bearer a-secret-2", renewed.Header.Get("Authorization"))
 	requester := &secondRequest{service: service.Service, values: own.values}
@@ -46,14 +46,14 @@ func TestEachAttemptAsksForItsToken(t *testing.T) {
 
 	rt, _ = ofService(t, `var calls = 0, described = service({name: "any", url: (n) => "http://h/" + n + "/" + calls++, connect: {}, message: "unchecked"})`)
 	service = serviceOf(t, rt)
-	own, err = service.ownRequest(1, "d-1")
+	own, err = service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
 	require.NoError(t, service.renew(1, own))
 	require.Equal(t, "http://h/1/1", own.url)
 }
 
 // A token refused at a reconnect is reported as such, and no finding shows a present or former token.
-func TestARefusedTokenIsToldAsThat(t *testing.T) {
+func TestRefusedTokenIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		renew bool // before the reconnect
@@ -71,20 +71,20 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		service := serviceOf(t, rt)
-		own, err := service.ownRequest(1, "d-1")
+		own, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
 		o.authorize(own.credentials)
 		o.connecting(r.start)
-		opens(o, r.start.Add(time.Second))
+		openStreams(o, r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		if c.renew {
 			require.NoError(t, service.renew(1, own))
 		} else { // as a module does that keeps its token
-			o.credentials().learn("a-secret-1", time.Now())
+			o.credentials().set("a-secret-1", time.Now())
 		}
 		c.end.Retry = -1
-		o.connecting(o.credentials().since.Add(11 * time.Second))
-		o.closed(o.credentials().since.Add(12*time.Second), c.end)
+		o.connecting(o.credentials().issuedAt.Add(11 * time.Second))
+		o.closed(o.credentials().issuedAt.Add(12*time.Second), c.end)
 		found := filled(r).Connections[0].Findings
 		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
 		require.Equal(t, c.want, found[len(found)-1].Note)
@@ -93,7 +93,7 @@ func TestARefusedTokenIsToldAsThat(t *testing.T) {
 }
 
 // Of a stream that never opened, or of a service without a token, a 401 is any refusal.
-func TestAnyOtherRefusalIsToldAsItIs(t *testing.T) {
+func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
 	for _, c := range []*credentials{{}, {token: "a-secret"}} {
@@ -107,7 +107,7 @@ func TestAnyOtherRefusalIsToldAsItIs(t *testing.T) {
 }
 
 // A service may end a stream at any time while its token is young: the end of its lifetime is not waited for.
-func TestAStreamMayEndWithItsToken(t *testing.T) {
+func TestStreamEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, `service({name: "mine", token: (ttl) => "x" + ttl, connect: {url: "{base}?t={token}"}, message: {seq: "json:$.seq"}, end: {by: "server", lifetime: [475, 600]}})`)
@@ -121,7 +121,7 @@ func TestAStreamMayEndWithItsToken(t *testing.T) {
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	opens(o, r.start.Add(time.Second))
+	openStreams(o, r.start.Add(time.Second))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
 	got := filled(r).Connections[0]

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// serverHeader names the server that has answered, if a service has several.
+// serverHeader names the server that answered, if a service has several.
 const serverHeader = "X-Server"
 
 // answered records the outcome of a request that ends a stream, except if the run was interrupted meanwhile.
@@ -31,7 +31,7 @@ func (e *ender) answered(request *sseclient.Request, answer *httpext.Response, t
 	e.h.m.recorder.endAnswered(server, e.code(answer), took)
 }
 
-// code is what became of a request, as shard.TagCode has it.
+// code returns the outcome of a request, as shard.TagCode has it.
 func (e *ender) code(answer *httpext.Response) string {
 	const unknown = 1000 // k6's number for an error that it has no other for
 	switch {

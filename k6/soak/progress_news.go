@@ -9,49 +9,50 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostFound is how many findings a line of progress lists: a service that restarts drops all streams in one second.
-const mostFound = 20
+// maxFindings is the maximum number of findings of a line of progress: a service that restarts drops all streams in
+// one second.
+const maxFindings = 20
 
-// news is what a line of progress says beyond the sums: what was found since the line before, and the series. The zero
-// value is ready to use.
-type news struct {
-	reported int            // buckets that ended, and were told
-	faulty   map[string]bad // connections on which something was wrong, by id
-	lives    bool           // streams end on purpose: one that is followed by another is no news
+// progressNews is the content of a line of progress in addition to the sums: the findings since the line before, and
+// the series. The zero value is ready to use.
+type progressNews struct {
+	reported    int                   // buckets that ended, and were told
+	faulty      map[string]faultState // connections on which something was wrong, by id
+	endsStreams bool                  // streams end on purpose: one that is followed by another is no news
 }
 
-// bad is what was wrong on a connection when it was last looked at.
-type bad struct {
+// A faultState is the faults of a connection at its last check.
+type faultState struct {
 	missed, faults uint64
 	lost           int // streams, also those that others followed
 	state          ledger.State
 }
 
-func badOf(r *ledger.Record) bad {
-	b := bad{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
+func faultStateOf(r *ledger.Record) faultState {
+	b := faultState{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
 	if r.State == ledger.Dropped || r.State == ledger.Refused {
 		b.state = r.State
 	}
 	return b
 }
 
-// since is the progress of a recorder, with what is new.
-func (n *news) since(r *recorder) shard.Progress {
+// report returns the progress of a recorder, with what is new.
+func (n *progressNews) report(r *recorder) shard.Progress {
 	now := r.wall(time.Now()).UnixMilli()
-	n.lives = r.endsStreams()
+	n.endsStreams = r.endsStreams()
 	var found []shard.Found
 	unlisted := 0
 	var p shard.Progress
-	r.lookThrough(&p, n.knows, func(c *ledger.Record, excluded bool) {
+	r.sumUp(&p, n.hasFinding, func(c *ledger.Record, excluded bool) {
 		if excluded {
 			p.CountAside(c)
 		} else {
 			p.Count(c)
 		}
-		text := n.whatIsNew(c, excluded)
+		text := n.describeChange(c, excluded)
 		switch {
 		case text == "":
-		case len(found) < mostFound:
+		case len(found) < maxFindings:
 			found = append(found, shard.Found{AtMS: now, ID: c.ID, What: text})
 		default:
 			unlisted++
@@ -63,24 +64,24 @@ func (n *news) since(r *recorder) shard.Progress {
 	return p
 }
 
-// knows reports whether a connection, open or not, had a finding.
-func (n *news) knows(id string) bool {
+// hasFinding reports whether a connection, open or not, had a finding.
+func (n *progressNews) hasFinding(id string) bool {
 	_, known := n.faulty[id]
 	return known
 }
 
-// whatIsNew is what went wrong on a connection since it was last looked at; "" for nothing.
-func (n *news) whatIsNew(c *ledger.Record, excluded bool) string {
-	current := badOf(c)
+// describeChange returns the faults of a connection since its last check; "" for none.
+func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
+	current := faultStateOf(c)
 	if excluded && current.state == ledger.Dropped { // it was to end
 		current.state = ""
 	}
 	previous, known := n.faulty[c.ID]
-	if current == previous || !known && current == (bad{}) {
+	if current == previous || !known && current == (faultState{}) {
 		return ""
 	}
 	if n.faulty == nil {
-		n.faulty = map[string]bad{}
+		n.faulty = map[string]faultState{}
 	}
 	n.faulty[c.ID] = current
 	var parts []string
@@ -93,7 +94,7 @@ func (n *news) whatIsNew(c *ledger.Record, excluded bool) string {
 	switch {
 	case current.state != previous.state && current.state != "":
 		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", current.state, c.Reason), ": "))
-	case current.lost > previous.lost && !n.lives:
+	case current.lost > previous.lost && !n.endsStreams:
 		parts = append(parts, "lost its stream, and is back")
 	}
 	return strings.Join(parts, ", ")

@@ -11,42 +11,42 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-func TestNewsAreToldOnce(t *testing.T) {
+func TestFindingsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
-	var n news
-	require.Empty(t, n.since(r).Found)
+	var n progressNews
+	require.Empty(t, n.report(r).Found)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
-	opens(b, r.start)
+	openStreams(b, r.start)
 	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	b.event(r.start.Add(30*time.Second), event("2", "0", ""))
 	b.event(r.start.Add(75*time.Second), event("5", "0", ""))
-	p := n.since(r)
+	p := n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
-	require.Empty(t, n.since(r).Found, "it was told")
+	require.Empty(t, n.report(r).Found, "it was told")
 	b.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
-	p = n.since(r)
+	p = n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].What, "dropped: reset")
 }
 
 // A loss by the numbers is reported. Then the ids turn out not to be numbers, which revokes it. A later loss by the clock is reported again.
-func TestALossAfterOneThatWasTakenBackIsTold(t *testing.T) {
+func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
-	opens(b, r.start)
+	openStreams(b, r.start)
 	slot, id := 0, 0
 	noop := func(skip int) {
 		slot, id = slot+1, id+skip
 		b.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
 	}
-	var n news
+	var n progressNews
 	told := func() (what []string) {
-		for _, f := range n.since(r).Found {
+		for _, f := range n.report(r).Found {
 			what = append(what, f.What)
 		}
 		return what
@@ -68,7 +68,7 @@ func TestALossAfterOneThatWasTakenBackIsTold(t *testing.T) {
 }
 
 // What the script lets vanish, or reads slowly until it is cut, is no stream that the service dropped.
-func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
+func TestPlannedEndsAreNotReported(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	for id, aside := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
@@ -76,11 +76,11 @@ func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
 		require.NoError(t, err)
 		seen := &jsLedger{observer: r.observer(l, aside)}
 		seen.connecting(r.start)
-		opens(seen, r.start)
+		openStreams(seen, r.start)
 		seen.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
 	}
-	var n news
-	p := n.since(r)
+	var n progressNews
+	p := n.report(r)
 	require.Equal(t, []int{3, 1, 2}, []int{p.Opened, p.Dropped, p.Aside})
 	require.Len(t, p.Found, 1)
 	require.Equal(t, "d-2", p.Found[0].ID)
@@ -94,48 +94,48 @@ func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
 func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
-	for i := range mostFound + 5 {
+	for i := range maxFindings + 5 {
 		b := newObserver(t, r, string(rune('a'+i)))
 		b.connecting(r.start)
-		opens(b, r.start)
+		openStreams(b, r.start)
 		b.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	}
-	var n news
-	p := n.since(r)
-	require.Len(t, p.Found, mostFound)
+	var n progressNews
+	p := n.report(r)
+	require.Len(t, p.Found, maxFindings)
 	require.Equal(t, 5, p.Unlisted)
 }
 
-func TestTheSeriesIsToldOnceAndThePresentBucketAgain(t *testing.T) {
+func TestSeriesIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
-	opens(b, r.start)
-	var n news
-	first := n.since(r).Buckets
+	openStreams(b, r.start)
+	var n progressNews
+	first := n.report(r).Buckets
 	require.Len(t, first, 1, "the present one")
 	require.Equal(t, 1, first[0].Open)
 	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
-	again := n.since(r).Buckets
+	again := n.report(r).Buckets
 	require.Len(t, again, 1)
 	require.Equal(t, 1, again[0].Noops)
 	require.NotNil(t, again[0].Lateness)
-	r.roll(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
-	rolled := n.since(r).Buckets
+	r.endBucket(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
+	rolled := n.report(r).Buckets
 	require.Len(t, rolled, 2)
 	require.Equal(t, []uint64{7, 0}, []uint64{rolled[0].RSS, rolled[1].RSS})
-	require.Len(t, n.since(r).Buckets, 1)
+	require.Len(t, n.report(r).Buckets, 1)
 }
 
 // Of a stream that is silent nothing counts as missed before its next noop: without this a service that hangs would show
 // nothing at all.
-func TestWhatASilentStreamIsOwedIsUndecided(t *testing.T) {
+func TestSilentStreamIsUndecided(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
-	opens(b, r.start)
+	openStreams(b, r.start)
 	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	l := r.ledgers[0].Sums()
 	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {

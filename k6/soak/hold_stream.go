@@ -12,41 +12,42 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A heldStream is one stream of a holding. There are thousands, so its request is built for each attempt unless JavaScript provides it.
-type heldStream struct {
+// A holdStream is one stream of a holding. There are thousands, so its request is built for each attempt unless
+// JavaScript provides it.
+type holdStream struct {
 	holding      *holding
 	stream       *sseclient.Stream
 	observer     *observer
-	jsRequest    *ownRequest // nil: its number tells all
-	timer        *time.Timer // closes it where it does not end in time
-	treatment    *treatment  // nil: no phase acts on it, and it has no lifetime
+	jsRequest    *requestOverrides // nil: its number tells all
+	timer        *time.Timer       // closes it where it does not end in time
+	phase        *phaseState       // nil: no phase acts on it, and it has no lifetime
 	n            int32
 	status       int16 // of the request that ends it, 0 before it was answered, or notSent
 	endRequested bool  // its end was asked for; guarded by the holding's mu, as over
 	finished     bool
 }
 
-// ownRequest is what a stream sends that only JS knows: its token, its URL.
-type ownRequest struct {
+// requestOverrides are the parts of a request that only JavaScript knows: token and URL.
+type requestOverrides struct {
 	values      *service.Values // of its second request, too
 	url         string          // "": that of the description
 	credentials *credentials
 }
 
-// A treatment is what a phase or a lifetime has to know of a stream.
-type treatment struct {
+// A phaseState is the state that a phase or a lifetime needs of a stream.
+type phaseState struct {
 	headers      chan struct{} // closed when the stream opens for the first time
 	ended        chan struct{} // closed when it has ended for good
 	phased       bool          // a phase acts on it
-	reconnection *comeback     // nil: it was not dropped, or has reconnected; guarded by the holding's returns
+	reconnection *reconnection // nil: it was not dropped, or has reconnected; guarded by the holding's returns
 	closedAt     atomic.Int64  // Unix time of the last end of a stream, in ns
 }
 
 // add makes the streams of some numbers. On the event loop.
 func (h *holding) add(numbers []int) error {
-	streams := make([]*heldStream, 0, len(numbers))
+	streams := make([]*holdStream, 0, len(numbers))
 	for _, n := range numbers {
-		s, err := h.newHeld(n, len(h.streams)+len(streams))
+		s, err := h.newStream(n, len(h.streams)+len(streams))
 		if err != nil {
 			return err
 		}
@@ -60,25 +61,25 @@ func (h *holding) add(numbers []int) error {
 	return nil
 }
 
-// newHeld makes the stream of a number, the indexth of the holding. On the event loop.
-func (h *holding) newHeld(n, index int) (*heldStream, error) {
+// newStream returns the stream of a number, at an index of the holding. On the event loop.
+func (h *holding) newStream(n, index int) (*holdStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {
 		return nil, err
 	}
-	s := &heldStream{holding: h, n: int32(n)} // #nosec G115 -- an index of connections
+	s := &holdStream{holding: h, n: int32(n)} // #nosec G115 -- an index of connections
 	phased := slices.ContainsFunc(h.Phases, func(p phase) bool { return p.actsOn(n) })
 	if phased || h.Lifetimes != nil {
-		s.treatment = &treatment{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}
+		s.phase = &phaseState{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}
 	}
 	s.observer = &h.m.observe(l, phased).observer
 	if h.broadcasts != nil {
-		s.observer.rareState().listener = h.broadcasts.subscribe(index)
+		s.observer.writableRareState().listener = h.broadcasts.subscribe(index)
 	}
 	on := s.observer.Callbacks()
 	on.Request, on.Ended = s.request, s.ended
 	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
-		if s.jsRequest, err = service.ownRequest(n, l.ID()); err != nil {
+		if s.jsRequest, err = service.requestOverrides(n, l.ID()); err != nil {
 			return nil, err
 		}
 		if service.hasFunctions() {
@@ -89,8 +90,8 @@ func (h *holding) newHeld(n, index int) (*heldStream, error) {
 			on.FollowUp = (&secondRequest{service: service.Service, values: s.jsRequest.values}).FollowUp
 		}
 	}
-	if s.treatment != nil {
-		s.treat(&on)
+	if s.phase != nil {
+		s.applyPhase(&on)
 	}
 	first := s.request()
 	if err := first.Check(); err != nil {
@@ -100,8 +101,8 @@ func (h *holding) newHeld(n, index int) (*heldStream, error) {
 	return s, nil
 }
 
-// group returns the streams that it is one of.
-func (s *heldStream) group() *sse.Streams {
+// group returns the streams to which it belongs.
+func (s *holdStream) group() *sse.Streams {
 	if s.isPhased() {
 		return s.holding.phased
 	}
@@ -109,26 +110,26 @@ func (s *heldStream) group() *sse.Streams {
 }
 
 // isPhased reports whether a phase acts on the stream.
-func (s *heldStream) isPhased() bool { return s.treatment != nil && s.treatment.phased }
+func (s *holdStream) isPhased() bool { return s.phase != nil && s.phase.phased }
 
 // reconnects reports whether the client reconnects after the loss of its stream.
-func (s *heldStream) reconnects() bool {
+func (s *holdStream) reconnects() bool {
 	if s.isPhased() {
 		return s.holding.drops()
 	}
 	return s.holding.Reconnect
 }
 
-func (s *heldStream) ledger() *ledger.Ledger { return s.observer.ledger }
+func (s *holdStream) ledger() *ledger.Ledger { return s.observer.ledger }
 
-// request is what the next attempt sends.
-func (s *heldStream) request() sseclient.Request {
+// request returns the request of the next attempt.
+func (s *holdStream) request() sseclient.Request {
 	h, id := s.holding, s.ledger().ID()
 	if s.jsRequest == nil {
 		v, _ := h.service.values(int(s.n), id) // hold has checked the token, and there are no functions
-		return requestBy(&h.service.Connect, v)
+		return requestUsing(&h.service.Connect, v)
 	}
-	r := requestBy(&h.service.Connect, s.jsRequest.values)
+	r := requestUsing(&h.service.Connect, s.jsRequest.values)
 	if s.jsRequest.url != "" {
 		r.URL = s.jsRequest.url
 	}
@@ -136,7 +137,7 @@ func (s *heldStream) request() sseclient.Request {
 }
 
 // renew asks the description for what the next attempt sends, on the event loop.
-func (s *heldStream) renew(proceed func(error)) {
+func (s *holdStream) renew(proceed func(error)) {
 	s.group().Renew(s.stream, proceed, func() error {
 		err := s.holding.service.renew(int(s.n), s.jsRequest)
 		if err == nil {
@@ -147,14 +148,14 @@ func (s *heldStream) renew(proceed func(error)) {
 	})
 }
 
-// ended is the end of the stream for good.
-func (s *heldStream) ended() { s.holding.ended(s) }
+// ended records the final end of the stream.
+func (s *holdStream) ended() { s.holding.ended(s) }
 
-func (s *heldStream) close() { s.stream.Stop(sseclient.ReasonClient) }
+func (s *holdStream) close() { s.stream.Stop(sseclient.ReasonClient) }
 
-// endRequest is what asks for its end. On the event loop where the description has functions.
-func (s *heldStream) endRequest() (sseclient.Request, error) {
+// endRequest returns the request for its end. On the event loop if the description has functions.
+func (s *holdStream) endRequest() (sseclient.Request, error) {
 	h, id := s.holding, s.ledger().ID()
 	v, err := h.service.values(int(s.n), id)
-	return requestBy(h.service.End.Request, v), err
+	return requestUsing(h.service.End.Request, v), err
 }

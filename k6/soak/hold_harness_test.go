@@ -1,0 +1,175 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A noopService is the reference service, with an interval so long that a test receives only the first noop. A DELETE
+// ends a stream.
+type noopService struct {
+	refuse    int           // the status of each DELETE, where it ends no stream; 0: it does
+	slow      time.Duration // that it takes to answer one
+	hangUp    bool          // in place of an answer
+	onConnect func()        // nil: none
+
+	mu        sync.Mutex
+	streams   map[string]chan struct{}
+	connects  []string // the Authorization of each, and its Accept-Encoding
+	deletes   int
+	now, most int // DELETEs under way
+}
+
+func (s *noopService) serve(t *testing.T) string {
+	t.Helper()
+	s.streams = map[string]chan struct{}{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event/connect", s.connect)
+	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a client that vanished never closes its connection
+		server.Close()
+	})
+	return server.URL
+}
+
+func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
+	over := make(chan struct{})
+	s.mu.Lock()
+	s.streams[r.URL.Query().Get("id")] = over
+	if s.onConnect != nil {
+		s.onConnect()
+	}
+	s.connects = append(s.connects, r.Header.Get("Authorization")+r.Header.Get("Accept-Encoding"))
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "id: 1\ndata: 0\n\n")
+	w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+	select {
+	case <-over:
+	case <-r.Context().Done():
+	}
+}
+
+func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("X-Server", "backend-1")
+	s.deletes++
+	s.now++
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	time.Sleep(s.slow)
+	s.mu.Lock()
+	s.now--
+	if s.hangUp {
+		panic(http.ErrAbortHandler)
+	}
+	if s.refuse != 0 {
+		w.WriteHeader(s.refuse)
+		return
+	}
+	close(s.streams[r.URL.Query().Get("id")])
+}
+
+// holder is a virtual user that holds streams of a service.
+type holder struct {
+	*modulestest.Runtime
+	r       *recorder
+	samples chan metrics.SampleContainer
+}
+
+// holderOf loads the script's init context and moves to the virtual user's.
+func holderOf(t *testing.T, url, init string) holder {
+	t.Helper()
+	rt, r := newVU(t)
+	r.telemetry.interval = time.Hour
+	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
+	js(t, rt, `var __ENV = {BACKEND_TOKEN: "x"}`)
+	js(t, rt, init)
+	js(t, rt, fmt.Sprintf(`plan({testid: "t", connections: 100, seconds: 3600, noopInterval: 60, runners: 1, connectionsPerVU: 100,
+		backendUrl: %q, prefix: "d-", lateMs: 1000, reconnect: false}); var url = %q`, url, url))
+	h := holder{rt, r, make(chan metrics.SampleContainer, 100_000)}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	dialer := netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4))
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	rt.MoveToVUContext(&lib.State{
+		Dialer: dialer, Transport: transport, Logger: log, CookieJar: jar, Samples: h.samples, BuiltinMetrics: rt.BuiltinMetrics,
+		BufferPool: lib.NewBufferPool(), Options: lib.Options{SystemTags: &metrics.DefaultSystemTagSet},
+		Tags: lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
+	})
+	return h
+}
+
+const holdTen = `hold(null, {from: 0, to: 10, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`
+
+// run runs an iteration to its end, and returns whether the promise of hold was resolved.
+func (h *holder) run(t *testing.T, script string) (resolved bool) {
+	t.Helper()
+	guard := time.AfterFunc(30*time.Second, func() { panic("the iteration hangs: " + script) })
+	defer guard.Stop()
+	require.NoError(t, h.VU.Runtime().Set("done", func() { resolved = true }))
+	err := h.EventLoop.Start(func() error {
+		_, err := h.VU.Runtime().RunString("(" + script + ").then(done)")
+		return err
+	})
+	if err != nil {
+		h.CancelContext()
+	}
+	h.EventLoop.WaitOnRegistered()
+	require.NoError(t, err)
+	return resolved
+}
+
+// metricSums returns the sums of the samples of a metric, by the tag.
+func (h *holder) metricSums(metric, tag string) map[string][2]float64 {
+	out := map[string][2]float64{}
+	for len(h.samples) > 0 {
+		container := <-h.samples
+		defer func() { h.samples <- container }()
+		for _, s := range container.GetSamples() {
+			if s.Metric.Name == metric {
+				name, _ := s.Tags.Get(tag)
+				sum := out[name]
+				out[name] = [2]float64{sum[0] + s.Value, sum[1] + 1}
+			}
+		}
+	}
+	return out
+}
+
+func (h *holder) states() map[ledger.State]int {
+	out := map[ledger.State]int{}
+	for _, c := range filled(h.r).Connections {
+		out[c.State]++
+	}
+	return out
+}
+
+func (r *recorder) connectionsOpen() int {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	return r.open
+}
