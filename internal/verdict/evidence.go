@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -94,6 +95,14 @@ func FailureAt(at time.Time, text string) Failure {
 		f.Unix = unix(at)
 	}
 	return f
+}
+
+// planned reports whether a process of the target ended while an action ran, or within a minute after: its streams and responses show
+// what the restart did.
+func (e *Evidence) planned(f Failure) bool {
+	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a Acted) bool {
+		return a.Began() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
+	})
 }
 
 // texts returns the texts of failures.

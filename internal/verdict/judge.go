@@ -74,13 +74,19 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 // causes returns the checks for the target's processes. They come first, because they may explain the faults of the streams.
 func (e *Evidence) causes() (out []Check) {
 	if len(e.Failures) > 0 {
-		limit, reconnect := "no restart", e.Rounds[0].Plan.Reconnect
-		if reconnect {
-			limit = "any: clients reconnect"
+		limit, failures, pass := "no restart", e.Failures, false
+		unplanned := slices.DeleteFunc(slices.Clone(failures), e.planned)
+		switch {
+		case e.Rounds[0].Plan.Reconnect:
+			limit, pass = "any: clients reconnect", true
+		case len(unplanned) == 0:
+			limit, pass = "none but by an action", true
+		case len(e.Actions) > 0:
+			limit, failures = "none but by an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(e.Failures), ""), Pass: reconnect,
-			Why: "a restart disconnects every client", Reasons: texts(e.Failures),
+			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: pass,
+			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}
 	if len(e.Unreachable) > 0 {

@@ -267,6 +267,14 @@ func TestEachCheckAlone(t *testing.T) {
 		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		{"an action restarted the backend", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+			f.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
+			f.Actions = []Acted{{StartedUnix: 1000, EndedUnix: 1010}}
+		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		{"the backend died before an action, after its effect, and at a time that is not known", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
+			f.Actions = []Acted{{StartedUnix: 1000, EndedUnix: 1010}}
+		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
 		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Unreachable = true, []string{"http://h no longer answers"}
 		}, Fail, []string{"target answers at the end"}, []string{"http://h no longer answers"}},
