@@ -59,7 +59,7 @@ func runnersOf(v *verdict.Verdict) Section {
 func (s *subject) account() Section {
 	out := runnersOf(s.v)
 	out.ID, out.Title, out.Short = "account", "Every "+s.v.Service.Noun()+" accounted for", s.nouns(true)
-	s.accountOfMessages(&out)
+	s.messageBasis(&out)
 	if t, ok := s.findings(); ok {
 		out.Tables = append(out.Tables, t)
 	}
@@ -110,7 +110,7 @@ func (s *subject) arithmetic() Section {
 	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
 }
 
-// explain returns why the number of expected messages is not the product.
+// explain returns the reason why the number of expected messages is not the product.
 func explain(difference, connections int) string {
 	switch {
 	case difference == 0:

@@ -48,7 +48,7 @@ func actionTable(a *verdict.Action) Table {
 	return Table(out)
 }
 
-// effect adds what became of the streams.
+// effect adds the outcome of the streams.
 func (f *facts) effect(e *verdict.Effect) {
 	switch {
 	case e.Lost == 0:
@@ -59,7 +59,7 @@ func (f *facts) effect(e *verdict.Effect) {
 			outages = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))
 		}
 		f.add("lost", "%s%s, the first %s after the action started", format.Count(e.Lost, "stream"), outages, format.Milliseconds(1000**e.FirstLost))
-		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", after(e.Back50), after(e.Back99), after(e.Back100))
+		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Back50), waitPhrase(e.Back99), waitPhrase(e.Back100))
 		if e.Never > 0 {
 			f.add("", "%s never reconnected", format.Count(e.Never, "stream"))
 		}
@@ -85,11 +85,11 @@ func (f *facts) effect(e *verdict.Effect) {
 	}
 }
 
-// responses adds what became of the responses.
+// responses adds the outcome of the responses.
 func (f *facts) responses(e *verdict.ResponseEffect) {
 	f.add("in flight", "%s when the action started", format.Count(e.InFlight, "response"))
 	if e.Drained != nil {
-		f.add("drained", "%s", after(e.Drained))
+		f.add("drained", "%s", waitPhrase(e.Drained))
 	}
 	var faulty []string
 	for _, state := range ledger.ResponseStates {
@@ -110,7 +110,8 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	}
 }
 
-func after(seconds *float64) string {
+// waitPhrase returns a number of seconds as a phrase; "" for nil.
+func waitPhrase(seconds *float64) string {
 	if seconds == nil {
 		return "never"
 	}

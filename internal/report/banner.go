@@ -45,13 +45,13 @@ func tone(v *verdict.Verdict) Tone {
 	return Doubt
 }
 
-// mostFindings is the maximum number of findings in a banner.
-const mostFindings = 5
+// maxFindings is the maximum number of findings in a banner.
+const maxFindings = 5
 
 // sentence returns the result in one sentence, without its first word.
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
-// findings returns at most mostFindings reasons: what makes a run invalid and failures of the target first, then findings in
+// findings returns at most maxFindings reasons: what makes a run invalid and failures of the target first, then findings in
 // order of time, then reasons without a time.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {
@@ -81,7 +81,7 @@ func findings(v *verdict.Verdict) []string {
 	}
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.unix, b.unix)) })
 	var out []string
-	for _, f := range all[:min(len(all), mostFindings)] {
+	for _, f := range all[:min(len(all), maxFindings)] {
 		out = append(out, f.text)
 	}
 	if more := len(all) - len(out); more > 0 {
@@ -90,14 +90,14 @@ func findings(v *verdict.Verdict) []string {
 	return out
 }
 
-// tiles returns what became of connections and messages.
+// tiles returns the outcome of connections and messages.
 func (s *subject) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
 	if v.OpenSeconds != nil {
 		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
 	}
-	connections := ofAll(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+	connections := judgeCount(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	tiles := append([]Tile{connections}, s.messageTiles()...)
 	if v.Server.Known {
@@ -106,8 +106,9 @@ func (s *subject) tiles() []Tile {
 	return tiles
 }
 
-// ofAll sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not judged.
-func ofAll(t Tile, all uint64, good bool) Tile {
+// judgeCount sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not
+// judged.
+func judgeCount(t Tile, all uint64, good bool) Tile {
 	switch {
 	case all == 0 && good:
 		t.Note = "not judged: none was expected"
@@ -119,11 +120,11 @@ func ofAll(t Tile, all uint64, good bool) Tile {
 	return t
 }
 
-// messageTiles returns what became of messages, and of what was published.
+// messageTiles returns the outcome of messages, and of what was published.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
-	if s.counted() {
-		tiles = append(tiles, s.received(m.Totals), ofAll(Tile{
+	if s.countsMessages() {
+		tiles = append(tiles, s.received(m.Totals), judgeCount(Tile{
 			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of the expected",
 		}, m.Expected, m.Missed == 0))
 	} else {
@@ -138,7 +139,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 		tiles = append(tiles, Tile{Name: "latency p99", Value: format.Milliseconds(l.P99), Note: s.latencyName() + "; at most " + format.Milliseconds(l.Max)})
 	}
 	if p := m.Published; p != nil {
-		tiles = append(tiles, ofAll(Tile{Name: "confirmed", Value: format.Thousands(p.Confirmed), Note: "of " + format.Thousands(p.Planned) + " messages to publish"},
+		tiles = append(tiles, judgeCount(Tile{Name: "confirmed", Value: format.Thousands(p.Confirmed), Note: "of " + format.Thousands(p.Planned) + " messages to publish"},
 			p.Planned, p.Confirmed == p.Planned))
 	}
 	return tiles

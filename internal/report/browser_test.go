@@ -25,7 +25,7 @@ func TestBrowser(t *testing.T) {
 	require.FileExists(t, "html/bundle/page.js", "`make build` bundles the script of the page first")
 	dir := t.TempDir()
 	hour, evil := report.MadeUp(1200, 3600), report.MadeUp(20, 600)
-	spoil(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
+	injectMarkup(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
 	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
 		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: report.MadeUpStart + 1200 + 2390*float64(i)}})
 	}

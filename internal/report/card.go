@@ -53,11 +53,11 @@ func (s *subject) card() Section {
 		plan.Rows = append(plan.Rows, Facts("control group", c.Line()).Rows...)
 	}
 	plan.Caption = "The run"
-	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}
+	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.madeWith()}}
 }
 
-// host is what the run was made with, and where.
-func (s *subject) host() Table {
+// madeWith returns the programs and the machine of the run.
+func (s *subject) madeWith() Table {
 	m := s.Machine
 	t := Facts(
 		"script", s.script(),
@@ -73,7 +73,7 @@ func (s *subject) host() Table {
 	return t
 }
 
-// ifKnown is text about a number, "" where that is 0.
+// ifKnown returns text about a number; "" if it is 0.
 func ifKnown[N int | uint64](n N, text string) string {
 	if n <= 0 {
 		return ""
@@ -89,8 +89,8 @@ func (s *subject) script() string {
 	return strings.TrimSpace(fmt.Sprintf("%s (sha256 %.12s)", r.Script, r.ScriptHash))
 }
 
-// sampled is how far apart the samples are: not all suites take them as seldom as a soak.
-func (s *subject) sampled() string {
+// sampleInterval returns the time between samples: not all suites sample as seldom as a soak.
+func (s *subject) sampleInterval() string {
 	interval := resources.Interval
 	if n := len(s.Samples); n > 1 {
 		interval = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
@@ -106,7 +106,7 @@ func (s *subject) source() string {
 	case len(s.Samples) == 0:
 		return "none: neither soak nor a Prometheus observed the target"
 	case s.series.backendRSS == nil:
-		return "soak itself, every " + s.sampled() + ", of this machine; the target shows no metrics"
+		return "soak itself, every " + s.sampleInterval() + ", of this machine; the target shows no metrics"
 	}
-	return "soak itself, every " + s.sampled() + ": the backend's /metrics, nginx's processes, this machine's /proc"
+	return "soak itself, every " + s.sampleInterval() + ": the backend's /metrics, nginx's processes, this machine's /proc"
 }

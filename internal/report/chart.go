@@ -90,11 +90,11 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// most is how many points of a series are drawn: as many as a wide screen has columns.
-const most = 1200
+// maxPoints is the maximum number of points of a series in a chart: as many as a wide screen has columns.
+const maxPoints = 1200
 
-// splitAtGaps makes a series of values on the time axis. Points further apart than gap steps are not
-// joined; NaN is no point.
+// splitAtGaps returns a series of values on the time axis. Points further apart than gap steps are not joined; NaN is
+// not a point.
 func splitAtGaps(name, style string, values []float64, gap int) Series {
 	s := Series{Name: name, Style: style}
 	known := 0
@@ -103,8 +103,8 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 			known++
 		}
 	}
-	for _, part := range parts(values, gap) {
-		share := max(len(part)*most/max(known, 1), 2)
+	for _, part := range splitRuns(values, gap) {
+		share := max(len(part)*maxPoints/max(known, 1), 2)
 		if len(s.At) > 0 {
 			s.At, s.Values = append(s.At, s.At[len(s.At)-1]+1), append(s.Values, math.NaN())
 		}
@@ -117,8 +117,8 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 
 type point struct{ x, y float64 }
 
-// parts are the stretches of known values that are no further apart than gap.
-func parts(values []float64, gap int) (out [][]point) {
+// splitRuns returns the stretches of known values that are no further apart than gap.
+func splitRuns(values []float64, gap int) (out [][]point) {
 	last := -1
 	for i, v := range values {
 		if math.IsNaN(v) {

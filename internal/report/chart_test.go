@@ -29,7 +29,7 @@ func TestThinningKeepsEndsAndPeaks(t *testing.T) {
 	}
 	values[31_234] = 50
 	s := splitAtGaps("x", "", values, 3)
-	require.LessOrEqual(t, len(s.At), most)
+	require.LessOrEqual(t, len(s.At), maxPoints)
 	require.InDelta(t, 0, s.At[0], 0)
 	require.InDelta(t, 49_999, s.At[len(s.At)-1], 0)
 	require.Contains(t, s.Values, 50.0)
@@ -46,7 +46,7 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 			values[i] = nan
 		}
 	}
-	require.LessOrEqual(t, len(splitAtGaps("x", "", values, 3).At), 4*most+2000)
+	require.LessOrEqual(t, len(splitAtGaps("x", "", values, 3).At), 4*maxPoints+2000)
 }
 
 func TestWindowsHoldWholeIntervals(t *testing.T) {
@@ -58,7 +58,7 @@ func TestWindowsHoldWholeIntervals(t *testing.T) {
 
 func TestExtrapolationsAreRounded(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"≈ 400,000", "≈ 21,000", "≈ 7"}, []string{about(397_432), about(20_501), about(7.2)})
+	require.Equal(t, []string{"≈ 400,000", "≈ 21,000", "≈ 7"}, []string{roundTwoDigits(397_432), roundTwoDigits(20_501), roundTwoDigits(7.2)})
 }
 
 func TestNumbersAreJSON(t *testing.T) {

@@ -30,7 +30,7 @@ func checks(v *verdict.Verdict) Section {
 		}
 		out.Tables = append(out.Tables, script)
 	}
-	if len(v.Reasons) > mostFindings {
+	if len(v.Reasons) > maxFindings {
 		reasons := Table{Caption: "All reasons", Columns: Columns("reason")}
 		for _, r := range v.Reasons {
 			reasons.Rows = append(reasons.Rows, Cells(r))
@@ -57,8 +57,8 @@ func checksTable(all []verdict.Check) Table {
 	return t
 }
 
-// unmet returns the checks that are not met, and counts the others in a sentence.
-func unmet(v *verdict.Verdict) Section {
+// unmetChecks returns the checks that are not met, and counts the others in a sentence.
+func unmetChecks(v *verdict.Verdict) Section {
 	all := slices.DeleteFunc(slices.Clone(v.Checks), func(c verdict.Check) bool {
 		return c.State() == verdict.Met || c.State() == verdict.NotJudged
 	})

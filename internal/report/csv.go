@@ -58,7 +58,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	return out.Error()
 }
 
-// cell keeps a spreadsheet from taking text for a formula (CWE-1236).
+// cell prevents a spreadsheet from interpreting text as a formula (CWE-1236).
 func cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(text)[0]) {
 		return "'" + text
@@ -66,7 +66,7 @@ func cell(text string) string {
 	return text
 }
 
-// outages lists when a client was cut off and for how long.
+// outages lists the outages of a client and their lengths.
 func outages(c *shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
@@ -234,7 +234,7 @@ func number(n uint64) any {
 	return n
 }
 
-// publishedIn is how many messages were sent in a bucket of the series, and of how many of these the service confirmed.
+// publishedIn is the number of messages sent in a bucket of the series, and of those that the service confirmed.
 type publishedIn struct{ sent, confirmed int }
 
 // publishedByBucket returns what was published, by the start of a bucket; nil if nothing was.

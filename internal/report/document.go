@@ -20,7 +20,7 @@ type Run struct {
 	Files      []File
 }
 
-// Circumstances are what a run was made with, as `soak run` recorded it in run.json. Each field may be empty.
+// Circumstances are the origin of a run, as `soak run` recorded it in run.json. Each field may be empty.
 type Circumstances struct {
 	Command  []string          `json:"command"`
 	Version  string            `json:"version"`           // of soak
@@ -40,7 +40,7 @@ type Circumstances struct {
 // Brief returns the document of a verdict: report.txt and report.md.
 func Brief(v *verdict.Verdict) *Page {
 	p := &Page{Title: v.TestID, Made: "soak report", Banner: banner(v)}
-	p.add(figures(v), checks(v), actions(v), found(v), windows(v), machines(v), runnersOf(v), ran(v))
+	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v), runnersOf(v), runInfo(v))
 	return p
 }
 
@@ -53,13 +53,13 @@ func (p *Page) add(all ...Section) {
 	}
 }
 
-// found returns the tables of the suite and of the topics.
-func found(v *verdict.Verdict) Section {
+// suiteTables returns the tables of the suite and of the topics.
+func suiteTables(v *verdict.Verdict) Section {
 	out := Section{ID: "found", Title: "Results"}
 	for _, t := range v.Tables {
 		out.Tables = append(out.Tables, tableOf(t))
 	}
-	if t, ok := topics(v, mostTopics); ok {
+	if t, ok := topics(v, maxTopics); ok {
 		out.Tables = append(out.Tables, t)
 	}
 	return out
@@ -84,13 +84,13 @@ func newSubject(r *Run) *subject {
 	return s
 }
 
-// sections are those of a page by the names that suites use for them (verdict.Layout).
+// sections are the sections of a page by the names that suites use for them (verdict.Layout).
 var sections = map[string]func(*subject) Section{
 	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
 	"machines": func(s *subject) Section { return machines(s.v) }, "windows": func(s *subject) Section { return windows(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
 	"data": (*subject).data,
 	// what was planned, and what was counted
-	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
+	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).publishedSection, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
 	// what the script declared, and what it found
 	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
@@ -122,7 +122,7 @@ func (s *subject) page() *Page {
 	return p
 }
 
-// data offers the files of the run.
+// data adds the files of the run.
 func (s *subject) data() Section {
 	out := Section{ID: "data", Title: "Files of the run", Short: "Files"}
 	for _, f := range s.Files {
@@ -144,8 +144,8 @@ func (s *subject) lines() (out []Line) {
 	return out
 }
 
-// counted reports whether messages are counted.
-func (s *subject) counted() bool { return s.v.Service.Counted() }
+// countsMessages reports whether messages are counted.
+func (s *subject) countsMessages() bool { return s.v.Service.Counted() }
 
 // sinceSent reports whether the delay of a message counts from its sending, and not from the interval.
 func (s *subject) sinceSent() bool { return !s.v.Service.ByInterval() }

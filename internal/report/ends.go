@@ -35,8 +35,8 @@ func (g *groups) add(event string, tone Tone, n int, at float64, took time.Durat
 	have.took.Record(took)
 }
 
-// mostFirst puts the most frequent first.
-func (g groups) mostFirst() groups {
+// sortByCount puts the most frequent first.
+func (g groups) sortByCount() groups {
 	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
 	return g
 }
@@ -45,25 +45,24 @@ func (g groups) mostFirst() groups {
 // took the time of each.
 func (s *Section) addGroups(g groups, caption, column, took string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
-	for _, have := range g.mostFirst() {
+	for _, have := range g.sortByCount() {
 		row := append(Row{{Text: have.event, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(total)), format.Clock(have.first), format.Clock(have.last))...)
-		t.Rows = append(t.Rows, append(row, times(have.took, .5, .99, 1)...))
+		t.Rows = append(t.Rows, append(row, timeQuantiles(have.took, .5, .99, 1)...))
 	}
 	if len(g) > 0 {
 		s.Tables = append(s.Tables, t)
 	}
 }
 
-// times are quantiles of a histogram.
-func times(h *shard.Histogram, quantiles ...float64) (row Row) {
+// timeQuantiles returns quantiles of a histogram.
+func timeQuantiles(h *shard.Histogram, quantiles ...float64) (row Row) {
 	for _, q := range quantiles {
 		row = append(row, Cell{Text: format.Milliseconds(format.InMilliseconds(h.Quantile(q)))})
 	}
 	return row
 }
 
-// ends is how connections ended, which outages they came back from, and which faults there
-// were, by cause.
+// ends returns how connections ended, after which outages they reconnected, and their faults, by cause.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
@@ -108,7 +107,7 @@ func (s *subject) ends() Section {
 	return out
 }
 
-// teardown is how long the requests took that ended the streams.
+// teardown returns the durations of the requests that ended streams.
 func (s *subject) teardown() Section {
 	out := Section{ID: "teardown", Title: "Requests that end the streams", Short: "End requests"}
 	for _, t := range s.v.Tables {
@@ -118,8 +117,8 @@ func (s *subject) teardown() Section {
 	return out
 }
 
-// kinds are findings in words.
-var kinds = map[ledger.Kind]string{
+// kindNames are the kinds of findings in words.
+var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
@@ -127,7 +126,7 @@ var kinds = map[ledger.Kind]string{
 	ledger.KindStrayed: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
-// attempts counts the attempts to connect that failed, those of connections that got in later among them.
+// attempts counts the failed attempts to connect by cause, including those of connections that succeeded later.
 func (s *subject) attempts(out *Section) {
 	var all groups
 	streams := map[string]int{}
@@ -140,7 +139,7 @@ func (s *subject) attempts(out *Section) {
 		}
 	}
 	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
-	for _, g := range all.mostFirst() {
+	for _, g := range all.sortByCount() {
 		row := Row{{Text: g.event, Tone: g.tone}}
 		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))
 	}

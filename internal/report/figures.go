@@ -227,8 +227,8 @@ func (f *facts) system(r *verdict.Resources) {
 	}
 }
 
-// mostTopics is the maximum number of topics of a table in text and Markdown.
-const mostTopics = 20
+// maxTopics is the maximum number of topics of a table in text and Markdown.
+const maxTopics = 20
 
 // topics returns the table of what was published to each topic and what its streams received. It has no columns for faults
 // that occurred on no topic. ok is false if there are more topics than most.

@@ -9,15 +9,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// headroomLeast is the shortest hold from which costs are extrapolated, in seconds.
-const headroomLeast = 60
+// headroomMinSeconds is the shortest hold from which costs are extrapolated, in seconds.
+const headroomMinSeconds = 60
 
 // headroom extrapolates the costs of this load to others.
 func (s *subject) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
-	from, to := s.phases.steady(s.series)
+	from, to := s.phases.holdRange(s.series)
 	streams := s.v.Connections.Opened
-	if seconds := int64(to-from) * step; seconds < headroomLeast || streams == 0 {
+	if seconds := int64(to-from) * step; seconds < headroomMinSeconds || streams == 0 {
 		return out
 	}
 	t := Table{Columns: Columns("process", "#CPU during the hold", "#at most", "#memory during the hold", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
@@ -39,7 +39,7 @@ func (s *subject) headroom() Section {
 		}
 		base, fill := rise(p.memory, from, rss), "–"
 		if cpu > 0 {
-			fill = about(100 / cpu * float64(streams))
+			fill = roundTwoDigits(100 / cpu * float64(streams))
 		}
 		t.Rows = append(t.Rows, Cells(p.name, format.Percent(cpu), most, format.MiB(rss), format.Percent(1000*cpu/float64(streams)),
 			format.MiB(1000*base/float64(streams)), fill))
@@ -59,8 +59,8 @@ func (s *subject) headroom() Section {
 	return out
 }
 
-// rise is the memory in the hold above the first sample, or all of it where the first sample
-// came too late to be a start.
+// rise returns the growth of memory in the hold since the first sample, or all of it if the first sample came too
+// late.
 func rise(values []float64, held int, inHold float64) float64 {
 	if before := measured(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
 		return inHold - before[0]
@@ -75,8 +75,8 @@ func hostName(c Circumstances) string {
 	return "this machine"
 }
 
-// about rounds to two digits: an extrapolation has no more.
-func about(v float64) string {
+// roundTwoDigits rounds to two digits: an extrapolation has no more.
+func roundTwoDigits(v float64) string {
 	unit := 1
 	for v/float64(unit) >= 100 {
 		unit *= 10

@@ -16,7 +16,7 @@ type distribution struct {
 	h    *shard.Histogram
 }
 
-// lateness is how late messages were, over all of them and over time.
+// lateness returns how late messages were, over all of them and over time.
 func (s *subject) lateness() Section {
 	switch {
 	case s.v.Service.Shared():
@@ -46,7 +46,7 @@ func (s *subject) sinceSend() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }
 
-// latencies returns the histogram of what latency counts from.
+// latencies returns the histogram of latency.
 func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 	if !s.sinceSend() {
 		return l.Histogram
@@ -66,7 +66,7 @@ func (s *subject) distributions(out *Section, all []distribution, heated string)
 			continue
 		}
 		row := Cells(d.name, format.Thousands(d.h.Count()))
-		t.Rows = append(t.Rows, append(row, times(d.h, .5, .9, .99, .999, 1)...))
+		t.Rows = append(t.Rows, append(row, timeQuantiles(d.h, .5, .9, .99, .999, 1)...))
 		chart.Series = append(chart.Series, percentiles(d.name, d.h))
 	}
 	out.Tables, out.Charts = []Table{t}, []*Chart{chart}
@@ -81,7 +81,7 @@ func (s *subject) distributions(out *Section, all []distribution, heated string)
 	}
 }
 
-// percentiles are x = 1 / (1 − q), y = milliseconds, as far to the right as there are counts.
+// percentiles returns the points x = 1 / (1 − q), y = milliseconds, up to the last percentile that has counts.
 func percentiles(name string, h *shard.Histogram) Series {
 	const perDecade = 24
 	out := Series{Name: name}
@@ -97,7 +97,7 @@ func percentiles(name string, h *shard.Histogram) Series {
 	return out
 }
 
-// heatRows are upper edges; above the last one is another row.
+// heatRows returns the upper edges of the rows; above the last one is another row.
 var heatRows = []time.Duration{
 	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
@@ -105,7 +105,7 @@ var heatRows = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
-// heatColumns is how many columns a heatmap may have.
+// heatColumns is the maximum number of columns of a heatmap.
 const heatColumns = 240
 
 func (s *subject) heat() *Heat {
@@ -133,16 +133,16 @@ func (s *subject) heat() *Heat {
 	}
 	for row := range top + 1 {
 		if row == len(heatRows) {
-			heat.Rows = append(heat.Rows, "> "+edge(heatRows[row-1]))
+			heat.Rows = append(heat.Rows, "> "+edgeLabel(heatRows[row-1]))
 		} else {
-			heat.Rows = append(heat.Rows, edge(heatRows[row]))
+			heat.Rows = append(heat.Rows, edgeLabel(heatRows[row]))
 		}
 	}
 	return heat
 }
 
-// edge is an edge as short as it can be said.
-func edge(d time.Duration) string {
+// edgeLabel returns the shortest label of an edge.
+func edgeLabel(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%v ms", format.InMilliseconds(d))
 	}

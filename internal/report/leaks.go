@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// leakMeans is how many means a memory series is averaged to before its slope is taken:
-	// neighbouring samples are much the same, and would make the interval look surer than it is.
+	// leakMeans is the number of means to which a memory series is averaged before its slope is taken: neighbouring
+	// samples are much the same, and would make the interval of confidence too narrow.
 	leakMeans = 60
 	// leakWarmUp is the share of the hold that is left out at its start, where heaps settle.
 	leakWarmUp = 0.1
-	// leakLeast is the shortest stretch from which memory per hour is estimated, in seconds.
-	leakLeast = 300
+	// leakMinSeconds is the shortest stretch from which memory per hour is estimated.
+	leakMinSeconds = 300
 	// leakShare and leakMiB are the growth over the stretch below which a heap only breathes.
 	leakShare, leakMiB = 0.02, 1
 )
@@ -23,10 +23,10 @@ const (
 // leaks returns the slope of memory during the hold; nothing if the hold is too short for one.
 func (s *subject) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
-	from, to := s.phases.steady(s.series)
+	from, to := s.phases.holdRange(s.series)
 	from += int(leakWarmUp * float64(to-from))
 	seconds := float64(to-from) * float64(step)
-	if seconds < leakLeast {
+	if seconds < leakMinSeconds {
 		return out
 	}
 	t := Table{Columns: Columns("what", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "reads as")}
@@ -42,7 +42,7 @@ func (s *subject) leaks() Section {
 		out.Tables = []Table{t}
 		out.Notes = []string{
 			fmt.Sprintf("The table covers %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory. The heap in use is measured after the latest Go collection. The slope is the Theil–Sen estimate over means of neighbouring samples, with Sen's interval, which assumes that these means are independent.",
-				format.Clock(s.series.at(from)), format.Clock(s.series.at(to)), 100*leakWarmUp),
+				format.Clock(s.series.timeAt(from)), format.Clock(s.series.timeAt(to)), 100*leakWarmUp),
 			fmt.Sprintf("“grows”: the whole interval is above 0, and the last quarter is above the first by more than %d MiB and %.0f %%. “grows slightly”: only the former; a longer run decides.", int(leakMiB), 100*leakShare),
 		}
 	}

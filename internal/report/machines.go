@@ -10,10 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostMachines is the maximum number of rows of a table of machines; the first ones dropped or lost something.
-const mostMachines = 20
+// maxMachines is the maximum number of rows of a table of machines; the first ones dropped or lost something.
+const maxMachines = 20
 
-// machines returns what the machines of a run may have done to its streams, if the runners watched them.
+// machines returns the effects that the machines of a run may have had on its streams, if the runners watched them.
 func machines(v *verdict.Verdict) Section {
 	out := Section{ID: "machines", Title: "The machines", Short: "Machines"}
 	if len(v.Machines) == 0 {
@@ -24,9 +24,9 @@ func machines(v *verdict.Verdict) Section {
 		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#retransmitted", "#conntrack", "#OOM kills"),
 	}
 	all := v.Machines
-	if len(all) > mostMachines {
-		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-mostMachines)
-		all = all[:mostMachines]
+	if len(all) > maxMachines {
+		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-maxMachines)
+		all = all[:maxMachines]
 	}
 	announced := slices.ContainsFunc(all, func(m verdict.Machine) bool { return len(m.Notices) > 0 })
 	if announced {
@@ -34,7 +34,7 @@ func machines(v *verdict.Verdict) Section {
 	}
 	for i := range all {
 		m := &all[i]
-		row := Cells(machineName(m), droppedByAWS(m), "–", counted(m, machine.Overflows), counted(m, machine.Drops), "–", "–", counted(m, machine.Killed))
+		row := Cells(machineName(m), droppedByAWS(m), "–", machineCount(m, machine.Overflows), machineCount(m, machine.Drops), "–", "–", machineCount(m, machine.Killed))
 		if m.StealShare != nil {
 			row[2].Text = format.Percent(100 * *m.StealShare)
 		}
@@ -64,7 +64,7 @@ func machineName(m *verdict.Machine) string {
 	return name
 }
 
-func counted(m *verdict.Machine, name string) string {
+func machineCount(m *verdict.Machine, name string) string {
 	c := m.Counter(name)
 	if c == nil {
 		return "–"

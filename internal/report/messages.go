@@ -22,7 +22,7 @@ func (s *subject) service() string {
 	return text
 }
 
-// latencyName is from when to when latency is measured.
+// latencyName returns the two points between which latency is measured.
 func (s *subject) latencyName() string {
 	name := "sent → received"
 	if s.v.Messages.Published != nil {
@@ -41,17 +41,17 @@ func (s *subject) endedWell() string {
 	return "ended by the server on request"
 }
 
-// kind is a finding in words.
+// kind returns a finding in words.
 func (s *subject) kind(k ledger.Kind) string {
 	if k == ledger.KindLost && s.v.Messages.Published != nil {
 		return "lost: published, but not received"
 	}
-	return cmp.Or(kinds[k], string(k))
+	return cmp.Or(kindNames[k], string(k))
 }
 
-// accountOfMessages adds other events, and what the counts are based on.
-func (s *subject) accountOfMessages(out *Section) {
-	if !s.counted() {
+// messageBasis adds other events, and the basis of the counts.
+func (s *subject) messageBasis(out *Section) {
+	if !s.countsMessages() {
 		out.Title, out.Short = "Events received", ""
 	}
 	if events := otherEvents(s.v.Messages); len(events) > 0 {
@@ -63,7 +63,7 @@ func (s *subject) accountOfMessages(out *Section) {
 		out.Tables = append(out.Tables, t)
 	}
 	e := s.v.Evidence
-	if s.counted() {
+	if s.countsMessages() {
 		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Rests()+".")
 	}
 	for _, why := range e.Why {
@@ -71,12 +71,12 @@ func (s *subject) accountOfMessages(out *Section) {
 	}
 }
 
-// published is what the publisher sent, what the service said to it, and what came of it topic by topic.
-func (s *subject) published() Section {
+// publishedSection returns what the publisher sent, the responses of the service, and the outcome topic by topic.
+func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "What was published", Short: "Published"}
 	p := s.v.Messages.Published
 	if s.v.Service.Shared() {
-		return s.compared()
+		return s.clientComparison()
 	}
 	if p == nil {
 		return out
@@ -101,8 +101,8 @@ func (s *subject) published() Section {
 	return out
 }
 
-// compared is what the clients of each topic received, compared with each other.
-func (s *subject) compared() Section {
+// clientComparison returns what the clients of each topic received, compared with each other.
+func (s *subject) clientComparison() Section {
 	out := Section{ID: "published", Title: "Clients compared with each other", Short: "Clients"}
 	t, ok := topics(s.v, math.MaxInt)
 	if !ok {
@@ -116,7 +116,7 @@ func (s *subject) compared() Section {
 	return out
 }
 
-// spread is how much later than the first client the others received messages.
+// spread returns how much later than the first client the others received messages.
 func (s *subject) spread() Section {
 	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
 	if s.Merged.Lateness.Count() == 0 {
@@ -127,7 +127,7 @@ func (s *subject) spread() Section {
 	return out
 }
 
-// latency is how long messages took from their sending, over all of them and over time.
+// latency returns how long messages took from their sending, over all of them and over time.
 func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
 	var all []distribution
@@ -154,13 +154,13 @@ func (s *subject) latency() Section {
 
 // messagesOverTime adds what was received in each part of the run, against what was expected if the run did not receive all of it.
 func (s *subject) messagesOverTime(out *Section, width int) {
-	if !s.counted() {
+	if !s.countsMessages() {
 		return
 	}
 	expected, received := s.noopsPer(width)
 	interval := fmt.Sprintf("in each %d s", width*int(step))
 	note := fmt.Sprintf("%s, against open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
-	sent := s.publishing()
+	sent := s.publishSeries()
 	switch {
 	case s.v.Verdict == verdict.Pass && s.v.Messages.Received == s.v.Messages.Expected:
 		expected, note = nil, interval+"; all expected ones were received"
@@ -193,14 +193,14 @@ func perWindow(values []float64, width int) []float64 {
 	return out
 }
 
-// A publishing is what was published, by point of the time axis.
-type publishing struct {
+// A publishSeries has the published messages by point of the time axis.
+type publishSeries struct {
 	sent, confirmed, expected []float64 // messages; expected: by all streams together
 	answer, behind            []float64 // the longest, ms
 }
 
-// publishing returns nil if nothing was published, or no runner recorded when.
-func (s *subject) publishing() *publishing {
+// publishSeries returns nil if nothing was published, or no runner recorded when.
+func (s *subject) publishSeries() *publishSeries {
 	all, n := s.Merged.Publishers(), s.series.n
 	if len(all) == 0 || n == 0 {
 		return nil
@@ -212,14 +212,14 @@ func (s *subject) publishing() *publishing {
 		}
 	}
 	column := func() []float64 { return slices.Repeat([]float64{math.NaN()}, n) }
-	out := &publishing{column(), column(), column(), column(), column()}
+	out := &publishSeries{column(), column(), column(), column(), column()}
 	for _, p := range all {
 		s.addPublished(out, p, streams)
 	}
 	return out
 }
 
-func (s *subject) addPublished(out *publishing, p *shard.Published, streams map[string]int) {
+func (s *subject) addPublished(out *publishSeries, p *shard.Published, streams map[string]int) {
 	add := func(column []float64, i int, v float64) {
 		if math.IsNaN(column[i]) {
 			column[i] = 0

@@ -104,8 +104,8 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// spoil puts text from outside wherever it can come from.
-func spoil(r *report.Run, text string) {
+// injectMarkup puts text from outside wherever it can come from.
+func injectMarkup(r *report.Run, text string) {
 	v := r.Verdict
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
@@ -134,7 +134,7 @@ func TestMarkupFromOutsideStaysText(t *testing.T) {
 		`" onmouseover="alert(1)`, `' autofocus onfocus='alert(1)`, `<!--`, `{{.Title}} ${1} &lt;`,
 	} {
 		r := report.MadeUp(20, 600)
-		spoil(r, evil)
+		injectMarkup(r, evil)
 		_, doc := render(t, r)
 		require.Contains(t, doc.Find(".banner .about").Text(), evil)
 		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "it stands in the page as text")

@@ -159,7 +159,7 @@ func TestMarkdown(t *testing.T) {
 func TestWhatRanIsRecordedOrSaidNotToBe(t *testing.T) {
 	t.Parallel()
 	said := func(made *verdict.Ran) (all string) {
-		for _, row := range ran(&verdict.Verdict{Ran: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
+		for _, row := range runInfo(&verdict.Verdict{Ran: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
 			all += row[0].Text + ": " + row[1].Text + "\n"
 		}
 		return all
@@ -196,8 +196,8 @@ func TestSeries(t *testing.T) {
 	require.NoError(t, SeriesCSV(&b, m, nil), "without samples")
 }
 
-// spoil puts text from outside wherever text from outside can come.
-func spoil(v *verdict.Verdict, text string) {
+// injectMarkup puts text from outside wherever text from outside can come.
+func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL = text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
@@ -210,7 +210,7 @@ func spoil(v *verdict.Verdict, text string) {
 func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {
 	t.Parallel()
 	_, v, _ := handmade()
-	spoil(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
+	injectMarkup(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, Brief(v)))
 	text := b.String()
@@ -234,7 +234,7 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 	} {
 		_, v, _ := handmade()
 		url := v.Plan.BackendURL
-		spoil(v, text)
+		injectMarkup(v, text)
 		v.Plan.BackendURL, v.TestID = url, "20231114-221320"
 		v.Connections, v.Messages.Received, v.Messages.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
 		v.Messages.Missed, v.Messages.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
@@ -274,9 +274,9 @@ func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
 	}
 }
 
-type full struct{ left int }
+type failingWriter struct{ left int }
 
-func (f *full) Write(b []byte) (int, error) {
+func (f *failingWriter) Write(b []byte) (int, error) {
 	if f.left -= len(b); f.left < 0 {
 		return 0, errors.New("disk full")
 	}
@@ -293,7 +293,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 		"series":      func(w io.Writer) error { return SeriesCSV(w, m, samples) },
 	} {
 		for _, room := range []int{0, 100, 300} {
-			require.ErrorContains(t, write(&full{room}), "disk full", name)
+			require.ErrorContains(t, write(&failingWriter{room}), "disk full", name)
 		}
 	}
 }

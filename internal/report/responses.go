@@ -17,18 +17,18 @@ func (s *subject) responses() Section {
 	var started, inFlight, ttft50, ttft99, gap50, gap99 []float64
 	for _, b := range responses.Series {
 		at := b.Unix + step // a point stands for the step that ends there
-		s.series.put(&started, at, float64(b.Started))
-		s.series.put(&inFlight, at, float64(b.InFlight))
+		s.series.set(&started, at, float64(b.Started))
+		s.series.set(&inFlight, at, float64(b.InFlight))
 		for _, state := range ledger.ResponseStates {
 			if n := b.States[state]; responses.States[state] > 0 {
 				if states[state] == nil {
 					states[state] = new([]float64)
 				}
-				s.series.put(states[state], at, float64(n))
+				s.series.set(states[state], at, float64(n))
 			}
 		}
-		s.putQuantiles(b.First, at, &ttft50, &ttft99)
-		s.putQuantiles(b.Gap, at, &gap50, &gap99)
+		s.setQuantiles(b.First, at, &ttft50, &ttft99)
+		s.setQuantiles(b.Gap, at, &gap50, &gap99)
 	}
 	count := &Chart{ID: "responses", Kind: Timeline, Title: "Responses", Note: "in each 5 s, by the end of the response", Wide: true}
 	count.Series = append(count.Series, splitAtGaps("started", "dashed", started, s.series.n), splitAtGaps("in flight", "", inFlight, s.series.n))
@@ -52,13 +52,13 @@ func (s *subject) responses() Section {
 	return out
 }
 
-// putQuantiles puts two percentiles of a bucket on the time axis.
-func (s *subject) putQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
+// setQuantiles puts two percentiles of a bucket on the time axis.
+func (s *subject) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
 	if packed == nil {
 		return
 	}
 	if h, err := packed.Unpack(); err == nil {
-		s.series.put(p50, at, format.InMilliseconds(h.Quantile(.5)))
-		s.series.put(p99, at, format.InMilliseconds(h.Quantile(.99)))
+		s.series.set(p50, at, format.InMilliseconds(h.Quantile(.5)))
+		s.series.set(p99, at, format.InMilliseconds(h.Quantile(.99)))
 	}
 }

@@ -42,19 +42,19 @@ type series struct {
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	s := &series{}
 	var from, to int64 = math.MaxInt64, 0
-	see := func(first, last int64) { from, to = min(from, first/step*step), max(to, last/step*step) }
+	extend := func(first, last int64) { from, to = min(from, first/step*step), max(to, last/step*step) }
 	for _, b := range m.Series {
-		see(b.Unix, b.Unix+step)
+		extend(b.Unix, b.Unix+step)
 	}
 	if len(m.Series) == 0 {
 		for _, r := range samples {
-			see(r.Unix, r.Unix)
+			extend(r.Unix, r.Unix)
 		}
 	}
 	if to == 0 {
 		return s
 	}
-	from, to = dense(from, to, m.Series, samples)
+	from, to = trimAxis(from, to, m.Series, samples)
 	s.from, s.n = from, int((to-from)/step)+1
 	s.addClients(m.Series)
 	s.addRunners(m.Series)
@@ -63,10 +63,10 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	return s
 }
 
-// dense bounds the axis to the time with data: the clock of a runner at 1970 would make it half a century long, with
+// trimAxis bounds the axis to the time with data: the clock of a runner at 1970 would make it half a century long, with
 // a point per step in each column. Points far from the median are left out; such a run is invalid, and the verdict
 // has the reason.
-func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
+func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
 	const most, least = 10, 24 * 3600 // steps for each bucket, seconds
 	n, middle := len(buckets), from
 	if n > 0 {
@@ -78,9 +78,9 @@ func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (
 	return max(from, middle-radius), min(to, middle+radius)
 }
 
-// put sets a value on the axis, unless it is NaN; a column is made when its first value comes.
-func (s *series) put(column *[]float64, unix int64, value float64) {
-	i := s.point(unix)
+// set sets a value on the axis, unless it is NaN; a column is made when its first value arrives.
+func (s *series) set(column *[]float64, unix int64, value float64) {
+	i := s.nearest(unix)
 	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
 		return
 	}
@@ -90,12 +90,12 @@ func (s *series) put(column *[]float64, unix int64, value float64) {
 	(*column)[i] = value
 }
 
-// point is the point next to an instant.
-func (s *series) point(unix int64) int64 { return (unix - s.from + step/2) / step }
+// nearest returns the point next to an instant.
+func (s *series) nearest(unix int64) int64 { return (unix - s.from + step/2) / step }
 
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
-		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
 		put(&s.open, float64(b.Open))
 		put(&s.noops, float64(b.Noops))
 		h := lateness(b)
@@ -114,13 +114,13 @@ func (s *series) addClients(buckets []shard.Bucket) {
 	}
 }
 
-// addRunners puts what the runners saw of themselves, where they could.
+// addRunners adds the resources of the runners, if known.
 func (s *series) addRunners(buckets []shard.Bucket) {
 	for _, b := range buckets {
 		if b.RSS == 0 {
 			continue
 		}
-		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
 		put(&s.runnerRSS, mib(b.RSS))
 		put(&s.runnerLive, orNaN(mib(b.HeapLive)))
 		put(&s.runnerCPU, b.CPUPercent)
@@ -146,7 +146,7 @@ func lateness(b shard.Bucket) *shard.Histogram {
 
 func (s *series) addSamples(samples []resources.Sample) {
 	for _, now := range samples {
-		put := func(column *[]float64, value float64) { s.put(column, now.Unix, value) }
+		put := func(column *[]float64, value float64) { s.set(column, now.Unix, value) }
 		if now.BackendRSS > 0 {
 			put(&s.backendRSS, mib(now.BackendRSS))
 			put(&s.backendFiles, float64(now.Files))
@@ -167,7 +167,7 @@ func (s *series) addSamples(samples []resources.Sample) {
 func (s *series) addRates(samples []resources.Sample, cores int) {
 	latest := 0
 	for i := 1; i < len(samples); i++ {
-		if i+1 < len(samples) && s.point(samples[i+1].Unix) == s.point(samples[i].Unix) {
+		if i+1 < len(samples) && s.nearest(samples[i+1].Unix) == s.nearest(samples[i].Unix) {
 			continue
 		}
 		before, now := samples[latest], samples[i]
@@ -178,7 +178,7 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 		}
 		put := func(column *[]float64, known bool, first, last, per float64) {
 			if known && last >= first {
-				s.put(column, now.Unix, (last-first)*per)
+				s.set(column, now.Unix, (last-first)*per)
 			}
 		}
 		put(&s.backendCPU, before.BackendCPU > 0, before.BackendCPU, now.BackendCPU, 100/wall)
@@ -202,10 +202,10 @@ func orNaN(v float64) float64 {
 	return v
 }
 
-// at is the wall time of a point.
-func (s *series) at(i int) float64 { return float64(s.from + int64(i)*step) }
+// timeAt returns the wall time of a point.
+func (s *series) timeAt(i int) float64 { return float64(s.from + int64(i)*step) }
 
-// index is the point of a wall time, within the axis.
+// index returns the point of a wall time, within the axis.
 func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
 }
@@ -220,8 +220,8 @@ func measured(column []float64, from, to int) []float64 {
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// phases are the parts of a soak, in Unix seconds: streams are opened from start to held,
-// held, and ended from ending to end.
+// phases are the parts of a soak, in Unix seconds: streams open from start to open, stay open until ending, and end
+// until end.
 type phases struct{ start, open, ending, end float64 }
 
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
@@ -249,8 +249,8 @@ func (p phases) bands() []Band {
 	}
 }
 
-// steady are the points of the axis that lie in the hold, without its edges.
-func (p phases) steady(s *series) (from, to int) {
+// holdRange returns the points of the axis that lie in the hold, without its edges.
+func (p phases) holdRange(s *series) (from, to int) {
 	if s.n == 0 {
 		return 0, 0
 	}

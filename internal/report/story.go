@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// longBefore is how long an action may have begun before an incident to be named with it.
-	longBefore = 60
-	// mostIncidents limits the incidents of the section; the findings are listed anyway.
-	mostIncidents = 12
+	// actionWindow is the maximum time between the start of an action and an incident that is reported with it.
+	actionWindow = 60
+	// maxIncidents limits the incidents of the section; the findings are listed anyway.
+	maxIncidents = 12
 )
 
-// An incident is what went wrong at one time.
+// An incident is a group of faults at one time.
 type incident struct {
 	verdict.Incident
 	causes []string // failures of the target
@@ -55,15 +55,15 @@ func (s *subject) story() Section {
 	}
 	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.description(all[0]))}
 	t := Table{Columns: Columns("when (UTC)", "what", "who", "actions")}
-	for _, one := range all[:min(len(all), mostIncidents)] {
+	for _, one := range all[:min(len(all), maxIncidents)] {
 		clock := format.Clock(one.FirstUnix)
 		if end := format.Clock(one.LastUnix); end != clock {
 			clock += " to " + end
 		}
 		t.Rows = append(t.Rows, Row{{Text: clock, At: one.FirstUnix}, {Text: s.description(one), Tone: Bad}, {Text: one.subjectName()}, {Text: s.actionsBefore(one)}})
 	}
-	if more := len(all) - mostIncidents; more > 0 {
-		t.Note = fmt.Sprintf("the first %d of %d", mostIncidents, len(all))
+	if more := len(all) - maxIncidents; more > 0 {
+		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(all))
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.SameIncident)}
@@ -95,7 +95,7 @@ func (one *incident) subjectName() string {
 func (s *subject) actionsBefore(one *incident) string {
 	var out []string
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-longBefore {
+		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-actionWindow {
 			out = append(out, a.Name+" started "+duration(one.FirstUnix-a.StartedUnix))
 		}
 	}

@@ -63,7 +63,7 @@ func TestAStoryThatIsTooLongSaysSo(t *testing.T) {
 		run.Verdict.Incidents = append(run.Verdict.Incidents, verdict.Incident{FirstUnix: at, LastUnix: at, Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}}, Connections: 1, IDs: []string{"d-1"}})
 	}
 	s := newSubject(run)
-	require.Len(t, storyRows(s), mostIncidents)
+	require.Len(t, storyRows(s), maxIncidents)
 	require.Equal(t, "the first 12 of 20", s.story().Tables[0].Note)
 }
 

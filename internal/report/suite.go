@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// stages are the bands of timelines where the script declared stages.
+// stages returns the bands of timelines if the script declared stages.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		from := v.StartedUnix + stage.Start
@@ -20,7 +20,7 @@ func stages(v *verdict.Verdict) (out []Band) {
 	return out
 }
 
-// metricTiles are the first metrics.
+// metricTiles returns the first metrics as tiles.
 func (s *subject) metricTiles() (out []Tile) {
 	const most = 5
 	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), most)] {
@@ -38,7 +38,7 @@ func (s *subject) suiteCard() Section {
 	run := Facts("suite", of.Name, "profile", of.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
 		"target", of.BackendURL+s.v.Redirected(), "started", format.LocalTime(s.v.StartedUnix), "ended", format.LocalTime(s.v.EndedUnix), "command", Shell(s.Command...))
 	run.Caption = "The run"
-	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
+	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.madeWith()}}
 	if len(of.Parameters) > 0 {
 		settings := Table{Caption: "Settings"}
 		for _, name := range slices.Sorted(maps.Keys(of.Parameters)) {
@@ -51,17 +51,17 @@ func (s *subject) suiteCard() Section {
 
 // suiteTables returns what the suite found.
 func (s *subject) suiteTables() Section {
-	out := found(s.v)
+	out := suiteTables(s.v)
 	if all := figures(s.v); s.v.Layout.Declared {
 		out.Tables = append(all.Tables, out.Tables...)
 	}
 	return out
 }
 
-// mostCurves is how many lines of one chart an eye can tell apart.
-const mostCurves = 8
+// maxCurves is the number of lines that can be distinguished in one chart.
+const maxCurves = 8
 
-// curves are the good answers' times by percentile, a line for each load.
+// curves returns the times of good responses by percentile, a line for each load.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
@@ -79,11 +79,11 @@ func (s *subject) curves() Section {
 			answers[name].Merge(m.Trend)
 		}
 	}
-	if all := names; len(all) > mostCurves {
-		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", mostCurves, len(all))
+	if all := names; len(all) > maxCurves {
+		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", maxCurves, len(all))
 		names = nil
-		for i := range mostCurves {
-			names = append(names, all[i*(len(all)-1)/(mostCurves-1)])
+		for i := range maxCurves {
+			names = append(names, all[i*(len(all)-1)/(maxCurves-1)])
 		}
 	}
 	for _, name := range names {

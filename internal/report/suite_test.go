@@ -54,7 +54,7 @@ func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
 		r.Verdict.Suite.Stages = append(r.Verdict.Suite.Stages, shard.Stage{Name: name, Kind: kind, Title: title})
 	}
 	add("warmup", "warm-up")
-	for n := range mostCurves + 4 {
+	for n := range maxCurves + 4 {
 		add("load", fmt.Sprintf("%d at a time, round 1", n))
 		add("load", fmt.Sprintf("%d at a time, round 2", n))
 		add("health", "health after it")

@@ -14,8 +14,8 @@ type Look struct {
 	Colour  bool // the output is a terminal
 }
 
-// mostWarnings is the maximum number of lines of warnings on a terminal.
-const mostWarnings = 3
+// maxWarnings is the maximum number of lines of warnings on a terminal.
+const maxWarnings = 3
 
 // Terminal writes what a command shows of a verdict: warnings, figures, and the checks that are not met. files are lines that name
 // where more is. The result is the first line and the last.
@@ -33,9 +33,9 @@ func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error
 		out.warnings(v.Warnings)
 		results := Section{}
 		if v.Layout.Declared {
-			results = found(v)
+			results = suiteTables(v)
 		}
-		for _, s := range []Section{figures(v), results, actions(v), unmet(v)} {
+		for _, s := range []Section{figures(v), results, actions(v), unmetChecks(v)} {
 			out.section(&s)
 		}
 	}
@@ -47,9 +47,9 @@ func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error
 	return out.Flush()
 }
 
-// warnings writes at most mostWarnings lines.
+// warnings writes at most maxWarnings lines.
 func (t *TextWriter) warnings(all []string) {
-	left := mostWarnings
+	left := maxWarnings
 	for i, warning := range all {
 		lines := fold("warning: "+warning, textWidth, false)
 		if more := len(all) - i; left < len(lines) || left == 1 && more > 1 {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	textWidth  = 80
-	nameWidth  = 12 // at least, of the names of facts
-	narrowest  = 14 // width to which a text column may be narrowed
-	widestCell = 38 // of a table that is wider than the text
+	textWidth      = 80
+	nameWidth      = 12 // at least, of the names of facts
+	minColumnWidth = 14 // width to which a text column may be narrowed
+	widestCell     = 38 // of a table that is wider than the text
 )
 
 // Text writes a page in at most 80 columns, but for words that are longer.
@@ -42,8 +42,8 @@ func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.Ne
 
 var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
 
-// painted returns a text in the colour of a tone.
-func (t *TextWriter) painted(tone Tone, text string) string {
+// coloured returns a text in the colour of a tone.
+func (t *TextWriter) coloured(tone Tone, text string) string {
 	if colour := colours[tone]; t.colour && colour != "" {
 		return colour + text + "\x1b[0m"
 	}
@@ -55,10 +55,10 @@ func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text,
 // verdict writes the result in one sentence.
 func (t *TextWriter) verdict(b *Banner) {
 	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
-	word := plain(b.Word)
+	word := escapeControls(b.Word)
 	for i, line := range lines {
 		if rest, ok := strings.CutPrefix(line, word); ok && i == 0 {
-			line = t.painted(b.Tone, word) + rest
+			line = t.coloured(b.Tone, word) + rest
 		}
 		t.line(line)
 	}
@@ -131,11 +131,11 @@ func (t *TextWriter) Table(table *Table) {
 func (t *TextWriter) facts(table *Table) {
 	width := nameWidth
 	for _, row := range table.Rows {
-		width = max(width, min(utf8.RuneCountInString(plain(row[0].Text)), 20))
+		width = max(width, min(utf8.RuneCountInString(escapeControls(row[0].Text)), 20))
 	}
 	for _, row := range table.Rows {
-		name := fmt.Sprintf("%-*s ", width, plain(row[0].Text))
-		line := name + plain(row[1].Text)
+		name := fmt.Sprintf("%-*s ", width, escapeControls(row[0].Text))
+		line := name + escapeControls(row[1].Text)
 		if utf8.RuneCountInString(line) > textWidth {
 			t.Wrap(name, row[1].Text)
 			continue
@@ -146,12 +146,12 @@ func (t *TextWriter) facts(table *Table) {
 
 // marked returns the text of a cell with its mark as a terminal without Unicode shows it.
 func (c *Cell) marked() string {
-	text := plain(c.Text)
+	text := escapeControls(c.Text)
 	if c.Mark != "" {
 		text = plainMarks[c.Mark] + "  " + text
 	}
 	if c.Note != "" {
-		text += " " + plain(c.Note)
+		text += " " + escapeControls(c.Note)
 	}
 	if c.Spark != nil {
 		text += " " + c.Spark.String()
@@ -169,7 +169,7 @@ func (table *Table) widths() []int {
 		if c.Detail {
 			continue
 		}
-		widths[i] = utf8.RuneCountInString(plain(c.Name))
+		widths[i] = utf8.RuneCountInString(escapeControls(c.Name))
 		for _, row := range table.Rows {
 			if i < len(row) {
 				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].marked()))
@@ -188,7 +188,7 @@ func (table *Table) widths() []int {
 				widest = i
 			}
 		}
-		if widths[widest] <= narrowest { // it takes several tables
+		if widths[widest] <= minColumnWidth { // it takes several tables
 			return natural
 		}
 		widths[widest]--
@@ -268,7 +268,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	line = fmt.Sprintf("%*s", width, line)
 	if n == 0 && i < len(row) && row[i].Mark != "" {
 		const mark = len("ok")
-		line = t.painted(row[i].Tone, line[:mark]) + line[mark:]
+		line = t.coloured(row[i].Tone, line[:mark]) + line[mark:]
 	}
 	return line
 }
@@ -276,7 +276,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 // fold breaks a text between words into lines of a width. A longer word has a line of its own, or is broken if cut is set.
 func fold(s string, width int, cut bool) (lines []string) {
 	line := []rune{}
-	for _, word := range strings.Fields(plain(s)) {
+	for _, word := range strings.Fields(escapeControls(s)) {
 		w := []rune(word)
 		if len(line) > 0 && len(line)+1+len(w) <= width {
 			line = append(append(line, ' '), w...)
@@ -294,8 +294,8 @@ func fold(s string, width int, cut bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// plain replaces characters that a terminal or a table would interpret: escapes, tabs, line breaks.
-func plain(s string) string {
+// escapeControls replaces characters that a terminal or a table would interpret: escapes, tabs, line breaks.
+func escapeControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '

@@ -97,7 +97,7 @@ func (s *Section) add(c *Chart, lines ...Series) {
 func (s *subject) onBackend() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
-		if s.series.at(i) < s.v.StartedUnix+float64(step) {
+		if s.series.timeAt(i) < s.v.StartedUnix+float64(step) {
 			out[i] = math.NaN()
 		}
 	}
@@ -109,7 +109,7 @@ func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
 	for i := range out {
-		switch at := s.series.at(i); {
+		switch at := s.series.timeAt(i); {
 		case at <= s.v.StartedUnix:
 			out[i] = math.NaN()
 		case at <= end:
@@ -119,15 +119,15 @@ func (s *subject) planned() []float64 {
 	return out
 }
 
-// leastBars is the number of bars that a chart of messages has at least, if the run is long enough.
-const leastBars = 8
+// minBars is the number of bars that a chart of messages has at least, if the run is long enough.
+const minBars = 8
 
 // window returns over how many steps messages are counted: one if they come when somebody publishes them, or if the run is short.
 func (s *subject) window() int {
 	if s.sinceSent() && s.v.Messages.Published == nil {
 		return 1
 	}
-	if width := window(s.v.Plan.NoopInterval); s.series.n > leastBars*width {
+	if width := window(s.v.Plan.NoopInterval); s.series.n > minBars*width {
 		return width
 	}
 	return 1
@@ -173,8 +173,8 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 	return expected, received
 }
 
-// cutsOverTime is the chart of the cuts that the run made of its own streams. There may be thousands: too many for a line
-// each on every chart, as actions have.
+// cutsOverTime adds the chart of the disconnects that the run made. There may be thousands: too many for a line each
+// on every chart, as actions have.
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
 	var requests, broken []float64

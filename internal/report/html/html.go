@@ -26,14 +26,14 @@ var layout string
 //go:embed page/page.css
 var style string
 
-// bundled has page.js and page.css, which `make build` makes. The folder itself always exists.
+// bundledFiles has page.js and page.css, which `make build` makes. The folder itself always exists.
 //
 //go:embed all:bundle
-var bundled embed.FS
+var bundledFiles embed.FS
 
 var pages = template.Must(template.New("page").Parse(layout))
 
-// A document is what the template reads.
+// A document is the data of the template.
 type document struct {
 	*report.Page
 	Style  template.CSS
@@ -48,7 +48,7 @@ func Write(w io.Writer, p *report.Page) error {
 	files := map[string]string{}
 	for _, f := range p.Files {
 		var err error
-		if files[f.Name], err = packed(f.Content); err != nil {
+		if files[f.Name], err = compress(f.Content); err != nil {
 			return fmt.Errorf("pack %s: %w", f.Name, err)
 		}
 	}
@@ -90,7 +90,7 @@ func chartsOf(sections ...report.Section) map[string]*report.Chart {
 
 // bundle returns a file of the bundle; "" if `make build` did not make it.
 func bundle(name string) (string, error) {
-	b, err := bundled.ReadFile("bundle/" + name)
+	b, err := bundledFiles.ReadFile("bundle/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -99,16 +99,16 @@ func bundle(name string) (string, error) {
 
 // policy returns a Content Security Policy that allows the page's own style and script, and nothing else.
 func policy(style, script string) string {
-	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", hashed(style), hashed(script))
+	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", contentHash(style), contentHash(script))
 }
 
-func hashed(text string) string {
+func contentHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// packed returns a file as the page contains it: gzip in base64.
-func packed(content []byte) (string, error) {
+// compress returns a file as the page contains it: gzip in base64.
+func compress(content []byte) (string, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {

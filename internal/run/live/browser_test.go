@@ -67,7 +67,7 @@ func (n *network) pipe(c net.Conn) {
 		_ = c.Close()
 		return
 	}
-	go func() { _, _ = io.Copy(s, n.while(c)); _ = s.Close() }()
+	go func() { _, _ = io.Copy(s, n.copyWhile(c)); _ = s.Close() }()
 	_, _ = io.Copy(n.whileTo(c), s)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,8 +81,8 @@ type gate struct {
 	net.Conn
 }
 
-func (n *network) while(c net.Conn) io.Reader   { return gate{n, c} }
-func (n *network) whileTo(c net.Conn) io.Writer { return gate{n, c} }
+func (n *network) copyWhile(c net.Conn) io.Reader { return gate{n, c} }
+func (n *network) whileTo(c net.Conn) io.Writer   { return gate{n, c} }
 
 // Write swallows what a cut network does not bring.
 func (g gate) Write(p []byte) (int, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Files is the page of a run of another session, by the files that its runners write. The zero value shows that there is none
-// yet.
+// Files is the page of a run of another session, from the files that its runners write. The zero value shows that
+// there are none yet.
 type Files struct {
 	Location string // of the files, as the user wrote it
 
@@ -29,8 +29,8 @@ type Files struct {
 	note    string
 }
 
-// late is the age from which the last checkpoint of a runner is overdue: it writes one every 30 s.
-const late = 75 * time.Second
+// checkpointLimit is the age from which the last checkpoint of a runner is overdue: it writes one every 30 s.
+const checkpointLimit = 75 * time.Second
 
 // Show sets what the files contain now. The verdict of a run that is not over proves nothing, and is not shown.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
@@ -48,7 +48,7 @@ func (f *Files) Say(sentence string) {
 	f.note = sentence
 }
 
-// Page returns the page as it is now.
+// Page returns the page in its present state.
 func (f *Files) Page() *html.Live {
 	now := time.Now()
 	if f.clocks != nil {
@@ -97,7 +97,7 @@ func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
 		r := &m.Runners[i]
-		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: late, Ended: r.State == shard.Finished}
+		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: checkpointLimit, Ended: r.State == shard.Finished}
 		out[i].Process = shard.Process{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall

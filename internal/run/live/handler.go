@@ -94,7 +94,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		event, next, news, ended := s.next(id)
+		event, next, news, ended := s.nextEvent(id)
 		if ended {
 			return
 		}
@@ -119,7 +119,7 @@ func (s *Server) enter(key string) bool {
 		return false
 	}
 	s.viewers++
-	s.see(key)
+	s.recordVisit(key)
 	s.lastView = time.Now()
 	if len(s.parts) == 0 && !s.ended {
 		_, _ = s.update()
@@ -131,22 +131,22 @@ func (s *Server) leave(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.viewers--
-	s.see(key)
+	s.recordVisit(key)
 }
 
-// sent is the id of a viewer that knows that the report exists.
-const sent = "report"
+// finalID is the id of a viewer that knows that the report exists.
+const finalID = "report"
 
-// next returns the event for a viewer that has the one of an id, nil if there is none, the id of the viewer after it, and a
-// channel that is closed when there is another one. over reports whether there will be none.
-func (s *Server) next(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
+// nextEvent returns the event for a viewer that has the one of an id, nil if there is none; the id of the viewer
+// after it; and a channel that is closed when there is another event.
+func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.report != nil && id != sent:
-		return []byte("event: report\ndata: {}\n\n"), sent, nil, false
+	case s.report != nil && id != finalID:
+		return []byte("event: report\ndata: {}\n\n"), finalID, nil, false
 	case s.ended:
 		return nil, id, nil, true
 	}
-	return s.since(id), s.id(), s.news, false
+	return s.changesSince(id), s.id(), s.news, false
 }

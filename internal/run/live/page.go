@@ -16,10 +16,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostShown is the maximum number of findings of the page; the report has all.
-const mostShown = 100
+// maxShown is the maximum number of findings of the page; the report has all.
+const maxShown = 100
 
-// About is what does not change during a run.
+// About is the part of the page that does not change during a run.
 type About struct {
 	Plan     plan.Plan
 	Title    string // "soak 20261122-140000"
@@ -32,7 +32,7 @@ type About struct {
 	Written    bool
 }
 
-// A state is what is known of a run at one time.
+// A state is the state of a run at one time.
 type state struct {
 	*About
 	now      time.Time
@@ -51,7 +51,7 @@ func (s *state) page() *html.Live {
 	out.Banner = s.banner(&sum)
 	out.Banner.Tiles = s.tiles(&sum, lateness)
 	out.Share, out.Clock = s.clock()
-	out.Sections = []report.Section{s.found(), {ID: "timelines", Title: "Timelines"}, s.health(s.requests(&sum))}
+	out.Sections = []report.Section{s.findingsSection(), {ID: "timelines", Title: "Timelines"}, s.health(s.requests(&sum))}
 	return out
 }
 
@@ -74,7 +74,7 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	if s.Plan.BackendURL == "" {
 		b.About = nil
 	}
-	soFar, lost := s.soFar(sum)
+	soFar, lost := s.interimResult(sum)
 	b.Sentence = soFar
 	switch {
 	case lost:
@@ -94,9 +94,9 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	return b
 }
 
-// soFar returns the result so far in words. It may become worse, never better. If the script disconnects streams, only missing
-// messages are losses.
-func (s *state) soFar(sum *shard.Progress) (words string, lost bool) {
+// interimResult describes the result so far. It may become worse, never better. If the script disconnects streams,
+// only missing messages are losses.
+func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
 	}
@@ -185,15 +185,15 @@ func (s *state) clock() (share float64, words string) {
 	return float64(passed) / float64(max(s.Total, 1)), format.Duration(passed) + " of " + format.Duration(s.Total)
 }
 
-// found returns the findings, the newest first.
-func (s *state) found() report.Section {
+// findingsSection returns the findings, the newest first.
+func (s *state) findingsSection() report.Section {
 	out := report.Section{ID: "found", Title: "Findings"}
 	if len(s.findings)+s.omitted == 0 {
 		out.Lead = []string{"Nothing yet."}
 		return out
 	}
 	t := report.Table{Columns: report.Columns("UTC", "runner", "connection", "finding")}
-	findings := s.findings[:min(len(s.findings), mostShown)]
+	findings := s.findings[:min(len(s.findings), maxShown)]
 	for _, f := range findings {
 		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.Text)
 		row[0].At = float64(f.At.Unix())

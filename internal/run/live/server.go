@@ -163,8 +163,8 @@ func (s *Server) update() (*html.Live, error) {
 // id returns the id of the last event.
 func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
 
-// since returns an event of the parts that changed after the event of an id; nil if none did. An unknown id gets all parts.
-func (s *Server) since(id string) []byte {
+// changesSince returns an event of the parts that changed after the event of an id; nil if none did. An unknown id gets all parts.
+func (s *Server) changesSince(id string) []byte {
 	epoch, text, _ := strings.Cut(id, "-")
 	number, err := strconv.Atoi(text)
 	if err != nil || epoch != s.epoch || number > s.number {
@@ -189,8 +189,8 @@ func (s *Server) since(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// see records that a page is there, or was until now.
-func (s *Server) see(key string) {
+// recordVisit records that a page is open, or was until now.
+func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*mostViewers {
 		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > awaited })
@@ -208,12 +208,12 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	if report != nil {
 		ctx, cancel := context.WithTimeout(ctx, lingers)
 		defer cancel()
-		look := time.NewTicker(50 * time.Millisecond)
-		defer look.Stop()
+		poll := time.NewTicker(50 * time.Millisecond)
+		defer poll.Stop()
 		for !s.allTook() && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
-			case <-look.C:
+			case <-poll.C:
 			}
 		}
 	}

@@ -57,11 +57,11 @@ func (s *stage) goOn() {
 	s.tick <- time.Now() // which is taken when the one before is over; nothing is new in it
 }
 
-// heard is one event of the stream.
-type heard struct{ id, name, data string }
+// liveEvent is one event of the stream.
+type liveEvent struct{ id, name, data string }
 
 // listen reads the stream after the event of that id.
-func (s *stage) listen(t *testing.T, id string) (events <-chan heard, stop func()) {
+func (s *stage) listen(t *testing.T, id string) (events <-chan liveEvent, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(s.URL(), "/?", "/events?", 1), nil)
@@ -73,11 +73,11 @@ func (s *stage) listen(t *testing.T, id string) (events <-chan heard, stop func(
 	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
-	out := make(chan heard, 1000)
+	out := make(chan liveEvent, 1000)
 	go func() {
 		defer close(out)
 		defer answer.Body.Close()
-		var e heard
+		var e liveEvent
 		lines := bufio.NewScanner(answer.Body)
 		lines.Buffer(nil, 8<<20)
 		for lines.Scan() {
@@ -93,21 +93,21 @@ func (s *stage) listen(t *testing.T, id string) (events <-chan heard, stop func(
 				if e.name != "" {
 					out <- e
 				}
-				e = heard{}
+				e = liveEvent{}
 			}
 		}
 	}()
 	return out, cancel
 }
 
-func next(t *testing.T, events <-chan heard) heard {
+func nextEvent(t *testing.T, events <-chan liveEvent) liveEvent {
 	t.Helper()
 	select {
 	case e := <-events:
 		return e
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "no event arrived")
-		return heard{}
+		return liveEvent{}
 	}
 }
 
@@ -115,12 +115,12 @@ func TestAViewerThatReconnectsMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
-	all := []heard{next(t, events)}
+	all := []liveEvent{nextEvent(t, events)}
 	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, all[0]), "all of the page")
 	for n := range 4 {
 		s.goOn()
 		for !strings.Contains(all[len(all)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
-			all = append(all, next(t, events))
+			all = append(all, nextEvent(t, events))
 		}
 	}
 	stop()
@@ -128,7 +128,7 @@ func TestAViewerThatReconnectsMissesNothing(t *testing.T) {
 	s.goOn()
 	for _, e := range all {
 		again, stop := s.listen(t, e.id)
-		missed := next(t, again)
+		missed := nextEvent(t, again)
 		require.Contains(t, missed.data, "soak-6<")
 		require.Contains(t, missed.data, "soak-1<", "a changed section is sent whole")
 		stop()
@@ -136,7 +136,7 @@ func TestAViewerThatReconnectsMissesNothing(t *testing.T) {
 }
 
 // partsOf returns the ids of the parts in an event.
-func partsOf(t *testing.T, e heard) []string {
+func partsOf(t *testing.T, e liveEvent) []string {
 	t.Helper()
 	require.Equal(t, "parts", e.name)
 	var parts map[string]struct{ HTML string }
@@ -152,12 +152,12 @@ func TestOnlyChangedPartsAreSent(t *testing.T) {
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
-	next(t, events)
+	nextEvent(t, events)
 	s.view.Watch.Note("action deploy started")
 	s.tick <- time.Now()
-	e := next(t, events)
+	e := nextEvent(t, events)
 	for !strings.Contains(e.data, "deploy") { // the clock of the page
-		e = next(t, events)
+		e = nextEvent(t, events)
 	}
 	require.Contains(t, partsOf(t, e), "found")
 	require.NotContains(t, partsOf(t, e), "runners")
@@ -168,13 +168,13 @@ func TestAnUnknownEventGetsAllParts(t *testing.T) {
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
-	next(t, events)
+	nextEvent(t, events)
 	for range 3 {
 		s.goOn()
 	}
-	for _, id := range []string{"", "nonsense", "00000000-1", s.epoch + "-99999", s.epoch + "-x", sent} {
+	for _, id := range []string{"", "nonsense", "00000000-1", s.epoch + "-99999", s.epoch + "-x", finalID} {
 		other, stop := s.listen(t, id)
-		e := next(t, other)
+		e := nextEvent(t, other)
 		require.Len(t, partsOf(t, e), 5, id)
 		require.Contains(t, e.data, "soak-1<")
 		require.Contains(t, e.data, `"id":"connections"`)
@@ -189,9 +189,9 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	s.view.Watch.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
 	events, stop := s.listen(t, "")
 	defer stop()
-	event := next(t, events).data
+	event := nextEvent(t, events).data
 	require.True(t, json.Valid([]byte(event)))
-	for name, text := range map[string]string{"page": get(t, s.URL(), http.StatusOK), "event": event} {
+	for name, text := range map[string]string{"page": fetchPage(t, s.URL(), http.StatusOK), "event": event} {
 		require.Contains(t, text, `\u009b31m\u202e`, name)
 		require.NotContains(t, text, "\u009b", name)
 		require.NotContains(t, text, "\u202e", name)
@@ -202,7 +202,7 @@ func TestThePageStandsForAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	s.goOn()
-	page := get(t, s.URL(), http.StatusOK)
+	page := fetchPage(t, s.URL(), http.StatusOK)
 	require.Contains(t, page, "soak-1<")
 	_, id, _ := strings.Cut(page, `"live":"`)
 	id, _, _ = strings.Cut(id, `"`)
@@ -210,14 +210,14 @@ func TestThePageStandsForAnEvent(t *testing.T) {
 	events, stop := s.listen(t, id)
 	defer stop()
 	s.goOn()
-	e := next(t, events)
+	e := nextEvent(t, events)
 	for !strings.Contains(e.data, "soak-2<") {
-		e = next(t, events)
+		e = nextEvent(t, events)
 	}
 	require.Less(t, len(partsOf(t, e)), 5)
 }
 
-func get(t *testing.T, url string, status int) string {
+func fetchPage(t *testing.T, url string, status int) string {
 	t.Helper()
 	answer, err := http.Get(url)
 	require.NoError(t, err)
@@ -235,9 +235,9 @@ func TestOnlyWhoHasTheTokenLooksFromElsewhere(t *testing.T) {
 	_, port, _ := strings.Cut(s.listener.Addr().String(), "]:")
 	base := "http://127.0.0.1:" + port
 	for _, path := range []string{"/", "/events", "/?token=", "/?token=" + strings.Repeat("0", 32)} {
-		require.NotContains(t, get(t, base+path, http.StatusForbidden), s.token)
+		require.NotContains(t, fetchPage(t, base+path, http.StatusForbidden), s.token)
 	}
-	get(t, base+"/?token="+s.token, http.StatusOK)
+	fetchPage(t, base+"/?token="+s.token, http.StatusOK)
 }
 
 // A page of another origin whose name leads to this machine must not read the run.
@@ -252,7 +252,7 @@ func TestALoopbackPageIsShownUnderItsAddressOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusForbidden, answer.StatusCode)
-	get(t, strings.Replace(s.URL(), "127.0.0.1", "localhost", 1), http.StatusOK)
+	fetchPage(t, strings.Replace(s.URL(), "127.0.0.1", "localhost", 1), http.StatusOK)
 }
 
 func TestPagesOfOtherSitesCannotRequestThePage(t *testing.T) {
@@ -287,15 +287,15 @@ func TestThePageBecomesTheReport(t *testing.T) {
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
-	next(t, events)
+	nextEvent(t, events)
 	var finished sync.WaitGroup
 	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
-	require.Equal(t, "report", next(t, events).name)
+	require.Equal(t, "report", nextEvent(t, events).name)
 	late, stopLate := s.listen(t, "any-1") // whose network was cut then
 	defer stopLate()
-	require.Equal(t, "report", next(t, late).name)
-	require.Equal(t, "<p>the report", get(t, s.URL(), http.StatusOK))
-	require.Equal(t, "<p>the report", get(t, s.URL(), http.StatusOK), "the other one, too")
+	require.Equal(t, "report", nextEvent(t, late).name)
+	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
+	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK), "the other one, too")
 	finished.Wait()
 	_, err := http.Get(s.URL())
 	require.Error(t, err, "nothing listens any more")
@@ -311,7 +311,7 @@ func TestNobodyIsWaitedForWhoDidNotLook(t *testing.T) {
 	s = newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
-	next(t, events)
+	nextEvent(t, events)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // Ctrl-C
 	s.Finish(ctx, []byte("x"))
@@ -341,7 +341,7 @@ func TestALongViewerKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
-	require.Equal(t, "viewer must have at most 100 characters, got 101\n", get(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
+	require.Equal(t, "viewer must have at most 100 characters, got 101\n", fetchPage(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
 }
 
 func TestTheConnectionLimitIsDocumented(t *testing.T) {

@@ -26,9 +26,9 @@ type View struct {
 	samples []resources.Sample
 	lines   []verdict.Action
 
-	charts report.Section
-	axis   report.Axis
-	next   time.Time // when they are drawn again
+	charts   report.Section
+	axis     report.Axis
+	nextDraw time.Time // when they are drawn again
 }
 
 // Start records that the runners run now.
@@ -67,7 +67,7 @@ func (v *View) Mark(name string) {
 	defer v.mu.Unlock()
 	at := float64(time.Now().UnixMilli()) / 1000
 	v.lines = append(v.lines, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: at}})
-	v.next = time.Time{}
+	v.nextDraw = time.Time{}
 }
 
 // Page returns the page as it is now.
@@ -99,10 +99,10 @@ const drawnPart = 200
 
 // draw makes the charts of the report, of the points that are known, when a bucket of the runners has ended.
 func (v *View) draw(now time.Time) {
-	if len(v.charts.Charts) > 0 && now.Before(v.next) {
+	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return
 	}
-	v.next = now.Add(max(shard.BucketWidth, now.Sub(v.started)/drawnPart)).Truncate(shard.BucketWidth)
+	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/drawnPart)).Truncate(shard.BucketWidth)
 	known := &verdict.Verdict{
 		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.lines, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
 		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),

@@ -14,18 +14,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// An hour is a run of two runners that a test leads through without waiting.
-type hour struct {
+// A simulatedHour is a run of two runners that a test leads through without waiting.
+type simulatedHour struct {
 	*View
 	at   time.Time
 	rand *rand.Rand
 	sent [3]uint64
 }
 
-func newHour(interval float64) *hour {
+func newHour(interval float64) *simulatedHour {
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, interval
-	h := &hour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
+	h := &simulatedHour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
 	h.View = &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
 	h.clocks = func() time.Time { return h.at }
 	h.Start()
@@ -33,7 +33,7 @@ func newHour(interval float64) *hour {
 }
 
 // second leads the run on by one.
-func (h *hour) second() {
+func (h *simulatedHour) second() {
 	h.at = h.at.Add(time.Second)
 	unix := h.at.Unix()
 	for runner := 1; runner <= 2; runner++ {
@@ -64,9 +64,9 @@ func TestChartsOfALongRunAreDrawnLessOften(t *testing.T) {
 	draws := func(seconds int) (n int) {
 		for range seconds {
 			h.second()
-			before := h.next
+			before := h.nextDraw
 			h.Page()
-			if h.next != before {
+			if h.nextDraw != before {
 				n++
 			}
 		}

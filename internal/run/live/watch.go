@@ -45,13 +45,13 @@ type Runner struct {
 
 // A Watch collects the reports of runners. The zero value is ready to use, by any number of goroutines.
 type Watch struct {
-	mu       sync.Mutex
-	runners  []*Runner // by index
-	whole    []shard.Bucket
-	recent   map[int64]map[int]shard.Bucket // by time and runner
-	findings []Finding                      // the newest
-	found    int                            // how many were listed, ever
-	unlisted int                            // how many runners only counted
+	mu         sync.Mutex
+	runners    []*Runner // by index
+	complete   []shard.Bucket
+	recent     map[int64]map[int]shard.Bucket // by time and runner
+	findings   []Finding                      // the newest
+	foundCount int                            // how many were listed, ever
+	unlisted   int                            // how many runners only counted
 }
 
 // Hear adds a report of a runner; nil when it has ended.
@@ -66,7 +66,7 @@ func (w *Watch) Hear(index int, p *shard.Progress) {
 	}
 	r.Progress, r.ReportedAt, r.Ended = *p, now, false
 	for _, b := range p.Buckets {
-		w.take(r, b)
+		w.addBucket(r, b)
 	}
 	for _, f := range p.Found {
 		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, Text: f.What})
@@ -83,7 +83,7 @@ func (w *Watch) Note(text string) {
 }
 
 func (w *Watch) note(f Finding) {
-	w.found++
+	w.foundCount++
 	w.findings = append(w.findings, f)
 	if excess := len(w.findings) - mostFindings; excess > 0 {
 		w.findings = slices.Delete(w.findings, 0, excess)
@@ -98,12 +98,12 @@ func (w *Watch) runner(index int) *Runner {
 	return w.runners[i]
 }
 
-// take adds a bucket of a runner, which may be an update of an earlier one.
-func (w *Watch) take(r *Runner, b shard.Bucket) {
+// addBucket adds a bucket of a runner, which may be an update of an earlier one.
+func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	if w.recent == nil {
 		w.recent = map[int64]map[int]shard.Bucket{}
 	}
-	if n := len(w.whole); n > 0 && b.Unix <= w.whole[n-1].Unix {
+	if n := len(w.complete); n > 0 && b.Unix <= w.complete[n-1].Unix {
 		return // of a slow clock: the shards have it
 	}
 	if w.recent[b.Unix] == nil {
@@ -140,7 +140,7 @@ func (r *Runner) spark(b shard.Bucket) {
 // settle moves the buckets before a time to whole.
 func (w *Watch) settle(before int64) {
 	for _, b := range w.summed(func(unix int64) bool { return unix < before }) {
-		w.whole = append(w.whole, b)
+		w.complete = append(w.complete, b)
 		delete(w.recent, b.Unix)
 	}
 }
@@ -162,7 +162,7 @@ func (w *Watch) summed(which func(unix int64) bool) []shard.Bucket {
 func (w *Watch) Series() []shard.Bucket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(slices.Clone(w.whole), w.summed(func(int64) bool { return true })...)
+	return append(slices.Clone(w.complete), w.summed(func(int64) bool { return true })...)
 }
 
 // Runners returns the last report of each runner, by index.
@@ -182,8 +182,8 @@ func (w *Watch) Runners() []Runner {
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := w.found - len(w.findings)
-	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.found, w.unlisted
+	first := w.foundCount - len(w.findings)
+	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.foundCount, w.unlisted
 }
 
 // Words returns the finding with its runner and connection.

@@ -16,8 +16,8 @@ import (
 // notRecorded replaces values that are not recorded: a guess could be taken for evidence.
 const notRecorded = "not recorded"
 
-// ran returns what a run was made with; docs/results keeps runs by it.
-func ran(v *verdict.Verdict) Section {
+// runInfo returns what a run was made with; docs/results keeps runs by it.
+func runInfo(v *verdict.Verdict) Section {
 	r := v.Ran
 	if r == nil {
 		r = &verdict.Ran{}
@@ -43,7 +43,7 @@ func ran(v *verdict.Verdict) Section {
 // WriteRan writes that section as Markdown for a page that is not the report of a run.
 func WriteRan(w io.Writer, r *verdict.Ran) error {
 	var out bytes.Buffer
-	s := ran(&verdict.Verdict{Ran: r})
+	s := runInfo(&verdict.Verdict{Ran: r})
 	markdownSection(&out, &s)
 	_, err := w.Write(out.Bytes())
 	return err
@@ -81,8 +81,8 @@ func system(m resources.Machine) string {
 
 var needsNoQuotes = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Shell is a command line that can be pasted into a shell: what is empty, or has characters that the
-// shell would read as its own, is in quotes.
+// Shell returns a command line that can be pasted into a shell: empty arguments, and those with special characters,
+// are quoted.
 func Shell(args ...string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {
