@@ -34,7 +34,7 @@ func someActions() []verdict.Action {
 	}
 }
 
-func TestActionsInWords(t *testing.T) {
+func TestActionSentences(t *testing.T) {
 	t.Parallel()
 	_, v, _ := handmade()
 	v.Actions = someActions()

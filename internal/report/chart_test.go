@@ -10,7 +10,7 @@ import (
 
 var nan = math.NaN()
 
-func TestSeriesBreakWhereNothingIsKnown(t *testing.T) {
+func TestSeriesBreakAtUnknownValues(t *testing.T) {
 	t.Parallel()
 	s := splitAtGaps("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
 	require.Equal(t, Numbers{1, 3, 4, 7, 8}, s.At)
@@ -49,7 +49,7 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 	require.LessOrEqual(t, len(splitAtGaps("x", "", values, 3).At), 4*maxPoints+2000)
 }
 
-func TestWindowsHoldWholeIntervals(t *testing.T) {
+func TestWindowsAreWholeIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[float64]int{15: 3, 5: 1, 1: 1, .5: 1, 10: 2, 7: 7, 2: 2, 2.5: 1, 4: 4, 30: 6, 60: 12, 90: 18, 13: 3} {
 		require.Equal(t, want, window(interval), "%v", interval)

@@ -42,7 +42,7 @@ func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	return out
 }
 
-func TestPageOfASoakShowsItsCounts(t *testing.T) {
+func TestPageShowsCounts(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, report.MadeUp(100, 3600))
 	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
@@ -126,7 +126,7 @@ func injectMarkup(r *report.Run, text string) {
 	}
 }
 
-func TestMarkupFromOutsideStaysText(t *testing.T) {
+func TestPageEscapesMarkup(t *testing.T) {
 	t.Parallel()
 	_, clean := render(t, report.MadeUp(20, 600))
 	for _, evil := range []string{
@@ -169,7 +169,7 @@ func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 }
 
 // A page has to come out of whatever a run left.
-func TestPageOfARunWithoutData(t *testing.T) {
+func TestPageWithoutData(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.BackendURL = "none", "http://h"
@@ -189,7 +189,7 @@ func TestPageOfARunWithoutData(t *testing.T) {
 	}
 }
 
-func TestNothingIsLoadedFromOutside(t *testing.T) {
+func TestPageLoadsNothingExternal(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, report.MadeUp(20, 600))
 	require.Zero(t, doc.Find("[src], link, [href]:not([href^='#'])").Length())
@@ -198,7 +198,7 @@ func TestNothingIsLoadedFromOutside(t *testing.T) {
 	require.NotContains(t, policy, "unsafe")
 }
 
-func TestTheControlGroupOnTheCard(t *testing.T) {
+func TestCardShowsControlGroup(t *testing.T) {
 	t.Parallel()
 	r := report.MadeUp(100, 3600)
 	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
@@ -206,7 +206,7 @@ func TestTheControlGroupOnTheCard(t *testing.T) {
 	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
 }
 
-func TestActionsHaveASectionAndALineOnEachChart(t *testing.T) {
+func TestPageShowsActions(t *testing.T) {
 	t.Parallel()
 	r := report.MadeUp(20, 600)
 	_, doc := render(t, r)
@@ -289,7 +289,7 @@ func TestPageOfASuite(t *testing.T) {
 	}
 }
 
-func TestMarkupFromASuiteStaysText(t *testing.T) {
+func TestSuitePageEscapesMarkup(t *testing.T) {
 	t.Parallel()
 	const evil = `<img src=x onerror=alert(1)></script>`
 	r := report.SuiteRun()

@@ -156,7 +156,7 @@ func TestMarkdown(t *testing.T) {
 }
 
 // What a run did not write down is said to be missing, and never guessed.
-func TestWhatRanIsRecordedOrSaidNotToBe(t *testing.T) {
+func TestRunInfo(t *testing.T) {
 	t.Parallel()
 	said := func(made *verdict.Ran) (all string) {
 		for _, row := range runInfo(&verdict.Verdict{Ran: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
@@ -207,7 +207,7 @@ func injectMarkup(v *verdict.Verdict, text string) {
 	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}
 }
 
-func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {
+func TestMarkdownEscapesText(t *testing.T) {
 	t.Parallel()
 	_, v, _ := handmade()
 	injectMarkup(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
@@ -226,7 +226,7 @@ func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {
 	}
 }
 
-func TestTextKeepsToEightyColumns(t *testing.T) {
+func TestTextFitsEightyColumns(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		strings.Repeat("some words of a sentence ", 12),
@@ -257,7 +257,7 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 }
 
 // A spreadsheet runs cells that begin like a formula.
-func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
+func TestFormulaCellsAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"} {
 		m, v, _ := handmade()
@@ -306,7 +306,7 @@ func TestNumberFormats(t *testing.T) {
 }
 
 // `make soak` was shown as `--backend-url --prefix --out results`, which is another command.
-func TestShellQuotesWhatAShellWouldRead(t *testing.T) {
+func TestShellQuotes(t *testing.T) {
 	t.Parallel()
 	args := []string{"printf", "%s\\n", "--backend-url", "", "--prefix", "a b", "it's", "$HOME", "s3://b/p?region=x&profile=y", "*", "é"}
 	shown := Shell(args...)

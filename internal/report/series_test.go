@@ -11,7 +11,7 @@ import (
 )
 
 // Samples of every second, on an axis of a point every five: each point has what happened since the one before it.
-func TestRatesAreOfWholeSteps(t *testing.T) {
+func TestRatesOfWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)
 	s := &series{from: from, n: 3}

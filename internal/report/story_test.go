@@ -24,7 +24,7 @@ func storyRows(s *subject) (rows []string) {
 	return rows
 }
 
-func TestTheStoryPutsFaultsOfOneTimeTogether(t *testing.T) {
+func TestStoryGroupsFaultsByTime(t *testing.T) {
 	t.Parallel()
 	run := madeUp(100, 1200)
 	at := func(seconds float64) float64 { return madeUpStart + seconds }
@@ -43,7 +43,7 @@ func TestTheStoryPutsFaultsOfOneTimeTogether(t *testing.T) {
 	require.Equal(t, at(600), s.story().Tables[0].Rows[0][0].At, "the charts show that moment")
 }
 
-func TestOnlyARunThatDidNotPassHasAStory(t *testing.T) {
+func TestPassedRunHasNoStory(t *testing.T) {
 	t.Parallel()
 	run := madeUp(100, 600)
 	require.Equal(t, "story", newSubject(run).page().Sections[0].ID)
@@ -54,7 +54,7 @@ func TestOnlyARunThatDidNotPassHasAStory(t *testing.T) {
 	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
 }
 
-func TestAStoryThatIsTooLongSaysSo(t *testing.T) {
+func TestLongStoryIsTruncated(t *testing.T) {
 	t.Parallel()
 	run := madeUp(20, 1200)
 	run.Verdict.Incidents = nil
@@ -68,7 +68,7 @@ func TestAStoryThatIsTooLongSaysSo(t *testing.T) {
 }
 
 // "The backend died" was missing from what happened, and 60 drops were "50 × dropped".
-func TestAStoryBeginsWithTheFailureOfTheTarget(t *testing.T) {
+func TestStoryBeginsWithTargetFailure(t *testing.T) {
 	t.Parallel()
 	run := madeUp(100, 1200)
 	at := func(seconds float64) float64 { return madeUpStart + seconds }

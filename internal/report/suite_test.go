@@ -42,7 +42,7 @@ func suiteRun() *Run {
 	return r
 }
 
-func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
+func TestCurvesOfCountedLoads(t *testing.T) {
 	t.Parallel()
 	r := suiteRun()
 	first := r.Merged.Metrics[0]
@@ -69,7 +69,7 @@ func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
 }
 
 // A suite names the sections of its page; an unknown name would be a crash.
-func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
+func TestSuiteSectionsExist(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
 	for _, kind := range append(suite.All(), suite.Default()) {
@@ -82,7 +82,7 @@ func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
 }
 
 // A page shows the machines where the runners looked at them, and has no such section otherwise.
-func TestTheMachinesHaveASection(t *testing.T) {
+func TestMachinesSection(t *testing.T) {
 	t.Parallel()
 	r := madeUp(20, 600)
 	require.NotContains(t, sectionIDs(r), "machines")

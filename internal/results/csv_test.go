@@ -19,7 +19,7 @@ import (
 
 // Each table of a suite is a file for a spreadsheet. connections.csv is one only where there were connections: a head
 // without rows looks like a run whose streams were lost.
-func TestEachSuiteHasTheFilesOfWhatItDid(t *testing.T) {
+func TestSuiteFiles(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(suite.All(), suite.Default()) {
 		for _, held := range []bool{false, true} {

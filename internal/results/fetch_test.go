@@ -42,7 +42,7 @@ func fetch(t *testing.T, from store.Store, out string) Dir {
 	return d
 }
 
-func TestAFetchedFolderIsARun(t *testing.T) {
+func TestFetchedFolderIsARun(t *testing.T) {
 	t.Parallel()
 	from, out := left(t), filepath.Join(t.TempDir(), "results")
 	require.NoError(t, from.Put(t.Context(), "report.html", []byte("someone's own")))
@@ -73,7 +73,7 @@ func TestShardsOfAnySuiteAreFetched(t *testing.T) {
 	require.Equal(t, "rampup", v.Suite.Name)
 }
 
-func TestFetchingAgainReplacesTheShards(t *testing.T) {
+func TestFetchReplacesShards(t *testing.T) {
 	t.Parallel()
 	from, out := left(t), t.TempDir()
 	fetch(t, from, out)
@@ -84,7 +84,7 @@ func TestFetchingAgainReplacesTheShards(t *testing.T) {
 	require.Contains(t, v.Reasons, "runner 2 of 2 left no shard")
 }
 
-func TestFetchRefuses(t *testing.T) {
+func TestFetchErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -121,7 +121,7 @@ func (deafStore) Get(context.Context, string) ([]byte, error) {
 }
 
 // Objects that are missing or broken end with a verdict.
-func TestFetchedInPartItIsInvalid(t *testing.T) {
+func TestPartialFetchIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, from store.Folder) store.Store

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // A verdict is a pure function of the files of a run: what four real ones left (a soak that lost a noop
 // on one stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) gives the same verdict,
 // reports and table today.
-func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
+func TestFilesReproduceTheVerdict(t *testing.T) {
 	t.Parallel()
 	runs, err := filepath.Glob("testdata/golden/*")
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 }
 
 // A plan of a suite has no interval of noops: its script says it, in the shards.
-func TestASuiteWithoutShardsIsInvalid(t *testing.T) {
+func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "capacity"))
 	restore(t, "testdata/golden/capacity", d)
@@ -111,9 +111,9 @@ func requireSchema(t *testing.T, file string) {
 	require.NoError(t, schema.Validate(v), file)
 }
 
-// The verdicts of real runs, read by other programs, are as the schema says. TestEachSuiteHasTheFilesOfWhatItDid validates
+// The verdicts of real runs, read by other programs, are as the schema says. TestSuiteFiles validates
 // one of each suite, and the end-to-end tests every verdict that they read.
-func TestVerdictsOfRealRunsFitTheSchema(t *testing.T) {
+func TestVerdictsMatchTheSchema(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/golden/*/want/verdict.json")
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestVerdictsOfRealRunsFitTheSchema(t *testing.T) {
 	}
 }
 
-func TestSchemaRefusesAnotherVersion(t *testing.T) {
+func TestSchemaRejectsAnotherVersion(t *testing.T) {
 	t.Parallel()
 	schema, err := jsonschema.NewCompiler().Compile(verdictSchema)
 	require.NoError(t, err)

@@ -104,7 +104,7 @@ func mess(t *testing.T, out string) {
 	require.NoError(t, os.WriteFile(filepath.Join(out, "notes.txt"), []byte("mine"), 0o600))
 }
 
-func TestEachFolderIsListedAsWhatItIs(t *testing.T) {
+func TestListedStates(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	mess(t, out)
@@ -134,7 +134,7 @@ func TestEachFolderIsListedAsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestARegressionIsWhatCompareCallsOne(t *testing.T) {
+func TestHistoryMarksRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
@@ -168,7 +168,7 @@ func TestARegressionIsWhatCompareCallsOne(t *testing.T) {
 }
 
 // The runs after a change for the worse are regressions, all of them, and not only the first ones.
-func TestARegressionIsNoPartOfTheBaseline(t *testing.T) {
+func TestBaselineExcludesRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
@@ -183,7 +183,7 @@ func TestARegressionIsNoPartOfTheBaseline(t *testing.T) {
 	}
 }
 
-func TestWhatASaturatedGeneratorMayExplainIsNoRegression(t *testing.T) {
+func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
@@ -195,7 +195,7 @@ func TestWhatASaturatedGeneratorMayExplainIsNoRegression(t *testing.T) {
 	require.Zero(t, doc.Find(".spark circle.bad").Length())
 }
 
-func TestWhatChangedSinceTheRunBefore(t *testing.T) {
+func TestChangesSincePreviousRun(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 8, nil)
@@ -209,7 +209,7 @@ func TestWhatChangedSinceTheRunBefore(t *testing.T) {
 	}, column(rows, "changed since the run before"), "of the same plan, else of the same suite")
 }
 
-func TestMarkupFromOutsideStaysText(t *testing.T) {
+func TestHistoryEscapesMarkup(t *testing.T) {
 	t.Parallel()
 	const evil = `<img src=x onerror=alert(1)></script><svg onload=alert(2)>`
 	out := t.TempDir()
@@ -230,7 +230,7 @@ func TestMarkupFromOutsideStaysText(t *testing.T) {
 	require.NotContains(t, policy, "unsafe")
 }
 
-func TestSomebodyElsesIndexStays(t *testing.T) {
+func TestForeignIndexIsKept(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 1, nil)
@@ -248,7 +248,7 @@ func TestSomebodyElsesIndexStays(t *testing.T) {
 }
 
 // Runs that end together each write the page: none is missing in what is there at the end.
-func TestRunsThatEndTogetherAreAllListed(t *testing.T) {
+func TestSimultaneousRunsAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 0, nil)
@@ -269,7 +269,7 @@ func TestRunsThatEndTogetherAreAllListed(t *testing.T) {
 	require.Equal(t, runs+2, strings.Count(string(doc), "/report.html\""))
 }
 
-func TestAnEmptyFolderHasAPage(t *testing.T) {
+func TestEmptyFolderHasAPage(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	doc, _ := page(t, out)
@@ -279,7 +279,7 @@ func TestAnEmptyFolderHasAPage(t *testing.T) {
 }
 
 // Every verdict that is kept in docs/results is listed, whichever suite it is of.
-func TestRunsOfAllSuitesAreListed(t *testing.T) {
+func TestAllSuitesAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	kept, err := filepath.Glob("../../docs/results/*/verdict.json")
@@ -317,7 +317,7 @@ func TestFiveHundredRunsAreReadFast(t *testing.T) {
 	require.Less(t, info.Size(), int64(1<<20))
 }
 
-func TestSettingsThatAScriptDeclaresTwiceAreNamedOnce(t *testing.T) {
+func TestDuplicateSettingsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n, connections := range []int{500, 800} {
@@ -334,7 +334,7 @@ func TestSettingsThatAScriptDeclaresTwiceAreNamedOnce(t *testing.T) {
 	require.Equal(t, "WARMUP 0 → 1; connections 500 → 800", rows[0]["changed since the run before"])
 }
 
-func TestAPairSaysWhatChanged(t *testing.T) {
+func TestPairListsChanges(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	first := made(t, out, 9, nil)
@@ -360,7 +360,7 @@ func TestAPairSaysWhatChanged(t *testing.T) {
 }
 
 // A pass that checked no message is counted and shown apart from the others.
-func TestConnectionsOnlyIsShownApart(t *testing.T) {
+func TestConnectionsOnlyInHistory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 1, nil)

@@ -36,7 +36,7 @@ func begun(t *testing.T) Dir {
 }
 
 // A run that was killed before it wrote run.json still has its origin.
-func TestAKilledRunSaysWhatRan(t *testing.T) {
+func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
 	d := begun(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
@@ -120,7 +120,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 	}
 }
 
-func TestARoundThatIsGoneIsMissed(t *testing.T) {
+func TestMissingRound(t *testing.T) {
 	t.Parallel()
 	d := begun(t)
 	round, err := d.Round(1)
@@ -132,7 +132,7 @@ func TestARoundThatIsGoneIsMissed(t *testing.T) {
 	require.Contains(t, strings.Join(v.Reasons, "\n"), "round-02 is missing")
 }
 
-func TestAPartIsNotBegunTwice(t *testing.T) {
+func TestPartStartsOnce(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	d, err := Join(out, "t", 1)

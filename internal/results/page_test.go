@@ -62,7 +62,7 @@ func comparison(t *testing.T, d Dir, figure string) (text string, row []string) 
 	return strings.Join(doc.Find("#comparison p").Map(func(_ int, p *goquery.Selection) string { return p.Text() }), "\n"), row
 }
 
-func TestThePageComparesWithEarlierRuns(t *testing.T) {
+func TestPageComparesWithEarlierRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	one := reported(t, out, 1, 10*time.Millisecond, 20)
@@ -92,7 +92,7 @@ func TestThePageComparesWithEarlierRuns(t *testing.T) {
 	require.Equal(t, []string{"10 ms", "300 ms", "+290 ms"}, row[:3])
 }
 
-func TestABaselineThatDoesNotFitIsRefused(t *testing.T) {
+func TestUnfitBaselineIsRejected(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	one, other := reported(t, out, 1, time.Millisecond, 20), reported(t, out, 2, time.Millisecond, 30)
@@ -106,7 +106,7 @@ func TestABaselineThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 // The page of a described service speaks of its messages: of what was published, and from when to when they took how long.
-func TestThePageOfADescribedService(t *testing.T) {
+func TestPageOfADescribedService(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "described"))
 	restore(t, "testdata/golden/described", d)
@@ -149,7 +149,7 @@ func TestThePageOfADescribedService(t *testing.T) {
 }
 
 // What somebody named as a baseline stays known when the report is made again, as by a merge.
-func TestANamedBaselineIsKept(t *testing.T) {
+func TestNamedBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	reported(t, out, 1, 10*time.Millisecond, 20)

@@ -40,7 +40,7 @@ func TestPartsMakeOneVerdict(t *testing.T) {
 	require.EqualValues(t, 30, v.Server.Sent)
 }
 
-func TestThePartThatHeldAStreamSaysWhatWasSentOnIt(t *testing.T) {
+func TestServerLedgerOfEachPart(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	put(t, d, LedgerName(2), entry(1, 16)+entry(0, 15))
@@ -50,7 +50,7 @@ func TestThePartThatHeldAStreamSaysWhatWasSentOnIt(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "d-1 missed noop 16")
 }
 
-func TestPartsNeedTheServerLedgersOfAll(t *testing.T) {
+func TestPartsNeedAllServerLedgers(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	require.NoError(t, os.Remove(d.Path(LedgerName(2))))
@@ -60,7 +60,7 @@ func TestPartsNeedTheServerLedgersOfAll(t *testing.T) {
 	require.Contains(t, v.Reasons, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
 }
 
-func TestWhatAPartSawIsSaidInItsName(t *testing.T) {
+func TestWarningsNameTheirPart(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
@@ -78,7 +78,7 @@ func TestWhatAPartSawIsSaidInItsName(t *testing.T) {
 
 // What Prometheus saw of the machines is evidence: it is read again by a merge, its absence is noticed, and what is no
 // such file makes a run invalid and nothing worse.
-func TestMachinesThatPrometheusWatched(t *testing.T) {
+func TestMachinesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	w := machine.Follow("stack", time.Second)
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})

@@ -21,7 +21,7 @@ func whys(all []Decision) map[string]string {
 	return out
 }
 
-func TestPruningKeepsWhatSomebodyMayStillWant(t *testing.T) {
+func TestPruneKeepsReferencedRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	mess(t, out) // 1 pass, 2 fail, 3 invalid, 4 damaged, 5 unfinished
@@ -68,7 +68,7 @@ func TestPruningKeepsWhatSomebodyMayStillWant(t *testing.T) {
 }
 
 // A run in progress may be older than finished ones.
-func TestPruningKeepsARunThatGoesOn(t *testing.T) {
+func TestPruneKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 500_000, nil) // in the far future
@@ -79,7 +79,7 @@ func TestPruningKeepsARunThatGoesOn(t *testing.T) {
 }
 
 // A verdict that a newer soak gave, or somebody's own, may be a failure.
-func TestPruningKeepsAVerdictThatIsNotKnown(t *testing.T) {
+func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
@@ -94,7 +94,7 @@ func TestPruningKeepsAVerdictThatIsNotKnown(t *testing.T) {
 	}, whys(all))
 }
 
-func TestNothingIsRemovedWhereABaselineIsNotKnown(t *testing.T) {
+func TestPruneNeedsTheBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 1, nil)
@@ -104,7 +104,7 @@ func TestNothingIsRemovedWhereABaselineIsNotKnown(t *testing.T) {
 	require.ErrorContains(t, err, "nothing is removed")
 }
 
-func TestARunThatCannotBeRemovedIsSaidToBeKept(t *testing.T) {
+func TestPruneReportsKeptRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	made(t, out, 1, nil)

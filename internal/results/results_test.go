@@ -87,7 +87,7 @@ func TestCreate(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestNewTestIDIsOneThatIsNotThere(t *testing.T) {
+func TestNewTestIDIsUnused(t *testing.T) {
 	t.Parallel()
 	out, now := t.TempDir(), time.Unix(1_700_000_000, 0)
 	require.Equal(t, "20231114-221320", NewTestID(out, now))
@@ -96,7 +96,7 @@ func TestNewTestIDIsOneThatIsNotThere(t *testing.T) {
 	require.Equal(t, "20231114-221320-3", NewTestID(out, now))
 }
 
-func TestWriteIsAllOrNothing(t *testing.T) {
+func TestWriteIsAtomic(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
 	require.NoError(t, d.WriteJSON("x.json", map[string]int{"a": 1}))
@@ -136,7 +136,7 @@ func TestJudgeAndReport(t *testing.T) {
 	require.Equal(t, v, again, "reports do not change the verdict")
 }
 
-func TestWhatIsMissingIsNoPass(t *testing.T) {
+func TestMissingFilesAreInvalid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -181,7 +181,7 @@ func TestWhatIsMissingIsNoPass(t *testing.T) {
 	}
 }
 
-func TestSamplesThatCannotBeReadAreAWarning(t *testing.T) {
+func TestUnreadableSamplesWarn(t *testing.T) {
 	t.Parallel()
 	d := written(t)
 	put(t, d, ResourcesFile, "{")
@@ -192,7 +192,7 @@ func TestSamplesThatCannotBeReadAreAWarning(t *testing.T) {
 	require.NoError(t, d.Report(v, m, ""))
 }
 
-func TestABareFolderOfShards(t *testing.T) {
+func TestFolderOfShards(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
 	p := thePlan()
@@ -208,7 +208,7 @@ func TestABareFolderOfShards(t *testing.T) {
 }
 
 // macOS writes ._NAME next to NAME on file systems that are not its own, and NFS .nfs… for a file that is open.
-func TestHiddenFilesAreNoShards(t *testing.T) {
+func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{ShardsDir, "."} {
 		d := written(t)
@@ -222,7 +222,7 @@ func TestHiddenFilesAreNoShards(t *testing.T) {
 	}
 }
 
-func TestFoldersThatHoldNoRun(t *testing.T) {
+func TestFoldersWithoutRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -256,7 +256,7 @@ func TestRelative(t *testing.T) {
 	require.Equal(t, "/elsewhere", Dir("/elsewhere").Relative())
 }
 
-func TestVerdictOfAnotherSchemaIsRefused(t *testing.T) {
+func TestVerdictOfAnotherSchemaIsRejected(t *testing.T) {
 	t.Parallel()
 	d := written(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)

@@ -193,7 +193,7 @@ func TestFirstFullResource(t *testing.T) {
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
-func TestFewFailuresFillNoResource(t *testing.T) {
+func TestFewFailuresAreNoFullResource(t *testing.T) {
 	t.Parallel()
 	few := func(st *StageResult) {
 		for range 9000 {
@@ -226,7 +226,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 }
 
 // The page for people has the same names and the same advice.
-func TestTheDocumentationHasEachResource(t *testing.T) {
+func TestResourcesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestUsageOfAServiceElsewhere(t *testing.T) {
 	require.False(t, got.Host || got.Inside || got.PerRequest)
 }
 
-func TestWhyAMedianFallsUnderLoad(t *testing.T) {
+func TestMedianFallsUnderLoad(t *testing.T) {
 	t.Parallel()
 	at := func(rate, median float64, edit func(*Machine)) StageResult {
 		st := stageAt(rate, func(st *StageResult) {

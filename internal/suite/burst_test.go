@@ -38,7 +38,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
 }
 
-func TestAServiceThatIsNotWellAfterABurst(t *testing.T) {
+func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
 		"it answers with an error": bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
@@ -52,7 +52,7 @@ func TestAServiceThatIsNotWellAfterABurst(t *testing.T) {
 }
 
 // Each runner counts from its own start. Half a burst that came a second after the other half was not at once.
-func TestSentWithinIsThatOfAllRunners(t *testing.T) {
+func TestSentWithinOfAllRunners(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []int64{0, 1000} {
 		r := bursts()
@@ -67,7 +67,7 @@ func TestSentWithinIsThatOfAllRunners(t *testing.T) {
 }
 
 // X-In-Flight may count the requests of others, or not be true.
-func TestMoreInHandThanWereSent(t *testing.T) {
+func TestMoreInFlightThanSent(t *testing.T) {
 	t.Parallel()
 	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than these)"} {
 		r := bursts()

@@ -21,7 +21,7 @@ func lateBy(n int, by time.Duration) shard.Late {
 
 // Whose delay it was that messages of held streams were late is not decided by those of the other streams: a client that reads
 // on after half a minute finds messages that are far later than anything that a generator does.
-func TestLateMessagesOfOtherStreamsDoNotDecideWhoDelayedTheHeldOnes(t *testing.T) {
+func TestLatenessOfHeldStreamsAlone(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	for suite, of := range map[string]struct {

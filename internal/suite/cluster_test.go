@@ -43,7 +43,7 @@ func TestCompare(t *testing.T) {
 }
 
 // Of equal targets that differ by chance alone somebody wins in less than one case of twenty.
-func TestChanceSeldomWins(t *testing.T) {
+func TestChanceRarelyWins(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	won := 0
@@ -121,7 +121,7 @@ func TestClusterByRounds(t *testing.T) {
 	require.Equal(t, []string{"5 at a time, single", "3,000", "0", "100", "10.0", "good", "service"}, table(v, "Single").Rows[0])
 }
 
-func TestRoundsThatDifferAsMuchAsTheTargetsDecideNothing(t *testing.T) {
+func TestNoisyRoundsDecideNothing(t *testing.T) {
 	t.Parallel()
 	v := judged(rounded(900, 1500, 1050).apart(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -130,7 +130,7 @@ func TestRoundsThatDifferAsMuchAsTheTargetsDecideNothing(t *testing.T) {
 	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
 }
 
-func TestNobodyWinsAgainstASaturatedGenerator(t *testing.T) {
+func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	t.Parallel()
 	v := judged(rounded(1500, 1530, 1470).apart(.61, .97))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
@@ -139,7 +139,7 @@ func TestNobodyWinsAgainstASaturatedGenerator(t *testing.T) {
 }
 
 // One round in which the generator stalled widens the interval, and does not stand for the others.
-func TestAStallInOneRoundIsNoneOfTheLevel(t *testing.T) {
+func TestStallInOneRound(t *testing.T) {
 	t.Parallel()
 	stalled := func(rounds ...int64) string {
 		r := rounded(1500, 1530, 1470).apart(.97, .61)
@@ -161,7 +161,7 @@ func compared() *Run {
 }
 
 // A load of a second or two has no figures of the limit: there is no winner.
-func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
+func TestShortLevelsDecideNothing(t *testing.T) {
 	t.Parallel()
 	r := rounded(1500, 1530, 1470)
 	for i := range r.Rounds[0].Metrics {
@@ -185,7 +185,7 @@ func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
 	}
 }
 
-func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
+func TestUnbalancedCluster(t *testing.T) {
 	t.Parallel()
 	v := judged(compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -196,7 +196,7 @@ func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
 }
 
 // All that are left share the load evenly, which must not hide the one that is gone.
-func TestAClusterWithAServerThatIsDown(t *testing.T) {
+func TestClusterWithAServerDown(t *testing.T) {
 	t.Parallel()
 	v := judged(compared().answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -219,7 +219,7 @@ func TestAClusterWithAServerThatIsDown(t *testing.T) {
 	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE is 3")
 }
 
-func TestAMemberOfAClusterThatIsSilentAtOneLevel(t *testing.T) {
+func TestClusterMemberSilentAtOneLevel(t *testing.T) {
 	t.Parallel()
 	r := compared()
 	stages := &r.Rounds[0].Suite.Stages
@@ -233,7 +233,7 @@ func TestAMemberOfAClusterThatIsSilentAtOneLevel(t *testing.T) {
 }
 
 // A process that crashes and is started again counts from 0. The run fails for the crash, not for the count.
-func TestACrashOutranksTheCountThatItDisturbed(t *testing.T) {
+func TestCrashOutranksCount(t *testing.T) {
 	t.Parallel()
 	run := func() *Run {
 		r := compared()

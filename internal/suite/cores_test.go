@@ -33,7 +33,7 @@ func (r *Run) apart(service, generator float64) *Run {
 
 // With pinned cores the side whose cores were full is the limit, of two the fuller one. Waits between threads of a
 // runner do not count then.
-func TestWhoseCoresWereFullIsTheLimit(t *testing.T) {
+func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		service, generator float64
@@ -57,7 +57,7 @@ func TestWhoseCoresWereFullIsTheLimit(t *testing.T) {
 	}
 }
 
-func TestTheReportTellsHowBusyTheCoresOfEachSideWere(t *testing.T) {
+func TestCoreUsageOfEachSide(t *testing.T) {
 	t.Parallel()
 	v := judged(levels().answers("level-10", 2000, 20).apart(.97, .61))
 	require.Contains(t, fact(v, "peak"), "; the service was the limit: the service's cores were 97 % busy, the generator's 61 %")
@@ -69,7 +69,7 @@ func TestTheReportTellsHowBusyTheCoresOfEachSideWere(t *testing.T) {
 }
 
 // What a request costs the service is a metric to compare runs by, whatever the rates were.
-func TestAThroughputKnowsTheCostOfARequest(t *testing.T) {
+func TestThroughputCostPerRequest(t *testing.T) {
 	t.Parallel()
 	v := judged(levels().answers("level-10", 2000, 20).apart(.5, .5))
 	cost := v.Metrics[len(v.Metrics)-1]
@@ -81,7 +81,7 @@ func TestAThroughputKnowsTheCostOfARequest(t *testing.T) {
 }
 
 // Cores that others filled are not full of the service.
-func TestOthersOnTheCoresOfTheService(t *testing.T) {
+func TestOtherProgramsOnServiceCores(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20).apart(.97, .61)
 	for i := range r.Samples {
@@ -93,7 +93,7 @@ func TestOthersOnTheCoresOfTheService(t *testing.T) {
 }
 
 // Samples of a Prometheus do not say it, and a stage that is over too soon has none.
-func TestCoresOfWhichNothingIsKnown(t *testing.T) {
+func TestUnknownCores(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20).apart(.97, .61)
 	r.Samples = r.Samples[:3]
@@ -122,7 +122,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 }
 
 // Cores of the generator that others filled excuse nothing while its control group is in time: the service did not answer.
-func TestSlownessWhereOthersTookTheCoresOfTheGenerator(t *testing.T) {
+func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		late    time.Duration // of the control group
@@ -154,7 +154,7 @@ func TestSlownessWhereOthersTookTheCoresOfTheGenerator(t *testing.T) {
 }
 
 // Nor is it the service that is slow there, while refusals are its own.
-func TestSlownessWhereOthersTookTheCoresOfTheService(t *testing.T) {
+func TestSlownessWithBusyServiceCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		service float64 // of its core, of which 99 % are taken
@@ -176,7 +176,7 @@ func TestSlownessWhereOthersTookTheCoresOfTheService(t *testing.T) {
 }
 
 // Others may fill the generator's cores while the service fills its own.
-func TestOthersOnTheCoresOfTheGenerator(t *testing.T) {
+func TestOtherProgramsOnGeneratorCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		backend, runners float64 // of a core, all of which is taken on both sides

@@ -9,7 +9,7 @@ import (
 )
 
 // What was asked has its own rate, minimum and maximum in each suite that asks more than one thing.
-func TestEachEndpointHasARow(t *testing.T) {
+func TestEndpointRows(t *testing.T) {
 	t.Parallel()
 	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "cluster": kindLoad} {
 		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kind, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
@@ -33,7 +33,7 @@ func TestOneEndpointHasNoTable(t *testing.T) {
 }
 
 // Of two targets each has its own rows, over its own time.
-func TestEndpointsOfTwoTargetsAreApart(t *testing.T) {
+func TestEndpointsOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	r := runOf("cluster", fixedParameters,
 		shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 200},

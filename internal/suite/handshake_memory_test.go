@@ -71,7 +71,7 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 }
 
 // Without a sample from before, or of a runner, the memory of a connection is unknown.
-func TestMemoryOfHeldConnectionsThatNobodySaw(t *testing.T) {
+func TestMemoryOfUnobservedConnections(t *testing.T) {
 	t.Parallel()
 	r := holding()
 	r.Rounds[0].Seconds = r.Rounds[0].Seconds[:40] // of one runner only

@@ -40,7 +40,7 @@ func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
 	return r
 }
 
-func TestHandshakesWithoutAFault(t *testing.T) {
+func TestHandshakesPass(t *testing.T) {
 	t.Parallel()
 	v := judged(handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -65,7 +65,7 @@ func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
 	require.Equal(t, []string{"1.8 MiB", "1.9 MiB", "95.00 %"}, rows[1][2:5])
 }
 
-func TestHandshakesThatFail(t *testing.T) {
+func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
 	flat := [2]uint64{60, 60}
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ func TestHandshakesThatFail(t *testing.T) {
 }
 
 // Of 100 connections the first worker lets its share go before the last worker has opened its own.
-func TestHeldConnectionsAreHeldAtATime(t *testing.T) {
+func TestHeldConnectionsAreConcurrent(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]verdict.Outcome{10500 * time.Millisecond: verdict.Pass, 8 * time.Second: verdict.Invalid} {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
@@ -168,7 +168,7 @@ func TestHeldConnectionsAreHeldAtATime(t *testing.T) {
 }
 
 // Every cause that k6/x/handshake knows is said in words.
-func TestCausesHaveWords(t *testing.T) {
+func TestCausesHaveText(t *testing.T) {
 	t.Parallel()
 	require.Len(t, causes, 19)
 	require.Equal(t, "whatever", causeText("whatever"))

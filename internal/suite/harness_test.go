@@ -107,7 +107,7 @@ func fact(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-func TestAPlanWithoutASuiteIsTheDefault(t *testing.T) {
+func TestPlanWithoutSuite(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(All(), Default()) {
 		found, err := ByName(plan.Plan{Suite: kind.InPlan()})

@@ -116,7 +116,7 @@ func TestRecommendations(t *testing.T) {
 }
 
 // A rate between what was sustained and what was bad is neither promised nor refuted where the generator was saturated there.
-func TestALeastRateThatTheGeneratorLeavesOpen(t *testing.T) {
+func TestMinimumRateWithSaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		least         string

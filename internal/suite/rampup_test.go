@@ -36,7 +36,7 @@ func ramp(parameters map[string]string, rates ...float64) *Run {
 	return r
 }
 
-func TestRampupWithoutAFault(t *testing.T) {
+func TestRampupPasses(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20, 50).counted("data_received", "rate-20", 3e6))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -54,7 +54,7 @@ func TestRampupWithoutAFault(t *testing.T) {
 	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
 }
 
-func TestRampupThatBreaks(t *testing.T) {
+func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
 	r := ramp(rampupParameters, 20, 50)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
@@ -79,7 +79,7 @@ func TestRampupThatBreaks(t *testing.T) {
 }
 
 // Statuses and errors of the network are two kinds.
-func TestCodesInWords(t *testing.T) {
+func TestCodeText(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
 		"status-201": "status 201", "status-204": "status 204", "status-310": "status 310", "status-101": "status 101",
@@ -91,7 +91,7 @@ func TestCodesInWords(t *testing.T) {
 	}
 }
 
-func TestTheFirstByteIsTimedApart(t *testing.T) {
+func TestFirstByteTime(t *testing.T) {
 	t.Parallel()
 	const title = "Time to the first byte of good answers, ms"
 	r := ramp(rampupParameters, 20)
@@ -105,7 +105,7 @@ func TestTheFirstByteIsTimedApart(t *testing.T) {
 	require.NotEqual(t, "4.00", table(v, "Latency of good answers, ms").Rows[0][3])
 }
 
-func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
+func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -117,7 +117,7 @@ func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
 }
 
-func TestARunThatShowsNothingIsInvalid(t *testing.T) {
+func TestRunWithoutResultIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
 		"no request": runOf("rampup", rampupParameters),
@@ -136,7 +136,7 @@ func TestARunThatShowsNothingIsInvalid(t *testing.T) {
 }
 
 // A machine on which the runners took nearly all is no proof against the service.
-func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
+func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	t.Parallel()
 	r := ramp(rampupParameters, 20)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 30})
@@ -162,7 +162,7 @@ func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
 
 // A slow service leaves many requests in hand, which makes the runners wait for cores and leave
 // requests out. As long as they wake up in time the slowness is not theirs.
-func TestASlowServiceIsNotTheGenerator(t *testing.T) {
+func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
 		r := ramp(rampupParameters, 20)
@@ -195,7 +195,7 @@ func TestASlowServiceIsNotTheGenerator(t *testing.T) {
 	}
 }
 
-func TestTheServersOwnCount(t *testing.T) {
+func TestServerCount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		served uint64
@@ -238,7 +238,7 @@ func TestSearch(t *testing.T) {
 }
 
 // A service that gets slower with time is bad at whatever is tried last, so the search ends with the load that was good.
-func TestASearchThatEndsBadTriesTheGoodLoadAgain(t *testing.T) {
+func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
 	broken := func(least string, again ...float64) *Run {
 		r := ramp(with("MIN_RATE", least), 20, 40, 43).answers("rate-43", 400, 1, shard.TagCode, "status-500")
@@ -305,7 +305,7 @@ func (r *Run) waits(stage string, n int, waited, took float64) *Run {
 
 // A service that always takes 1.5 s sustains any rate with connections enough, if the limit of p95 allows 1.5 s. One that takes longer
 // under load is full, and one that breaks the limit without the wait for a connection is too slow.
-func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
+func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fastest, took, waited float64 // milliseconds: of the service when idle and in the stage, and for a connection
@@ -348,7 +348,7 @@ func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
 
 // 150 answers/s of 200 are 150 however late the others come, and are no load that was sustained. A service that takes 0.9 s for each
 // answer has as many under way when the stage ends, and keeps up.
-func TestARateIsTheAnswersInsideAWindow(t *testing.T) {
+func TestRateOfResponsesInsideAWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limit     string
@@ -374,7 +374,7 @@ func TestARateIsTheAnswersInsideAWindow(t *testing.T) {
 }
 
 // A truncated answer is a wrong one, and so are bytes that no request asked for.
-func TestTruncatedAnswersAndUnrequestedBytesFail(t *testing.T) {
+func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
 	require.Equal(t, verdict.Fail, v.Verdict)

@@ -11,7 +11,7 @@ import (
 )
 
 // What the profiles say makes a plan, in which each kind of cut has its share.
-func TestTheProfilesOfResumeArePlans(t *testing.T) {
+func TestResumeProfilesAreValid(t *testing.T) {
 	t.Parallel()
 	for name, settings := range resume.Plan.Profiles {
 		p := plan.Default()
@@ -36,7 +36,7 @@ func TestTheProfilesOfResumeArePlans(t *testing.T) {
 }
 
 // A page of resume is that of a soak, with what came of the cuts.
-func TestResumeShowsWhatCameOfTheCuts(t *testing.T) {
+func TestResumeShowsCuts(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, len(soak.Page.Sections)+1, len(resume.Page.Sections))
 	require.Contains(t, resume.Page.Sections, "found")

@@ -30,7 +30,7 @@ func (r *Run) waiting(in int64, wait time.Duration) *Run {
 	return r
 }
 
-func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
+func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
 	fewer := func(missing int) *Run { // a stage of 10 s at 20/s, of which some have gone another way
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
@@ -95,7 +95,7 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 }
 
 // The waits of threads add up: on an idle machine they say nothing.
-func TestThreadsThatWaitedOnAnIdleMachineLimitNothing(t *testing.T) {
+func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, Machine{Cores: 2, Runners: 10, RunDelay: .5}.GeneratorLimit())
 	require.Contains(t, Machine{Cores: 2, Runners: 60, RunDelay: .9}.GeneratorLimit(), "waited 0.9 s for a core")
@@ -120,7 +120,7 @@ func (r *Run) controlled(late time.Duration) *Run {
 
 // A control group that was in time excuses no timeout of a request that did nothing but wait, whatever the process guesses
 // of its own waits. A request with a body to send is work, which the group does not see.
-func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
+func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	t.Parallel()
 	run := func(sent float64) *Run {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
@@ -165,7 +165,7 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 	}
 }
 
-func TestTheControlGroupDecidesWhetherAThroughputIsTheGenerators(t *testing.T) {
+func TestControlGroupDecidesThroughput(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1 s")
 	require.Empty(t, Machine{Stall: time.Second, Controlled: true, Control: 60 * time.Millisecond}.GeneratorLimit())

@@ -84,7 +84,7 @@ func TestSlow(t *testing.T) {
 }
 
 // Who does not read does not see either that the service closed the stream; our backend's own gauge tells.
-func TestSlowStreamsThatSeeTheirCutLater(t *testing.T) {
+func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := slowed()
 	r.metric("slow_cut").Count, r.metric("slow_whole").Sum = 0, 0
@@ -98,7 +98,7 @@ func TestSlowStreamsThatSeeTheirCutLater(t *testing.T) {
 }
 
 // Of what the run publishes only that counts which was sent while some were slow.
-func TestMessagesPublishedWhileSomeAreSlow(t *testing.T) {
+func TestMessagesWithSlowClients(t *testing.T) {
 	t.Parallel()
 	at := func(seconds float64) int64 {
 		return began.Add(time.Duration(seconds * float64(time.Second))).UnixMicro()

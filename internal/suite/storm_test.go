@@ -164,7 +164,7 @@ func TestStormFindsFaults(t *testing.T) {
 
 // A storm in which some are turned away, or wait, and are all served in the end is a pass that says so. That the streams
 // that came back had late noops is no fault.
-func TestStormThatIsWeathered(t *testing.T) {
+func TestStormPasses(t *testing.T) {
 	t.Parallel()
 	r := dropping()
 	r.late(11, 2, 21*time.Second)
@@ -178,7 +178,7 @@ func TestStormThatIsWeathered(t *testing.T) {
 	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; 1 of 90 clients were refused and waited before the next attempt, so the rate is a lower bound")
 }
 
-func TestThePeakOfAStormIsOfOneSecond(t *testing.T) {
+func TestStormPeakPerSecond(t *testing.T) {
 	t.Parallel()
 	s := stormStage{}
 	for _, ms := range []int{0, 500, 999, 1000, 1400, 1600, 3000} {

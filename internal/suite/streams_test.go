@@ -56,7 +56,7 @@ func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
 	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received"}, v.Reasons)
 }
 
-func TestChurnWithoutAFault(t *testing.T) {
+func TestChurnPasses(t *testing.T) {
 	t.Parallel()
 	v := judged(churning())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -299,7 +299,7 @@ func TestCapacity(t *testing.T) {
 
 // No load makes a good service send what is wrong: where it does at a step that is not sustained
 // either, the run fails all the same.
-func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
+func TestCapacityFailsOnFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(*Run, *shard.Connection)

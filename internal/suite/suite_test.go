@@ -39,7 +39,7 @@ func soaking() *Run {
 }
 
 // A verdict is made again at any time, and several readers share the evidence: Judge writes to nothing that it is given.
-func TestJudgeLeavesTheEvidenceAlone(t *testing.T) {
+func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	t.Parallel()
 	dump := spew.ConfigState{Indent: " ", SortKeys: true, DisableMethods: true, DisablePointerAddresses: true}
 	for name, r := range map[string]*Run{
@@ -59,7 +59,7 @@ func TestJudgeLeavesTheEvidenceAlone(t *testing.T) {
 }
 
 // What only the end of a stream or the server's ledger shows is in the verdict, and in its records for the reports.
-func TestRecordsHaveWhatTheVerdictFound(t *testing.T) {
+func TestRecordsMatchTheVerdict(t *testing.T) {
 	t.Parallel()
 	v := judged(soaking())
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -76,7 +76,7 @@ func TestRecordsHaveWhatTheVerdictFound(t *testing.T) {
 }
 
 // The help of a setting has the default that is in the script.
-func TestHelpSaysTheDefaultsOfTheScript(t *testing.T) {
+func TestHelpShowsScriptDefaults(t *testing.T) {
 	t.Parallel()
 	said := regexp.MustCompile(`\(default: (-?\d+)(?:, smoke: (\d+))?\)`)
 	for _, s := range []Suite{slowReaders, storm, vanish} {
@@ -155,7 +155,7 @@ var inTemplate = regexp.MustCompile(`\{\{-? *(if|with|else if)[^}]*\.Suite\b`)
 
 // No other package asks which suite a run is of: what differs between suites is a field of Suite or verdict.Layout.
 // Developers' tools and tests are exempt, since they choose what they run.
-func TestOnlyThisPackageAsksForTheSuite(t *testing.T) {
+func TestOnlyThisPackageComparesSuites(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, s := range append(All(), Default()) {
@@ -183,7 +183,7 @@ func TestOnlyThisPackageAsksForTheSuite(t *testing.T) {
 	require.Greater(t, read, 100, "the sources are where they were")
 }
 
-func TestPlacesThatAskForTheSuiteAreFound(t *testing.T) {
+func TestSuiteComparisonsAreFound(t *testing.T) {
 	t.Parallel()
 	for question, lines := range map[string]int{
 		`p.Suite == ""`: 1, `"" != v.Plan.Suite`: 1, `v.Suite != nil`: 1, `len(p.Suite) > 0`: 1, `name == "churn"`: 1,

@@ -35,7 +35,7 @@ func TestThroughput(t *testing.T) {
 	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
 }
 
-func TestAServiceThatAnswersNothing(t *testing.T) {
+func TestServiceWithoutResponses(t *testing.T) {
 	t.Parallel()
 	v := judged(runOf("throughput", fixedParameters, shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900}).
 		answers("level-5", 1900, 10, shard.TagCode, "status-404"))
@@ -46,7 +46,7 @@ func TestAServiceThatAnswersNothing(t *testing.T) {
 	require.Empty(t, fact(v, "enough"))
 }
 
-func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
+func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20)
 	at := began.Unix() + 50
@@ -60,7 +60,7 @@ func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 
 // A load ends after its seconds: a request that hangs until its timeout neither lowers the number of answers nor the
 // use of the cores, and waits of the generator until then still count.
-func TestWhatHangsIsNoPartOfALoadOfFixedTime(t *testing.T) {
+func TestHangingRequestsAreExcluded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		stage     shard.Stage

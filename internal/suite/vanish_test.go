@@ -62,7 +62,7 @@ func TestVanish(t *testing.T) {
 }
 
 // A proxy's gauge may count two for a stream, and something of its own.
-func TestAGaugeThatCountsTwoForAStream(t *testing.T) {
+func TestGaugeCountsTwoPerStream(t *testing.T) {
 	t.Parallel()
 	r := vanishing()
 	r.gauge(func(s resources.Sample) *float64 {
@@ -75,7 +75,7 @@ func TestAGaugeThatCountsTwoForAStream(t *testing.T) {
 }
 
 // A killed runner leaves streams that were not observed: the merge reports it, and the suite does not repeat it.
-func TestWhatWasNotObservedIsSaidOnce(t *testing.T) {
+func TestUnobservedValuesAreListedOnce(t *testing.T) {
 	t.Parallel()
 	r := vanishing()
 	m := r.Rounds[0]

@@ -7,7 +7,7 @@ import (
 )
 
 // Tests that run side by side start programs that do not listen yet when the next one looks for an address.
-func TestNobodyIsGivenTheSameAddress(t *testing.T) {
+func TestAddressesAreUnique(t *testing.T) {
 	t.Parallel()
 	given := map[string]bool{}
 	for range 400 {

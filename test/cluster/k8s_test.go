@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func TestACleanSoakPassesAndLeavesNothing(t *testing.T) {
+func TestSoakPassesAndCleansUp(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "clean")
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())
@@ -42,7 +42,7 @@ func TestACleanSoakPassesAndLeavesNothing(t *testing.T) {
 }
 
 // The API server itself takes every overlay, with the published CRD.
-func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
+func TestAPIServerAcceptsOverlays(t *testing.T) {
 	c := connect(t)
 	for _, overlay := range []string{"local", "aws", "scale"} {
 		m, err := cluster.Build("../../infra/k6-operator/overlays/" + overlay)
@@ -58,7 +58,7 @@ func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
 
 // A runner that is lost makes the verdict invalid, naming pod, node and reason; what the others saw is
 // listed, and so is its own last checkpoint.
-func TestALostRunnerMakesTheVerdictInvalid(t *testing.T) {
+func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
 	for name, lose := range map[string]struct {
 		how  func(ctx context.Context, pod string) error
@@ -94,7 +94,7 @@ func TestALostRunnerMakesTheVerdictInvalid(t *testing.T) {
 }
 
 // What keeps a run from starting is found within the time given, and said.
-func TestARunThatCannotStartIsInvalid(t *testing.T) {
+func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
 		"testdata/no-starter": "is stuck: ErrImageNeverPull",
@@ -112,7 +112,7 @@ func TestARunThatCannotStartIsInvalid(t *testing.T) {
 }
 
 // soak dies with the laptop's lid; another machine follows the run to its verdict.
-func TestAnotherMachineCanAttach(t *testing.T) {
+func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")
 	s.awaitOutput(t, "all runners have started")
@@ -126,7 +126,7 @@ func TestAnotherMachineCanAttach(t *testing.T) {
 	c.nothingLeft(t)
 }
 
-func TestCtrlCStopsTheRunnersAndCleansUp(t *testing.T) {
+func TestCtrlCCleansUp(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "interrupt")
 	s.awaitOutput(t, "all runners have started")

@@ -130,7 +130,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 }
 
 // A Prometheus that takes nothing is said, and harms nothing.
-func TestAPrometheusThatTakesNothing(t *testing.T) {
+func TestPrometheusRejectsWrites(t *testing.T) {
 	c := connect(t)
 	startPrometheus(t, c).tell(t, "another")
 	s := c.soak(t, "refused")
@@ -144,7 +144,7 @@ func TestAPrometheusThatTakesNothing(t *testing.T) {
 }
 
 // An overlay with the component writes without soak too: `kubectl apply -k`.
-func TestAnOverlayThatWritesToPrometheus(t *testing.T) {
+func TestPrometheusOverlay(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)
 	secrets := c.CoreV1().Secrets(namespace)

@@ -18,7 +18,7 @@ import (
 
 // Of three runners one is killed, one is interrupted and one ends in order: the alert is of the first, and it is soon where
 // people read it.
-func TestARunnerThatIsKilledIsTold(t *testing.T) {
+func TestKilledRunnerAlerts(t *testing.T) {
 	t.Parallel()
 	url, told := webhook(t)
 	s := startStackThatTells(t, url)

@@ -24,7 +24,7 @@ import (
 
 // A soak with remote write, its archive, and the archive opened: every query of every dashboard has the same values at
 // the same times, to the last digit, also of a backend that died meanwhile.
-func TestAnArchiveShowsTheSameDashboards(t *testing.T) {
+func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	var file, folder string

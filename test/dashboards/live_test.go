@@ -67,7 +67,7 @@ func TestFaultsShow(t *testing.T) {
 }
 
 // The chain from a noop that is lost to the alert: backend, ledger, k6, Prometheus, rule.
-func TestFaultyNoopsShowOneByOne(t *testing.T) {
+func TestFaultsShowPerNoop(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })

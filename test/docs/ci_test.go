@@ -62,7 +62,7 @@ var (
 	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
 )
 
-func TestTheActionIsWhole(t *testing.T) {
+func TestActionIsComplete(t *testing.T) {
 	t.Parallel()
 	var a ciAction
 	strictly(t, "action.yml", &a)
@@ -109,7 +109,7 @@ func requireFlags(t *testing.T, script string) {
 }
 
 // The action hands its inputs to soak as they are: a line is an argument, whatever is in it.
-func TestTheActionPassesItsArguments(t *testing.T) {
+func TestActionPassesArguments(t *testing.T) {
 	t.Parallel()
 	var a ciAction
 	strictly(t, "action.yml", &a)
@@ -128,7 +128,7 @@ func TestTheActionPassesItsArguments(t *testing.T) {
 	}
 }
 
-func TestTheWorkflowUsesTheActionAsItIs(t *testing.T) {
+func TestWorkflowMatchesTheAction(t *testing.T) {
 	t.Parallel()
 	var w struct {
 		Name        string
@@ -167,7 +167,7 @@ func TestTheWorkflowUsesTheActionAsItIs(t *testing.T) {
 	require.True(t, found)
 }
 
-func TestTheJobForGitLabKeepsWhatItSays(t *testing.T) {
+func TestGitLabArtifacts(t *testing.T) {
 	t.Parallel()
 	var jobs map[string]struct {
 		Stage, Image, Timeout string
@@ -198,7 +198,7 @@ func TestTheJobForGitLabKeepsWhatItSays(t *testing.T) {
 	checkScripts(t, append(job.Before, job.Script...))
 }
 
-func TestTheScriptsOfTheActionAreClean(t *testing.T) {
+func TestActionScriptsAreClean(t *testing.T) {
 	t.Parallel()
 	var a ciAction
 	strictly(t, "action.yml", &a)

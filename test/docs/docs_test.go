@@ -187,7 +187,7 @@ func (r tree) has(folder, word string) bool {
 	return true
 }
 
-func TestMarkdownNamesWhatIsThere(t *testing.T) {
+func TestMarkdownNamesExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
 	var wrong []string
@@ -201,7 +201,7 @@ func TestMarkdownNamesWhatIsThere(t *testing.T) {
 }
 
 // What programs print has names in it, too: `make up`, docs/aws.md.
-func TestTextsOfProgramsNameWhatIsThere(t *testing.T) {
+func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
 	var wrong []string
@@ -239,7 +239,7 @@ func literals(t *testing.T, name string) (out []string) {
 	}
 }
 
-func TestAnchorsAreThoseOfGitHub(t *testing.T) {
+func TestAnchors(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "one-test", slug("One test"))
 	require.Equal(t, "to-add-", slug("To add …"))
@@ -247,7 +247,7 @@ func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 }
 
 // The check itself: each kind of thing that can be missing is found.
-func TestWhatIsMissingIsFound(t *testing.T) {
+func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}
 	for word, there := range map[string]bool{
@@ -261,7 +261,7 @@ func TestWhatIsMissingIsFound(t *testing.T) {
 	require.Equal(t, []string{"x.go: no variable NO_SUCH", "x.go: no make target stack"}, all.wrongIn("x.go", "`NO_SUCH=1 make stack`"))
 }
 
-func TestLiteralsAreThoseOfTheSource(t *testing.T) {
+func TestLiteralsOfSource(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, literals(t, "test/docs/docs_test.go"), "../..")
 }

@@ -17,7 +17,7 @@ var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|
 
 // The table lists the imports of each package, and no package imports one above it. Packages outside of the table
 // (the parser of k6/sse, nginx) may be imported by any other.
-func TestImportsAreThoseOfTheArchitecture(t *testing.T) {
+func TestImportsMatchTheArchitecture(t *testing.T) {
 	t.Parallel()
 	rows := importRow.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1)
 	var folders []string

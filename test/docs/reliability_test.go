@@ -51,13 +51,13 @@ func (r tree) wrongTests(t *testing.T, page string) (out []string) {
 	return out
 }
 
-func TestTheTestsOfReliabilityAreWhereItSays(t *testing.T) {
+func TestReliabilityTestsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
 	matrix, _, _ := strings.Cut(read(t, "docs/reliability.md"), "\n## Campaign\n")
 	require.Empty(t, all.wrongTests(t, matrix))
 
-	const page = "| fault | verdict | test |\n| a | fail | `TestTheTestsOfReliabilityAreWhereItSays`%s |\n"
+	const page = "| fault | verdict | test |\n| a | fail | `TestReliabilityTestsExist`%s |\n"
 	require.Empty(t, all.wrongTests(t, fmt.Sprintf(page, " (`test/docs`)")))
 	require.Empty(t, all.wrongTests(t, strings.Replace(fmt.Sprintf(page, ""), "test |", "test (`test/docs/`) |", 1)))
 	require.Len(t, all.wrongTests(t, fmt.Sprintf(page, "")), 1, "not in the folder of whole soaks")

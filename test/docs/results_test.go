@@ -43,7 +43,7 @@ func whatRan(text string) (missing []string) {
 }
 
 // A reader of a figure finds its origin a year later, or that it was not recorded.
-func TestEachKeptResultSaysWhatRan(t *testing.T) {
+func TestResultsHaveRunInfo(t *testing.T) {
 	t.Parallel()
 	const results = "docs/results"
 	all := readTree(t).files
@@ -69,7 +69,7 @@ func TestEachKeptResultSaysWhatRan(t *testing.T) {
 }
 
 // The check itself: what is missing is found.
-func TestAResultWithoutItsCircumstancesIsFound(t *testing.T) {
+func TestResultsWithoutRunInfoAreFound(t *testing.T) {
 	t.Parallel()
 	const whole = "# Soak\n\n## What ran\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +
 		"| **machine** | 2 cores |\n| **system** | debian 12 |\n"

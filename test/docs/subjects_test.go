@@ -28,7 +28,7 @@ func gitIn(t *testing.T, dir string, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-func TestSubjectsOfNewCommitsAreChecked(t *testing.T) {
+func TestCommitSubjects(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "clone")
 	gitIn(t, ".", "init", "--quiet", "--initial-branch=main", dir)

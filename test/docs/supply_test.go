@@ -49,7 +49,7 @@ func sources(t *testing.T) []string {
 }
 
 // A program that a build left in a folder must not be committed.
-func TestTheRepositoryHoldsNoProgram(t *testing.T) {
+func TestRepositoryHasNoBinaries(t *testing.T) {
 	t.Parallel()
 	list := exec.Command("git", "ls-files", "-z")
 	list.Dir = root
@@ -121,7 +121,7 @@ func TestWorkflowsUseSupportedRunnersAndActions(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-func TestNpmRunsNoScriptsOfPackages(t *testing.T) {
+func TestNpmIgnoresPackageScripts(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, name := range sources(t) {

@@ -26,7 +26,7 @@ import (
 
 // A reload of nginx costs nothing, its restart and that of the backend cost every stream for a moment: the verdict says so of
 // each, and says it again when it is made again.
-func TestActionsSayWhatTheyDid(t *testing.T) {
+func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	const streams = 40
@@ -58,7 +58,7 @@ func TestActionsSayWhatTheyDid(t *testing.T) {
 	require.Equal(t, v.Actions, readVerdict(t, r.dir).Actions)
 }
 
-func TestAFailedActionMakesTheRunInvalid(t *testing.T) {
+func TestFailedActionIsInvalid(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"AT=3s deploy: echo no route; exit 7\n4s second: sleep 60"}, "--connections", "10", "--seconds", "10", "--noop-interval", "1")
 	v := r.judged()
@@ -69,7 +69,7 @@ func TestAFailedActionMakesTheRunInvalid(t *testing.T) {
 }
 
 // What nchan kept for its clients while a proxy had cut them off came afterwards, each message once.
-func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
+func TestActionOnADescribedService(t *testing.T) {
 	t.Parallel()
 	nchan := startService(t, "nchan", services.Options{})
 	to, err := url.Parse(nchan.URL)
@@ -110,7 +110,7 @@ func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
 }
 
 // The kernel signals the shell of an action when soak is killed, but not the children of the shell.
-func TestAKilledSoakLeavesNothingOfItsActions(t *testing.T) {
+func TestKilledSoakEndsItsActions(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1",

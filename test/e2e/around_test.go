@@ -81,7 +81,7 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 }
 
 // The backend keeps numbering while no client listens, and replays: nothing is missed.
-func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
+func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	r := begin(t, nil, "--connections", "50", "--seconds", "22", "--noop-interval", "1", "--reconnect")
@@ -100,7 +100,7 @@ func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
 }
 
 // A paused client reads everything afterwards: late, not lost, and it says whose fault it is.
-func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
+func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "40", "--noop-interval", "1")
@@ -118,7 +118,7 @@ func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 }
 
 // The same with a limit on lateness proves nothing about the server.
-func TestLatenessOfASaturatedGeneratorIsNotTheServers(t *testing.T) {
+func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--max-late", "0")
@@ -133,7 +133,7 @@ func TestLatenessOfASaturatedGeneratorIsNotTheServers(t *testing.T) {
 
 // While the whole machine stalls, the server on it sends nothing: clients that wake up before the server wait for it
 // instead of dropping their streams as idle.
-func TestAStalledMachineDropsNothing(t *testing.T) {
+func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")
@@ -191,7 +191,7 @@ func TestBusyCores(t *testing.T) {
 	})
 }
 
-func TestResultsThatCannotBeWritten(t *testing.T) {
+func TestUnwritableResults(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		untested.Skip(t, "mounting needs root")

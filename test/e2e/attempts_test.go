@@ -101,7 +101,7 @@ func TestRefusedAtFirst(t *testing.T) {
 
 // Two soaks of one service with the same PREFIX: the second is refused, is not charged with what the first
 // is sent, and does not end its streams.
-func TestAnotherSoakHasTheIDs(t *testing.T) {
+func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	args := func(seconds string, more ...string) []string {

@@ -54,7 +54,7 @@ func cpuGroup(t *testing.T) string {
 
 // A backend that may take 20 ms of CPU a second does not answer 1000 requests a second. Of a lower load nothing is asked: on a busy
 // machine it may break for want of a core.
-func TestTheLimitOfAControlGroupBreaksAService(t *testing.T) {
+func TestControlGroupLimitBreaksAService(t *testing.T) {
 	t.Parallel()
 	group, mine := cpuGroup(t), mark(t)
 	r := begin(t, []string{mine}, "rampup", "--profile", "smoke", "--stages", "1000", "--stage-seconds", "4", "--warmup-seconds", "3")
@@ -106,7 +106,7 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 }
 
 // An answer takes a tenth of a second, so that 1500 requests a second want 150 connections; the backend has descriptors for fewer.
-func TestDescriptorsOfTheBackendBreakIt(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
+func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
 	listen := address.For(t)
 	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
 	await(t, "the backend answers", func() bool {
@@ -137,7 +137,7 @@ func (l hesitant) Accept() (net.Conn, error) {
 
 // Each request comes on a connection of its own, to a listener that takes 50 a second. Its queue has room for those that come
 // together at 10 a second where the machine stands still for a second, and is full in a moment at 300.
-func TestAnAcceptQueueBreaksAService(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
+func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
 	require.NoError(t, err)

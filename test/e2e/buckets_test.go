@@ -67,7 +67,7 @@ func startBucket(t *testing.T) *bucket {
 }
 
 // Nothing was said of it, and Ctrl-C did not end it.
-func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
+func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
 		"--shards", "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
@@ -81,7 +81,7 @@ func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
 	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
 }
 
-func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
+func TestLostBucketIsReported(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
@@ -102,7 +102,7 @@ func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 }
 
 // Missing or broken objects of a bucket end with a verdict; and a whole run can be judged from its bucket anywhere.
-func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
+func TestMergeFromABucket(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	place := strings.Replace(b.place, "all", "all/t", 1)

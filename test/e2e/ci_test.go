@@ -16,7 +16,7 @@ import (
 
 // The step of action.yml that soaks, on the programs of this clone: what it shows on GitHub, its outputs, JUnit's file
 // and its exit code, of a run that passes and of one that loses a noop.
-func TestTheActionSoaks(t *testing.T) {
+func TestGitHubAction(t *testing.T) {
 	t.Parallel()
 	var action struct {
 		Runs struct {

@@ -16,7 +16,7 @@ import (
 
 // The wall clock of the whole machine is stepped by an hour while streams are held. That is
 // rude to everything else on it, so it needs CALIBRATE=1, and is no part of `make test`.
-func TestASteppedClockChangesNothing(t *testing.T) {
+func TestSteppedClock(t *testing.T) {
 	if os.Getenv("CALIBRATE") == "" || os.Geteuid() != 0 {
 		untested.Skip(t, "a clock that is stepped during a run: only `CALIBRATE=1 make e2e` as root steps that of the machine")
 	}

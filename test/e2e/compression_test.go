@@ -16,7 +16,7 @@ import (
 
 // A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Without, it holds them
 // back, and its headers too, unless what it has got so far goes out.
-func TestAProxyThatCompresses(t *testing.T) {
+func TestCompressingProxy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		directives, accept string
@@ -50,7 +50,7 @@ func TestAProxyThatCompresses(t *testing.T) {
 }
 
 // A proxy that holds the headers back too is found before the load.
-func TestAProxyThatHoldsHeadersBack(t *testing.T) {
+func TestProxyDelaysHeaders(t *testing.T) {
 	t.Parallel()
 	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
 	r := begin(t, []string{"ACCEPT_ENCODING=gzip"}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front)
@@ -66,7 +66,7 @@ const aHub = `export default {
 
 // A service flushes its compression every two seconds. Its streams are silent for no longer, so they are held, and most messages
 // are late.
-func TestAServiceWhoseMessagesComeInBursts(t *testing.T) {
+func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Gzip: 2 * time.Second}
 	service := filepath.Join(t.TempDir(), "hub.js")

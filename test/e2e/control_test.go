@@ -14,7 +14,7 @@ import (
 
 // A runner that is stopped reads its control group late too, a service that stalls does not delay it: the one is in doubt,
 // the other the service's fault, whatever else keeps this machine busy.
-func TestTheControlGroupTellsWhoWasLate(t *testing.T) {
+func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		stop string // the program to stop, by its path

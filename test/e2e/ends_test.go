@@ -18,7 +18,7 @@ import (
 
 // The bottleneck of the original: the streams get their noops in time, but to end them takes long. That is a warning,
 // not a fault.
-func TestSlowDeletesAreTold(t *testing.T) {
+func TestSlowDeletesAreReported(t *testing.T) {
 	t.Parallel()
 	to, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
 	require.NoError(t, err)

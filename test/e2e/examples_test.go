@@ -41,7 +41,7 @@ func example(t *testing.T, script, fault string) (code int, checks struct{ Passe
 	return cmd.ProcessState.ExitCode(), s.Metrics.Checks, string(out)
 }
 
-func TestEachExamplePasses(t *testing.T) {
+func TestExamplesPass(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "examples", "*.js"))
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestEachExamplePasses(t *testing.T) {
 }
 
 // What a script asserts is worth what it does not let pass.
-func TestExamplesSeeAFault(t *testing.T) {
+func TestExamplesFindFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault string
@@ -80,7 +80,7 @@ func TestExamplesSeeAFault(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfTwoLaptopsMakesOneVerdict(t *testing.T) {
+func TestTwoLaptopsExample(t *testing.T) {
 	t.Parallel()
 	shards := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "examples", "07-two-laptops.sh"), shards)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOurK6KnowsTheWholeExtension(t *testing.T) {
+func TestK6HasTheExtension(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "k6"), "version").CombinedOutput()
 	require.NoError(t, err, "%s", out)

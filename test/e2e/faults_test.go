@@ -132,7 +132,7 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 }
 
 // The clock finds one or both of the noops that are missing at the end, the server's ledger lists both: each is named once.
-func TestEachLostNoopIsNamedOnce(t *testing.T) {
+func TestLostNoopsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=5,count=3"}, "--connections", "6", "--seconds", "20", "--noop-interval", "1")
 	v := r.judged()
@@ -156,7 +156,7 @@ func TestEachLostNoopIsNamedOnce(t *testing.T) {
 }
 
 // The cause comes first, equal findings are one line, and their number is exact, though 50 of them are listed.
-func TestADyingBackendFails(t *testing.T) {
+func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "60", "--seconds", "12", "--noop-interval", "1", "--junit", filepath.Join(folder, "junit.xml"))
@@ -184,7 +184,7 @@ func TestADyingBackendFails(t *testing.T) {
 	require.Regexp(t, `(?s)name="target stayed up".*the backend died at`, string(junit))
 }
 
-func TestADyingBackendIsSurvivedByReconnecting(t *testing.T) {
+func TestReconnectsSurviveBackendCrash(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--reconnect")
 	v := r.judged()

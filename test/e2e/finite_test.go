@@ -35,7 +35,7 @@ func TestFinite(t *testing.T) {
 }
 
 // The requests whose answers were truncated are named, and have the right number of chunks.
-func TestFiniteNamesWhatWasTruncated(t *testing.T) {
+func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
 	v := r.judged()

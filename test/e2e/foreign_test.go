@@ -42,7 +42,7 @@ func untrusted() *tls.Config {
 }
 
 // A fault hits the device f-3 at its fourth noop.
-func TestAForeignBackendIsJudgedByTheClock(t *testing.T) {
+func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		action                        string

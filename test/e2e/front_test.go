@@ -17,7 +17,7 @@ import (
 )
 
 // The idle timeout of 2.5 intervals ended such a stream before the service did.
-func TestAServiceMayTakeItsTimeToEndAStream(t *testing.T) {
+func TestServiceEndsStreamsSlowly(t *testing.T) {
 	t.Parallel()
 	spec := bare(time.Second)
 	spec.Ends = 5 * time.Second
@@ -56,7 +56,7 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 }
 
 // With K6_VUS=1 each runner held one stream, and the run was invalid.
-func TestVariablesOfK6DoNotChangeASoak(t *testing.T) {
+func TestK6VariablesAreIgnored(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(home, "k6"), 0o755))
@@ -69,7 +69,7 @@ func TestVariablesOfK6DoNotChangeASoak(t *testing.T) {
 }
 
 // k6 interrupted the iterations before they had made a check, and exited with 0: no check had failed.
-func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
+func TestScriptRejectsShortOptions(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(root, "load-tests/sse/connectionTest.js")
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
 }
 
 // Such streams were said to be silent.
-func TestAReportSaysWhatCameInstead(t *testing.T) {
+func TestReportListsOtherEvents(t *testing.T) {
 	t.Parallel()
 	_, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})
 	r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
@@ -104,7 +104,7 @@ func TestAReportSaysWhatCameInstead(t *testing.T) {
 }
 
 // PASS was printed without a name.
-func TestARunWithoutTestIDIsNamedByItsFolder(t *testing.T) {
+func TestRunIsNamedByItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "laptop")
 	url := backend(t, "NOOP_INTERVAL=1")

@@ -107,7 +107,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 }
 
 // What cannot be held is said before anything starts: descriptors count connections, not the eight virtual users that open them.
-func TestHandshakeKnowsWhatCannotBeHeld(t *testing.T) {
+func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
 	require.Equal(t, 2, r.end())
@@ -116,7 +116,7 @@ func TestHandshakeKnowsWhatCannotBeHeld(t *testing.T) {
 }
 
 // A service that takes everybody is found out, though every connection comes about.
-func TestHandshakeFindsAServiceThatTakesStrangers(t *testing.T) {
+func TestHandshakeFindsAcceptedStrangers(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	url := backendWith(t, certs)
@@ -158,7 +158,7 @@ func secure(t *testing.T, certs string, auth tls.ClientAuthType, with func(http.
 }
 
 // A server that checks certificates for its first 50 connections only is found at the first scale or at a later one.
-func TestHandshakeFindsAServerThatFailsOpen(t *testing.T) {
+func TestHandshakeFindsOpenServer(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{50, 300} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestHandshakeFindsAServerThatFailsOpen(t *testing.T) {
 	}
 }
 
-func TestHandshakeFindsAServerThatChecksTheIssuersNameOnly(t *testing.T) {
+func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	own, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
@@ -206,7 +206,7 @@ func TestHandshakeFindsAServerThatChecksTheIssuersNameOnly(t *testing.T) {
 }
 
 // A held run tries strangers while its connections are open.
-func TestHandshakeTriesStrangersWhileItHolds(t *testing.T) {
+func TestHandshakeTriesStrangersDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	var connections atomic.Int64
@@ -222,7 +222,7 @@ func TestHandshakeTriesStrangersWhileItHolds(t *testing.T) {
 
 // A client is accepted if it gets an answer. A connection that only ends is inconclusive, and nginx refuses a client
 // by 400.
-func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
+func TestHandshakeReportsStrangers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		auth tls.ClientAuthType

@@ -22,7 +22,7 @@ func http2Front(t *testing.T, to string) (url string) {
 }
 
 // Our backend behind nginx, over TLS: the protocol is negotiated.
-func TestASoakOverHTTP2ThroughNginx(t *testing.T) {
+func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args []string
@@ -50,7 +50,7 @@ func TestASoakOverHTTP2ThroughNginx(t *testing.T) {
 }
 
 // A server in Go, by prior knowledge.
-func TestASoakOverPlainHTTP2(t *testing.T) {
+func TestSoakOverPlainHTTP2(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

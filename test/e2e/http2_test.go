@@ -32,7 +32,7 @@ func (c *counted) Accept() (net.Conn, error) {
 }
 
 // A thousand streams with descriptors for some hundred: they share connections, 25 on each as the service allows.
-func TestHTTP2CarriesMoreStreamsThanThereAreDescriptors(t *testing.T) {
+func TestHTTP2ExceedsDescriptors(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

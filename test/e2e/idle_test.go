@@ -25,7 +25,7 @@ import (
 )
 
 // A real nginx with a short proxy_read_timeout stands before a real nchan: the idle probe finds it.
-func TestTheIdleProbeFindsAProxysTimeout(t *testing.T) {
+func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	front := "http://" + proxyThatCuts(t, r.URL, 15*time.Second)

@@ -45,7 +45,7 @@ func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
 }
 
 // What a newcomer does: an empty folder, the URL of a stream, and two commands.
-func TestAnEmptyFolderSoaks(t *testing.T) {
+func TestSoakInAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	folder, _, said := initialize(t, url+"/event/connect?id={id}", "hub")
@@ -63,7 +63,7 @@ func TestAnEmptyFolderSoaks(t *testing.T) {
 }
 
 // A service that answers each POST with numbered events and a terminal one, in an empty folder and with two commands.
-func TestInitDescribesResponsesThatEndByThemselves(t *testing.T) {
+func TestInitDescribesFiniteResponses(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,7 @@ func TestInitDescribesResponsesThatEndByThemselves(t *testing.T) {
 }
 
 // A developer with a chat service, whose messages have no numbers, gets a verdict about messages from two commands.
-func TestAServiceThatPassesOnATextIsSoaked(t *testing.T) {
+func TestSoakOfAPlainTextService(t *testing.T) {
 	t.Parallel()
 	service := startService(t, "fastapi", services.Options{})
 	folder, _, said := initialize(t, service.URL+"/api/rooms/news/events", "chat", "--topic", "news",

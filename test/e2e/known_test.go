@@ -38,7 +38,7 @@ func machineWasFull(v *verdict.Verdict) bool {
 
 // A service that takes longer than the limit for each answer fails, however much longer it is. The connections that wait for it are no
 // fault of the generator.
-func TestAConstantlySlowServiceFails(t *testing.T) {
+func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
 		t.Run(delay.String(), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 }
 
 // One truncated answer in a hundred fails a run, as one wrong answer does.
-func TestTruncatedAnswersFail(t *testing.T) {
+func TestTruncatedResponsesFail(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
@@ -142,7 +142,7 @@ func chatty(t *testing.T) (url string, sent *atomic.Int64) {
 	}), sent
 }
 
-func TestUnrequestedAnswersFail(t *testing.T) {
+func TestUnrequestedResponsesFail(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"rampup":     {"--stages", "20", "--warmup-seconds", "0"},

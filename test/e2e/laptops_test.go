@@ -119,7 +119,7 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	require.Len(t, proxy.Deeds(), 4)
 }
 
-func TestALaptopThatIsKilledIsInvalid(t *testing.T) {
+func TestKilledLaptopIsInvalid(t *testing.T) {
 	t.Parallel()
 	shards, both := twoLaptops(t, "", "laptop-b-")
 	await(t, "both have left their first shards", func() bool {

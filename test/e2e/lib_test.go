@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLib runs the tests of load-tests/lib. They are scripts whose cases are checks of k6, which shows each one.
-func TestLib(t *testing.T) {
+// TestJavaScriptLibrary runs the tests of load-tests/lib. They are scripts whose cases are checks of k6, which shows each one.
+func TestJavaScriptLibrary(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "load-tests", "test", "*.test.js"))
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestLib(t *testing.T) {
 	}
 }
 
-func TestLibsTestsSeeAFailure(t *testing.T) {
+func TestJavaScriptTestsFail(t *testing.T) {
 	t.Parallel()
 	out, err := testScript(filepath.Join("testdata", "failing.test.js"), "")
 	require.ErrorContains(t, err, "exit status 99", out)

@@ -43,7 +43,7 @@ func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) 
 
 // A run is watched from its first second to its verdict, with a network that is away in between; the page has no hole, and
 // becomes the report.
-func TestARunIsWatched(t *testing.T) {
+func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
 	r.cmd.Stdout = nil

@@ -19,7 +19,7 @@ import (
 
 // An accept queue overflows on the machine of runners and target, while a soak holds its streams: two runners see it, it is
 // counted once, and the run passes with a warning that says when it was.
-func TestAnAcceptQueueThatOverflowsIsSaid(t *testing.T) {
+func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	name := netns.New(t)

@@ -24,7 +24,7 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 }
 
 // A cut that ends before the client loses patience is lateness.
-func TestAShortCutLosesNothing(t *testing.T) {
+func TestShortDisconnectLosesNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "20")
 		r.holding("30")
@@ -38,7 +38,7 @@ func TestAShortCutLosesNothing(t *testing.T) {
 }
 
 // Half-open: packets vanish without a notice. The client notices within 3 intervals.
-func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
+func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "25")
 		r.holding("30")
@@ -58,7 +58,7 @@ func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 
 // With RECONNECT the clients reconnect after a longer outage, replace their old streams and get what they missed by
 // number.
-func TestALongCutIsSurvivedByReconnecting(t *testing.T) {
+func TestReconnectsSurviveLongDisconnect(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "35", "--reconnect")
 		r.holding("30")

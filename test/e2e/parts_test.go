@@ -102,7 +102,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	}
 }
 
-func TestAPartThatIsMissingIsInvalid(t *testing.T) {
+func TestMissingPartIsInvalid(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
 	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runner", "2/3", "--shards", shared)
@@ -148,7 +148,7 @@ func TestReplacedRunner(t *testing.T) {
 
 // A shard that does not get through at the end is kept, and the run is whole again once it is
 // brought to its place.
-func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
+func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
@@ -170,7 +170,7 @@ func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
 	require.Equal(t, 0, code, text)
 }
 
-func TestABucketThatIsMissingIsSaidAtOnce(t *testing.T) {
+func TestMissingBucketFailsAtTheStart(t *testing.T) {
 	t.Parallel()
 	place := startBucket(t).place
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1", "--shards", strings.Replace(place, "soaks", "none", 1))

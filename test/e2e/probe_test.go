@@ -15,7 +15,7 @@ import (
 )
 
 // What the probe writes of a service soaks it, unedited.
-func TestTheDescriptionOfTheProbeSoaks(t *testing.T) {
+func TestSoakOfProbedDescription(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		file := filepath.Join(t.TempDir(), name+".js")

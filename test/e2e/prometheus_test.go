@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-func TestResourcesComeFromPrometheus(t *testing.T) {
+func TestResourcesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	address := watcher.Start(t, strings.TrimPrefix(url, "http://"))
@@ -28,7 +28,7 @@ func TestResourcesComeFromPrometheus(t *testing.T) {
 	require.NotContains(t, string(page), "secret")
 }
 
-func TestAPrometheusThatIsNotThereIsAWarning(t *testing.T) {
+func TestUnreachablePrometheusWarns(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"PROMETHEUS_URL=http://127.0.0.1:1", "K6_PROMETHEUS_RW_SERVER_URL=http://127.0.0.1:1/api/v1/write"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
 	v := r.judged()

@@ -93,7 +93,7 @@ func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxie
 
 // Whatever a run sends to a service goes through the proxy: trial, streams, second requests, messages, DELETE, and what soak
 // asks itself. The control group, whose reference is on this machine, does not. Nothing that is left shows the password.
-func TestARunGoesThroughAProxy(t *testing.T) {
+func TestRunThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		secure bool
@@ -148,7 +148,7 @@ func ownCertificates() []tls.Certificate {
 }
 
 // A proxy that dies takes all streams with it; one that cuts what is silent takes those.
-func TestAProxyThatCutsStreams(t *testing.T) {
+func TestProxyClosesStreams(t *testing.T) {
 	t.Parallel()
 	t.Run("it dies", func(t *testing.T) {
 		t.Parallel()
@@ -173,7 +173,7 @@ func TestAProxyThatCutsStreams(t *testing.T) {
 }
 
 // A service on this machine is reached directly, and what is no URL of a proxy is refused where one would be used.
-func TestProxiesThatAreNotUsed(t *testing.T) {
+func TestUnusedProxies(t *testing.T) {
 	t.Parallel()
 	dead := "http_proxy=http://joe:open-sesame@127.0.0.1:1"
 	v := begin(t, []string{dead}, "--connections", "4", "--noop-interval", "0.5", "--seconds", "7", "--runners", "1").judged()

@@ -118,7 +118,7 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	require.Equal(t, v.Facts, again.Facts, "from the files alone")
 }
 
-func TestAWrongAnswerIsAFailure(t *testing.T) {
+func TestWrongResponseIsAFailure(t *testing.T) {
 	t.Parallel()
 	url := plainServices(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "math.multiply") {
@@ -133,7 +133,7 @@ func TestAWrongAnswerIsAFailure(t *testing.T) {
 	require.Equal(t, []string{"wrong", "wrong answer"}, section(v, "Errors").Rows[0][:2])
 }
 
-func TestASuiteThatIsInterruptedIsInvalid(t *testing.T) {
+func TestInterruptedSuiteIsInvalid(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "rampup", "--stages", "20", "--stage-seconds", "60")
 	await(t, "the runners have left their first shards", func() bool {

@@ -109,7 +109,7 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 
 // A service that sometimes answers later than the client waits is at fault: unless the machine is saturated, no wait of
 // the generator is long enough to explain that.
-func TestAServiceThatStallsIsToBlame(t *testing.T) {
+func TestStalledServiceFails(t *testing.T) {
 	t.Parallel()
 	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client gives up after 2 s, by a timer that may be late itself
 	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
@@ -125,7 +125,7 @@ func TestAServiceThatStallsIsToBlame(t *testing.T) {
 
 // While other processes take all cores, the service is not to blame for slow answers. The loops have a higher priority
 // where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
-func TestSlownessOfASaturatedGeneratorIsNotTheServices(t *testing.T) {
+func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var came atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
 	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)

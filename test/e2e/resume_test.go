@@ -77,7 +77,7 @@ func sum(v *verdict.Verdict) (all verdict.Cuts) {
 	return all
 }
 
-func TestAServiceThatResumesPasses(t *testing.T) {
+func TestResumePasses(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.Counting, History: true, Beat: time.Second, Heartbeat: ":\n\n"}
 	server := h.Start(t)
@@ -115,7 +115,7 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 }
 
 // A service that ends the stream of a paused reader is reported as such, and must let it resume.
-func TestAPausedReaderWhoseStreamIsEndedResumes(t *testing.T) {
+func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.Counting, History: true, Lifetime: 2 * time.Second}
 	server := h.Start(t)
@@ -129,7 +129,7 @@ func TestAPausedReaderWhoseStreamIsEndedResumes(t *testing.T) {
 }
 
 // Each way in which a service resumes wrongly is found at the cut, by numbers.
-func TestAServiceThatResumesWronglyFails(t *testing.T) {
+func TestWrongResumeFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hub    *hub.Hub
@@ -235,7 +235,7 @@ func TestNoopsResume(t *testing.T) {
 }
 
 // nchan has a buffer; a Mercure hub without a history resumes nothing, and says so.
-func TestResumesOfServicesThatOthersWrote(t *testing.T) {
+func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string

@@ -17,7 +17,7 @@ import (
 
 // The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other is
 // restarted while streams are held.
-func TestARollingRestartOfThreeBackendsLosesNothing(t *testing.T) {
+func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	backend, err := filepath.Abs(filepath.Join(root, "bin", "backend"))

@@ -18,7 +18,7 @@ import (
 )
 
 // Each fault hits one message on one stream of a topic of its own, and is found once, by stream, topic and number.
-func TestEachFaultBetweenAServiceAndItsStreamsIsFound(t *testing.T) {
+func TestProxyFaultsAreFound(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		const prefix = "faults-"
 		r := startService(t, name, services.Options{})
@@ -99,7 +99,7 @@ func (s *serviceSoak) says(v *verdict.Verdict, kind ledger.Kind, k int, text str
 }
 
 // A message that the service refused is not expected; one without an answer may arrive. Neither is a pass.
-func TestAPublisherThatIsCutOffIsNoPass(t *testing.T) {
+func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "publisher-", faulty.Options{Publish: []faulty.PublishFault{
@@ -136,7 +136,7 @@ func TestAPublisherThatIsCutOffIsNoPass(t *testing.T) {
 }
 
 // A service that is restarted closes its streams. With RECONNECT the clients return.
-func TestAServiceThatIsRestartedIsNoPass(t *testing.T) {
+func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})

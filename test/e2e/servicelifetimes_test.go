@@ -42,7 +42,7 @@ func sentToStreams(v *verdict.Verdict) uint64 {
 
 // A service that ends its streams after their lifetime is as described. Messages published in between are expected on
 // a stream that resumes behind the last message, and on no other.
-func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
+func TestClosedStreamsReconnect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -87,7 +87,7 @@ func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 }
 
 // With RECONNECT a disconnected client may return. Then the service must send what it missed, if it resumes streams.
-func TestACutStreamIsOwedWhatItMissedWhereTheServiceResumes(t *testing.T) {
+func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
@@ -127,7 +127,7 @@ func TestACutStreamIsOwedWhatItMissedWhereTheServiceResumes(t *testing.T) {
 }
 
 // Each planned end has to come within the lifetime that the description gives a stream, and to cost no message.
-func TestPlannedEndsComeWithinTheLifetime(t *testing.T) {
+func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hub    *hub.Hub

@@ -75,7 +75,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 }
 
 // k6 alone publishes too, and its shards make a verdict.
-func TestK6AloneSoaksAService(t *testing.T) {
+func TestPlainK6SoaksAService(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	shards := t.TempDir()
@@ -106,7 +106,7 @@ func TestK6AloneSoaksAService(t *testing.T) {
 }
 
 // k6 only logs what a script throws: without a stream there was no check, so it passed.
-func TestADescriptionWhoseTokenCannotBeHadFailsK6(t *testing.T) {
+func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, says := range map[string]string{
 		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",

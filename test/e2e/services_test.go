@@ -115,7 +115,7 @@ func eachService(t *testing.T, test func(t *testing.T, name string)) {
 // endsStreams reports whether a service ends streams by itself, so that clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
-func TestACleanSoakOfEachServicePasses(t *testing.T) {
+func TestThirdPartyServicesPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "clean-", faulty.Options{})

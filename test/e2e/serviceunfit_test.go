@@ -17,7 +17,7 @@ import (
 )
 
 // A description that does not fit its service ends the run before the load, with the field that is wrong.
-func TestADescriptionThatDoesNotFitEndsBeforeTheLoad(t *testing.T) {
+func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	for i, c := range []struct {
@@ -52,7 +52,7 @@ func TestADescriptionThatDoesNotFitEndsBeforeTheLoad(t *testing.T) {
 }
 
 // The hub itself refuses a publisher without its token.
-func TestAPublisherWithoutItsTokenEndsBeforeTheLoad(t *testing.T) {
+func TestPublisherWithoutTokenFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "mercure", services.Options{})
 	r.Env = nil
@@ -63,7 +63,7 @@ func TestAPublisherWithoutItsTokenEndsBeforeTheLoad(t *testing.T) {
 }
 
 // A service that fits no more in the middle of a run fails, and the first message that did not fit is named.
-func TestAServiceThatFitsNoMoreFails(t *testing.T) {
+func TestChangedServiceFails(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	o := faulty.Options{}

@@ -26,7 +26,7 @@ func (r *soakRun) hangUp() {
 }
 
 // It ended without a verdict.
-func TestAClosedTerminalStopsInOrderAndIsInvalid(t *testing.T) {
+func TestClosedTerminalStopsInOrder(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
@@ -39,7 +39,7 @@ func TestAClosedTerminalStopsInOrderAndIsInvalid(t *testing.T) {
 	nothingRuns(t, m)
 }
 
-func TestUnderNohupASoakGoesOn(t *testing.T) {
+func TestNohupSurvivesClosedTerminal(t *testing.T) {
 	t.Parallel()
 	r := beginWith(t, t.TempDir(), []string{"nohup"}, nil, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
 	r.holding("20")
@@ -63,7 +63,7 @@ func terminal(t *testing.T) (window, program *os.File) {
 }
 
 // The real thing, with the progress line on it: everything that is written fails from then on.
-func TestAClosedTerminalWindowLeavesAVerdict(t *testing.T) {
+func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	window, program := terminal(t)
@@ -83,7 +83,7 @@ func TestAClosedTerminalWindowLeavesAVerdict(t *testing.T) {
 }
 
 // `soak run | head -1`: the kernel ended it at its next line.
-func TestAReaderThatGoesAwayChangesNothing(t *testing.T) {
+func TestClosedOutputChangesNothing(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestAReaderThatGoesAwayChangesNothing(t *testing.T) {
 }
 
 // The folder of sockets of a soak that was killed stayed for ever.
-func TestTheNextSoakRemovesWhatAKilledOneLeft(t *testing.T) {
+func TestNextSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m, tmp := mark(t), t.TempDir()
 	env := []string{m, "TMPDIR=" + tmp}

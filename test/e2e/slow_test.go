@@ -94,7 +94,7 @@ func TestSlowOfNchan(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-func TestSlowAsksForWhatFillsBuffers(t *testing.T) {
+func TestSlowNeedsFullBuffers(t *testing.T) {
 	t.Parallel()
 	for says, service := range map[string][]string{
 		"what the description of mine publishes has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
@@ -107,7 +107,7 @@ func TestSlowAsksForWhatFillsBuffers(t *testing.T) {
 }
 
 // A stream that its service ends after its lifetime was not cut for being slow.
-func TestSlowWantsStreamsThatOutliveTheRun(t *testing.T) {
+func TestSlowNeedsLongStreams(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "short.js")
 	require.NoError(t, os.WriteFile(path, []byte(`export default {
@@ -133,7 +133,7 @@ func broadcaster(t *testing.T, slow string) (url string) {
 }
 
 // A service that waits for each of its clients stalls the publisher.
-func TestSlowReadersHoldUpAService(t *testing.T) {
+func TestSlowReadersDelayOthers(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
@@ -141,14 +141,14 @@ func TestSlowReadersHoldUpAService(t *testing.T) {
 }
 
 // The publisher waits ten seconds for an answer.
-func TestSlowReadersHoldUpADescribedService(t *testing.T) {
+func TestSlowReadersDelayADescribedService(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, append(published(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
-func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
+func TestServiceBuffersUnreadData(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
@@ -157,7 +157,7 @@ func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
 }
 
 // Who reads has each large message once, and all of it.
-func TestSlowCountsWhatComesTwice(t *testing.T) {
+func TestSlowCountsDuplicates(t *testing.T) {
 	t.Parallel()
 	spec := bare(time.Second)
 	spec.Slow = fakeservice.SlowKeep

@@ -116,7 +116,7 @@ func TestManyConnectionsPerVU(t *testing.T) {
 	require.Equal(t, 95, v.Connections.Completed)
 }
 
-func TestAKilledRunnerIsInvalid(t *testing.T) {
+func TestKilledRunnerIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
@@ -178,7 +178,7 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 	nothingRuns(t, m)
 }
 
-func TestASecondCtrlCKills(t *testing.T) {
+func TestSecondCtrlCKills(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
@@ -193,7 +193,7 @@ func TestASecondCtrlCKills(t *testing.T) {
 	nothingRuns(t, m)
 }
 
-func TestAKilledSoakLeavesNothingBehind(t *testing.T) {
+func TestKilledSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
@@ -203,7 +203,7 @@ func TestAKilledSoakLeavesNothingBehind(t *testing.T) {
 	nothingRuns(t, m)
 }
 
-func TestK6AloneHoldsThePlan(t *testing.T) {
+func TestPlainK6FollowsThePlan(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests/sse/connectionTest.js"),

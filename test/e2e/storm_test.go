@@ -37,7 +37,7 @@ func TestStorm(t *testing.T) {
 }
 
 // What nchan confirmed while its streams were away comes once they are back. A hub without a history has lost it.
-func TestStormsOfServicesThatOthersWrote(t *testing.T) {
+func TestStormOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -63,7 +63,7 @@ func TestStormsOfServicesThatOthersWrote(t *testing.T) {
 }
 
 // What its script refuses is wrong usage, also of a suite whose plan is that of a soak.
-func TestAStormThatIsTooShort(t *testing.T) {
+func TestStormIsTooShort(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "storm", "--profile", "smoke", "--seconds", "10")
 	require.Equal(t, 64, r.end(), r.out.String())
@@ -93,7 +93,7 @@ func refusal(refuse bool) int {
 }
 
 // A service with a limit of connects per second refuses the others, and accepts them when they retry.
-func TestAStormOfWhichSomeAreRefused(t *testing.T) {
+func TestStormWithRefusals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var begun time.Time
@@ -181,14 +181,14 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	}
 }
 
-func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {
+func TestServiceRefusesAfterStorm(t *testing.T) {
 	t.Parallel()
 	v := storms(t, func(connects int) int { return refusal(connects > 190+50) })
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5 s; refused: ")
 }
 
-func TestAStormThatHeldStreamsNotice(t *testing.T) {
+func TestStormDelaysHeldStreams(t *testing.T) {
 	t.Parallel()
 	var until atomic.Int64 // the service stalls
 	spec := bare(time.Second)
@@ -209,7 +209,7 @@ func TestAStormThatHeldStreamsNotice(t *testing.T) {
 
 // The accept queue of a service has room for two and overflows: connects take a second or more, and the counters of
 // the machine show the reason.
-func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
+func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)
 	listener := &slowListener{Listener: listenIn(t, name, 1)}

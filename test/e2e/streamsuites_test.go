@@ -25,7 +25,7 @@ func TestChurn(t *testing.T) {
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
 
-func TestChurnFindsTheConnectionThatLostANoop(t *testing.T) {
+func TestChurnNamesTheConnectionWithALoss(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
 	v := r.judged()
@@ -86,7 +86,7 @@ func TestFanout(t *testing.T) {
 
 // One subscriber gets the second broadcast twice, another one never: together they have as many as
 // there should be.
-func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
+func TestFanoutCountsSubscribers(t *testing.T) {
 	t.Parallel()
 	spec := bare(time.Second)
 	spec.Slow = fakeservice.SlowKeep

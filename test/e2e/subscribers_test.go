@@ -113,7 +113,7 @@ func comparing(t *testing.T, r *services.Running, message string) string {
 }
 
 // A feed without numbers, that the run does not publish: one frame that one client loses is found, and nothing else.
-func TestALostFrameIsFoundByComparingTheClientsOfEachService(t *testing.T) {
+func TestComparedClientsFindLostFrame(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		message := map[string]string{
 			"django-eventstream": "{ event: 'message', same: 'data' }", "sse-starlette": "{ event: 'update', same: 'data' }",
@@ -140,7 +140,7 @@ func TestALostFrameIsFoundByComparingTheClientsOfEachService(t *testing.T) {
 }
 
 // What a newcomer does with a feed of prices: init, and run.
-func TestInitAndRunAFeedOfPrices(t *testing.T) {
+func TestInitAndRunPriceFeed(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "fastapi", services.Options{})
 	folder := t.TempDir()
@@ -197,7 +197,7 @@ func describePrices(t *testing.T) string {
 
 // Suites of a feed without numbers, that the run does not publish: what clients lose or receive again when they resume is counted
 // exactly, also if most of them resume at once.
-func TestSuitesOfAFeedCountWhatResumesLoseAndRepeat(t *testing.T) {
+func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 	t.Parallel()
 	for suite, of := range map[string]struct {
 		replay func(all []string, from int) (replayed []string, faults int)

@@ -45,7 +45,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, "good", rows[1][6], "health after it")
 }
 
-func TestAServiceThatABurstBreaksForGood(t *testing.T) {
+func TestBurstBreaksAService(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Int64
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -68,7 +68,7 @@ func TestUpload(t *testing.T) {
 	require.Equal(t, []string{"9 of 9 uploads arrived whole"}, v.Reasons)
 }
 
-func TestAnUploadOfWhichAByteIsChangedIsNoticed(t *testing.T) {
+func TestChangedUploadIsFound(t *testing.T) {
 	t.Parallel()
 	var uploads atomic.Int64
 	url := plainServices(t, func(_ http.ResponseWriter, r *http.Request) bool {
@@ -112,7 +112,7 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 	}
 }
 
-func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
+func TestCompareNamesDeadMember(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -128,7 +128,7 @@ func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
 	require.NotContains(t, reasons(v), "servers of the cluster")
 }
 
-func TestCompareNamesAMemberThatDies(t *testing.T) {
+func TestCompareNamesCrashedMember(t *testing.T) {
 	t.Parallel()
 	mark := mark(t)
 	r := begin(t, []string{mark}, "cluster", "--profile", "smoke", "--round-seconds", "3")

@@ -68,7 +68,7 @@ func tinyproxy(t *testing.T, user, password string) (at string, log func() strin
 }
 
 // Through a third-party proxy a run is as through ours, and its refusals are quoted.
-func TestARunGoesThroughTinyproxy(t *testing.T) {
+func TestRunThroughTinyproxy(t *testing.T) {
 	t.Parallel()
 	at, log := tinyproxy(t, "joe", "open-sesame")
 	for _, scheme := range []string{"http", "https"} {

@@ -36,7 +36,7 @@ func over(token string) time.Time {
 
 // Every attempt to connect asks for a token, so that a service that ends a stream with its token is no fault: it takes the
 // next one, and brings what was missed.
-func TestATokenIsAskedForAtEachAttempt(t *testing.T) {
+func TestTokenPerAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		token, more string
@@ -92,7 +92,7 @@ func TestATokenIsAskedForAtEachAttempt(t *testing.T) {
 }
 
 // A Mercure hub ends a stream before its JWT is over, and answers 401 to one that is.
-func TestAMercureHubTakesTheNextJWT(t *testing.T) {
+func TestMercureAcceptsTheNextJWT(t *testing.T) {
 	t.Parallel()
 	const mint = `import crypto from 'k6/crypto';
 		import encoding from 'k6/encoding';

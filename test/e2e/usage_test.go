@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		args []string
@@ -87,7 +87,7 @@ func described(service, topics string) []string {
 	return []string{"run", "--service", service, "--topics", topics, "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
 }
 
-func TestASuiteKnowsNoopsOnly(t *testing.T) {
+func TestSuiteNeedsNoops(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "run", "capacity", "--out", t.TempDir())
 	cmd.Env = append(cmd.Environ(), "SERVICE=nchan")
@@ -97,7 +97,7 @@ func TestASuiteKnowsNoopsOnly(t *testing.T) {
 }
 
 // A service that does not speak the noop protocol is one sentence within 10 s, and no report.
-func TestAServiceThatIsNotNoopIsOneSentence(t *testing.T) {
+func TestUnknownServiceError(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/html/", func(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +134,7 @@ func TestAServiceThatIsNotNoopIsOneSentence(t *testing.T) {
 	}
 }
 
-func TestAnotherIntervalThanTheBackendsIsInvalid(t *testing.T) {
+func TestOtherIntervalIsInvalid(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=2")
 	r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
@@ -142,7 +142,7 @@ func TestAnotherIntervalThanTheBackendsIsInvalid(t *testing.T) {
 	require.Contains(t, r.out.String(), "the backend sends a noop every 2s, and the plan has 1s")
 }
 
-func TestTheScriptRefusesNonsense(t *testing.T) {
+func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	for says, env := range map[string][]string{
 		"BACKEND_URL is missing":             {"BACKEND_URL="},

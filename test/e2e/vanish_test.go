@@ -46,7 +46,7 @@ func TestVanishOfADescribedService(t *testing.T) {
 }
 
 // nginx believes in clients for as long as TCP does.
-func TestClientsVanishBehindNginx(t *testing.T) {
+func TestVanishBehindNginx(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
@@ -55,7 +55,7 @@ func TestClientsVanishBehindNginx(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
 }
 
-func TestAGaugeOfSomethingElse(t *testing.T) {
+func TestUnrelatedGauge(t *testing.T) {
 	t.Parallel()
 	v := vanishes(t, nil, "--seconds", "14", "--connections", "40", "--gauge", "process_start_time_seconds")
 	require.Equal(t, verdict.Invalid, v.Verdict)
@@ -66,7 +66,7 @@ func TestAGaugeOfSomethingElse(t *testing.T) {
 	require.Contains(t, r.out.String(), "PromQL needs PROMETHEUS_URL")
 }
 
-func TestSuitesOfAShareRefuseWhatTheyCannotJudge(t *testing.T) {
+func TestSuitesOfAShareRejectSettings(t *testing.T) {
 	t.Parallel()
 	target := backend(t, "NOOP_INTERVAL=1") // which is tried before the script is loaded
 	for says, args := range map[string][]string{

@@ -44,7 +44,7 @@ func answering(t *testing.T, status int, body string) View {
 	return v
 }
 
-func TestAskLeavesOutWhatIsNoNumber(t *testing.T) {
+func TestAskOmitsNaN(t *testing.T) {
 	v := answering(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[
 		{"metric":{"a":"b"},"values":[[1.5,"2"],[6.5,"NaN"],[11.5,"+Inf"]]},{"metric":{},"values":[[1,"NaN"]]}]}}`)
 	got, err := v.Ask(context.Background(), "m")
@@ -53,7 +53,7 @@ func TestAskLeavesOutWhatIsNoNumber(t *testing.T) {
 	assert.Equal(t, []model.SamplePair{{Timestamp: 1500, Value: 2}}, got[0].Values)
 }
 
-func TestAskTellsWhatPrometheusSays(t *testing.T) {
+func TestAskReturnsPrometheusErrors(t *testing.T) {
 	v := answering(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error: no"}`)
 	_, err := v.Ask(context.Background(), "m{")
 	require.ErrorContains(t, err, "parse error")

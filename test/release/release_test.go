@@ -29,7 +29,7 @@ const fromArchiveToVerdict = 90 * time.Second
 
 // The archive of this machine, in an empty folder, with an empty PATH: nothing of the repository, and no program of the
 // system, may be needed. nginx is found where it is, as it is an own choice of who has it.
-func TestAnArchiveSoaksFromAnEmptyFolder(t *testing.T) {
+func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	dist := built(t)
 	base := "sse-soak_1.2.3-test_" + runtime.GOOS + "_" + runtime.GOARCH

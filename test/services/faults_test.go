@@ -14,7 +14,7 @@ import (
 
 // Through the proxy each service brings what it brings without it, but for the fault of each stream, and each changed
 // message is corrupted by its description.
-func TestTheProxyKnowsTheMessagesOfEachService(t *testing.T) {
+func TestProxyRecognizesMessages(t *testing.T) {
 	const topic = "soak-topic-3"
 	faults := []struct {
 		kind faulty.Kind

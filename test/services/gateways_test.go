@@ -17,7 +17,7 @@ import (
 )
 
 // Each gateway passes a clean answer on whole and in order, also after a restart.
-func TestGatewaysPassAnswersOn(t *testing.T) {
+func TestGatewaysForwardResponses(t *testing.T) {
 	for _, name := range Gateways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ var lookedAt = map[string]struct {
 
 // What the probe writes, unedited, is a description of the service: a message of it is found as by the one that was
 // written by hand, and so are heartbeats, and what a stream does after a cut.
-func TestTheProbeDescribesEachService(t *testing.T) {
+func TestProbeDescribesEachService(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

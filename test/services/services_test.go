@@ -14,7 +14,7 @@ import (
 
 // Each service does what its description says: a message that the description publishes comes with its number, its
 // marker and its time, on the streams of its topic and on no other, in order, once.
-func TestEachServiceIsAsDescribed(t *testing.T) {
+func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestHeartbeats(t *testing.T) {
 // resumes are the services that send again what a stream missed.
 var resumes = []string{"nchan", "mercure", "django-eventstream"}
 
-func TestAStreamThatWasCutGoesOn(t *testing.T) {
+func TestDisconnectedStreamResumes(t *testing.T) {
 	for _, name := range resumes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestWithoutHistory(t *testing.T) {
 }
 
 // A Mercure hub of whose history the id is gone names the last event that it has, and brings nothing of what was missed.
-func TestMercureWithAHistoryThatIsTooShort(t *testing.T) {
+func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := up(t, "mercure", Options{History: 2})
 	v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
@@ -154,7 +154,7 @@ func TestMercureWithAHistoryThatIsTooShort(t *testing.T) {
 	require.NotEqual(t, "earliest", stream.header.Get(s.Resume.GapHeader))
 }
 
-func TestServicesThatEndTheirStreams(t *testing.T) {
+func TestServicesEndStreams(t *testing.T) {
 	// Mercure ends a stream after 80 to 100 % of this, less 5 s.
 	for name, lifetime := range map[string]time.Duration{"mercure": 8 * time.Second, "pocketbase": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestEachServiceRestarts(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	_, err := Start(t.Context(), "nchen", Options{})
 	require.EqualError(t, err, `start service "nchen": there are `+strings.Join(append(append(Names(), names(gateways)...), fastapiRooms.name), ", "))
 }

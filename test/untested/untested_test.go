@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheListNamesTestsAndReasons(t *testing.T) {
+func TestListNamesTestsAndReasons(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	t.Setenv(listFile, list)
 	t.Setenv("CI", "")
@@ -33,7 +33,7 @@ func (f *failing) Fatalf(format string, _ ...any) {
 	panic(f)
 }
 
-func TestWhatCIMustProvideFailsThere(t *testing.T) {
+func TestMissingProgramsFailInCI(t *testing.T) {
 	t.Setenv("CI", "1")
 	f := &failing{TB: t}
 	require.Panics(t, func() { Missing(f, "no tool") })

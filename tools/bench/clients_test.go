@@ -137,7 +137,7 @@ func TestHoldCountsEveryNoop(t *testing.T) {
 }
 
 // BenchmarkMerge measures merges of runs that pass.
-func TestTheRunToMergePasses(t *testing.T) {
+func TestMergedRunPasses(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
@@ -180,7 +180,7 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Each stream that is counted was open, and has ended; ids are never used twice.
-func TestTheChurnClientOpensAndEndsStreams(t *testing.T) {
+func TestChurnClient(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
 	}
@@ -202,7 +202,7 @@ func TestTheChurnClientOpensAndEndsStreams(t *testing.T) {
 }
 
 // What is refused is no result, and is not asked for again and again.
-func TestTheChurnClientTellsWhatWasRefused(t *testing.T) {
+func TestChurnClientReportsRefusals(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // The bucket of the local overlay is what runners and soak need of S3, also after a restart.
-func TestTheBucketKeepsShards(t *testing.T) {
+func TestBucketStoresShards(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, start := range []string{"first", "again"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-//go:generate go test -run TheFilesAreWhatTheCodeMakes . -update
+//go:generate go test -run FilesMatchTheCode . -update
 
 // A Board is one dashboard.
 type Board struct {

@@ -50,7 +50,7 @@ func eachOnDisk(t *testing.T, check func(t *testing.T, d dashboard.Dashboard)) {
 	}
 }
 
-func TestTheFilesAreWhatTheCodeMakes(t *testing.T) {
+func TestFilesMatchTheCode(t *testing.T) {
 	for _, b := range Boards() {
 		want, err := b.JSON()
 		require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestTheFilesAreWhatTheCodeMakes(t *testing.T) {
 	require.Len(t, files, len(Boards()), "a dashboard without code")
 }
 
-func TestDashboardsHaveUIDsOfTheirOwn(t *testing.T) {
+func TestDashboardUIDsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range Boards() {
 		d := onDisk(t, b.Name)
@@ -85,7 +85,7 @@ func TestCrosshairIsShared(t *testing.T) {
 }
 
 // A field of the SDK's own: who opens a dashboard would have to look for them in a menu.
-func TestLinksAndAnnotationsAreWhereOneLooks(t *testing.T) {
+func TestLinksAndAnnotations(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, link := range d.Links {
 			require.Nil(t, link.Placement, link.Title)
@@ -96,7 +96,7 @@ func TestLinksAndAnnotationsAreWhereOneLooks(t *testing.T) {
 	})
 }
 
-func TestAnnotationsSayWhatHappened(t *testing.T) {
+func TestAnnotationText(t *testing.T) {
 	for _, b := range Boards() {
 		text, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
 		require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestAnnotationsSayWhatHappened(t *testing.T) {
 	}
 }
 
-func TestAnUnknownFieldIsAnError(t *testing.T) {
+func TestUnknownFieldIsAnError(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
 	require.NoError(t, err)
 	_, err = parse(bytes.Replace(text, []byte(`"titleFormat"`), []byte(`"titelFormat"`), 1))
@@ -139,7 +139,7 @@ func TestPanelIDsAreUnique(t *testing.T) {
 	})
 }
 
-func TestPanelsAreOfKindsThatGrafanaHas(t *testing.T) {
+func TestPanelKindsExist(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			assert.Contains(t, []string{"timeseries", "stat", "heatmap", "table"}, p.Type, *p.Title)
@@ -214,7 +214,7 @@ func TestVariablesAreDefinedAndUsed(t *testing.T) {
 	})
 }
 
-func TestEveryQueryGoesToTheChosenSource(t *testing.T) {
+func TestQueriesUseTheChosenSource(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			assert.Equal(t, "${datasource}", *p.Datasource.Uid, *p.Title)
@@ -256,7 +256,7 @@ func TestRecordingRulesExist(t *testing.T) {
 }
 
 // A name of ours in a label would make a series per device.
-func TestNoQueryAsksForADevice(t *testing.T) {
+func TestQueriesHaveNoDevice(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, expr := range expressions(t, d) {
 			assert.NotRegexp(t, `[{,( ](id|device|vu|iter)\s*(=|,|\))`, expr)

@@ -51,7 +51,7 @@ func TestUnitsAreKnown(t *testing.T) {
 	})
 }
 
-func TestValuesThatDifferLookDifferent(t *testing.T) {
+func TestDifferentValuesLookDifferent(t *testing.T) {
 	var all []sample
 	for _, b := range Boards() {
 		for _, p := range panels(onDisk(t, b.Name)) {
@@ -64,7 +64,7 @@ func TestValuesThatDifferLookDifferent(t *testing.T) {
 }
 
 // What this is about: a criterion is that of 1204 streams all are there.
-func TestGrafanasOwnUnitsOfCountsAreTakenForAlike(t *testing.T) {
+func TestGrafanaCountUnitsAreAlike(t *testing.T) {
 	config := func(unit string) dashboard.FieldConfig { return dashboard.FieldConfig{Unit: &unit} }
 	require.Equal(t, []string{
 		`short: 1195 and 1204 both read "1.20 K"`,

@@ -16,7 +16,7 @@ import (
 )
 
 // Without a gateway each fault of the model is the state that the client finds, with exact counts of chunks.
-func TestDirectResponsesAreWhatTheModelSent(t *testing.T) {
+func TestDirectResponsesMatchTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	c := newClient(server.URL, "", protocols["openai-chat"])
@@ -52,7 +52,7 @@ func TestDirectResponsesAreWhatTheModelSent(t *testing.T) {
 	}
 }
 
-func TestLeavingIsComparedWithTheLedger(t *testing.T) {
+func TestDisconnectsMatchTheLedger(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	b := &bench{upstream: server.URL, runID: "test", requests: 2, rate: 100}
@@ -67,7 +67,7 @@ func TestLeavingIsComparedWithTheLedger(t *testing.T) {
 	require.Less(t, row.Nobody, 900)
 }
 
-func TestTableHasARowPerScenarioAndGateway(t *testing.T) {
+func TestTableRows(t *testing.T) {
 	g := &gateway{Name: direct}
 	for _, s := range scenarios() {
 		g.Rows = append(g.Rows, assess(s, []*response{{ID: "a", State: complete, Ended: "in order", Received: 3}},

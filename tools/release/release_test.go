@@ -28,7 +28,7 @@ func onDisk(t *testing.T, name, text string) file {
 	return file{name: name, from: path, mode: 0o755}
 }
 
-func TestArchivesSayNothingOfWhoPackedThem(t *testing.T) {
+func TestArchivesAreAnonymous(t *testing.T) {
 	t.Parallel()
 	files := []file{onDisk(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, onDisk(t, "x/k6", "other")}
 	again := []file{onDisk(t, "x/k6", "other"), onDisk(t, "x/soak", "program"), files[1]}
@@ -66,7 +66,7 @@ func TestArchivesSayNothingOfWhoPackedThem(t *testing.T) {
 	require.Equal(t, at, unzipped.File[2].Modified.UTC())
 }
 
-func TestTheImageIsOneForBothArchitectures(t *testing.T) {
+func TestImageHasBothArchitectures(t *testing.T) {
 	t.Parallel()
 	var digests []string
 	for range 2 {
@@ -120,7 +120,7 @@ func TestTheImageIsOneForBothArchitectures(t *testing.T) {
 	require.Equal(t, digests[:2], digests[2:], "the same programs make the same image")
 }
 
-func TestOnlyAReleaseIsRemoved(t *testing.T) {
+func TestOnlyReleasesAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := release{out: t.TempDir()}
 	for _, name := range []string{sums, "sse-soak_1.0.0_linux_amd64.tar.gz"} {

@@ -100,13 +100,13 @@ func TestRow(t *testing.T) {
 }
 
 // A run without a verdict is a row with the last output of soak.
-func TestARunWithoutAVerdict(t *testing.T) {
+func TestRunWithoutVerdict(t *testing.T) {
 	r := row{Service: "mine"}
 	r.outcomeOf(t.TempDir(), []byte("soak: publish: POST http://HOST/pub answered 401\n"), errors.New("exit status 64"))
 	require.Equal(t, "the soak ended without a verdict (exit status 64): soak: publish: POST http://HOST/pub answered 401", r.outcome())
 }
 
-func TestWhatIsAskedForIsCheckedFirst(t *testing.T) {
+func TestOptionsAreCheckedFirst(t *testing.T) {
 	ask := func(b bench) error { b.root, b.out = "../..", t.TempDir(); return b.check() }
 	good := load{10, 2, 2, 30, 1}
 	require.ErrorContains(t, ask(bench{load: good, only: bare}), "-only -without-history: choose from nchan, mercure,")

@@ -17,7 +17,7 @@ type traits struct {
 	Resumes   string `json:"resumes"`
 }
 
-// seen is what no description can say of a stream that was cut (TestAStreamThatWasCutGoesOn, TestWithoutHistory).
+// seen is what no description can say of a stream that was cut (TestDisconnectedStreamResumes, TestWithoutHistory).
 var seen = map[string]string{
 	"nchan":              "; silent where its buffer is too short",
 	"django-eventstream": "; may repeat messages that are published meanwhile",

@@ -71,7 +71,7 @@ func opened(t *testing.T, file string) (map[string]string, Contents) {
 	return files, c
 }
 
-func TestAnArchiveHoldsTheRunAndItsPrometheusData(t *testing.T) {
+func TestArchiveContents(t *testing.T) {
 	t.Parallel()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "told{token=\"of-the-service\"} 1\n")
@@ -100,7 +100,7 @@ func TestAnArchiveHoldsTheRunAndItsPrometheusData(t *testing.T) {
 	}
 }
 
-func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
+func TestUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	gone := nobody.Listener.Addr().String()
@@ -138,7 +138,7 @@ func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "there is no folder")
 }
 
-func TestNoSecretGoesIn(t *testing.T) {
+func TestArchiveHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	dotenv := filepath.Join(t.TempDir(), ".env")
 	require.NoError(t, os.WriteFile(dotenv, []byte("# the stack\nGRAFANA_PASSWORD=g-secret\nHTTP_PORT=8080\n"), 0o600))
@@ -198,7 +198,7 @@ func TestSecretsInEveryForm(t *testing.T) {
 }
 
 // An action printed GRAFANA_PASSWORD on a line of its own, and JSON has a letter before it there: ready\n0f3b….
-func TestASecretBehindAnEscapeIsReplaced(t *testing.T) {
+func TestEscapedSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
 	started := float64(time.Now().UnixMilli()) / 1000
@@ -219,7 +219,7 @@ func TestASecretBehindAnEscapeIsReplaced(t *testing.T) {
 }
 
 // What cannot be replaced is refused: the name of a file, and what no rule of a kind of file looks at.
-func TestAnArchiveWithASecretIsNotWritten(t *testing.T) {
+func TestSecretPreventsArchive(t *testing.T) {
 	t.Parallel()
 	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
 	secrets := NewSecrets([]string{"SUBSCRIBE_TOKEN=" + token}, "")
@@ -240,7 +240,7 @@ func TestAnArchiveWithASecretIsNotWritten(t *testing.T) {
 }
 
 // Secrets of any origin, with any text around them.
-func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
+func TestLikelySecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"X-Api-Key: v":                                 "X-Api-Key: [redacted]",
@@ -274,7 +274,7 @@ func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
 }
 
 // A token may be a word that everything has in it, or a number.
-func TestACommonWordIsReplacedWhereItIsASecret(t *testing.T) {
+func TestCommonWordAsSecret(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"soak", "run", "1200", "connections", "sse-soak"} {
 		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token, "OTHER_PASSWORD=" + token}, "", "http://me:"+token+"@host/")

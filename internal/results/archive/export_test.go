@@ -29,7 +29,7 @@ const staleMarker uint64 = 0x7ff0000000000002
 
 // What one Prometheus knew another one knows: values to the bit, timestamps to the millisecond, ends of series, also of
 // hours ago and of more than one window.
-func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
+func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var gone atomic.Bool // a series ends while Prometheus watches
@@ -111,7 +111,7 @@ func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
 }
 
 // Native histograms are a feature flag of Prometheus before version 3.
-func TestNativeHistogramsAreTaken(t *testing.T) {
+func TestNativeHistogramsAreArchived(t *testing.T) {
 	t.Parallel()
 	needsPrometheus(t)
 	opened, err := StartPrometheus(t.Context(), t.TempDir())
@@ -133,7 +133,7 @@ func TestNativeHistogramsAreTaken(t *testing.T) {
 	}))
 }
 
-func TestAnInterruptedStartReturnsTheCauseOfTheInterruption(t *testing.T) {
+func TestInterruptedStartReturnsItsCause(t *testing.T) {
 	t.Parallel()
 	needsPrometheus(t)
 	ctx, stop := context.WithCancel(t.Context())

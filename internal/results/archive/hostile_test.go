@@ -43,7 +43,7 @@ func changed(entries []entry, from, to string) []entry {
 	return entries
 }
 
-func TestForgedLinesOfAnArchiveAreJoined(t *testing.T) {
+func TestForgedLinesAreJoined(t *testing.T) {
 	t.Parallel()
 	good, _ := made(t, Source{Results: folder(t, nil)})
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
@@ -54,7 +54,7 @@ func TestForgedLinesOfAnArchiveAreJoined(t *testing.T) {
 	require.Equal(t, []string{"a b"}, c.Redacted)
 }
 
-func TestArchivesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidArchivesAreRejected(t *testing.T) {
 	t.Parallel()
 	good, _ := made(t, Source{Results: folder(t, nil)})
 	for name, c := range map[string]struct {
@@ -132,7 +132,7 @@ func TestOpenOverwritesNothing(t *testing.T) {
 }
 
 // What Make makes Open opens, whatever a run left.
-func TestWhatIsMadeCanBeOpened(t *testing.T) {
+func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
 	file, c := made(t, Source{Results: folder(t, map[string]string{
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
@@ -149,7 +149,7 @@ func TestWhatIsMadeCanBeOpened(t *testing.T) {
 	}
 }
 
-func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
+func TestOpenIsInterruptible(t *testing.T) {
 	t.Parallel()
 	file, _ := made(t, Source{Results: folder(t, nil)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -221,7 +221,7 @@ func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // mem
 	require.Less(t, most, uint64(64<<20))
 }
 
-func TestAFileBeyondTheLimitIsLeftOut(t *testing.T) {
+func TestLargeFileIsLeftOut(t *testing.T) {
 	t.Parallel()
 	run := folder(t, nil)
 	sparse, err := os.Create(filepath.Join(run, "k6.log"))
@@ -233,7 +233,7 @@ func TestAFileBeyondTheLimitIsLeftOut(t *testing.T) {
 	require.ErrorIs(t, err, errUnpacked)
 }
 
-func TestMakeEndsWhenItIsInterrupted(t *testing.T) {
+func TestMakeIsInterruptible(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -243,7 +243,7 @@ func TestMakeEndsWhenItIsInterrupted(t *testing.T) {
 	require.NoFileExists(t, file)
 }
 
-func TestALargeContentsFileIsRefused(t *testing.T) {
+func TestLargeContentsFileIsRejected(t *testing.T) {
 	t.Parallel()
 	good, _ := made(t, Source{Results: folder(t, nil)})
 	entries := entriesOf(t, good)
@@ -254,7 +254,7 @@ func TestALargeContentsFileIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")
 }
 
-func TestTheLimitsAreDocumented(t *testing.T) {
+func TestLimitsAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/report.md")
 	require.NoError(t, err)

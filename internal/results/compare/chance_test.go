@@ -79,7 +79,7 @@ func TestDiffer(t *testing.T) {
 
 // What is called significance must be it: equal runs differ in about one case of twenty, or
 // less, whichever method had to be used.
-func TestEqualRunsDifferInOneOfTwenty(t *testing.T) {
+func TestFalsePositiveRate(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) []float64 {
@@ -106,7 +106,7 @@ func TestEqualRunsDifferInOneOfTwenty(t *testing.T) {
 }
 
 // Another user may have put it next to the runs.
-func TestOpenRefusesALargeVerdict(t *testing.T) {
+func TestOpenRejectsLargeVerdict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := `{"plan": {"connections": 1}, "runners": [{}` + strings.Repeat(",{}", 1<<20) + "]}"
@@ -116,7 +116,7 @@ func TestOpenRefusesALargeVerdict(t *testing.T) {
 }
 
 // A line feed in a test id would forge lines of a report.
-func TestOpenRefusesATestIDWithControlCharacters(t *testing.T) {
+func TestOpenRejectsControlCharacters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"schema": 2, "testid": "a\nPASS", "plan": {"connections": 1}}`), 0o600))

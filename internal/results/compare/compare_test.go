@@ -100,7 +100,7 @@ func TestCompare(t *testing.T) {
 
 // 5 ms more on every message are in every gap alike: without a common clock no metric shows them, and
 // the comparison has to say so.
-func TestCompareListsWhatItCannotSee(t *testing.T) {
+func TestCompareListsUndetectableChanges(t *testing.T) {
 	t.Parallel()
 	above := func(from string) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) {
@@ -254,7 +254,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 }
 
 // A run that was a regression is no part of what is normal: else the third slow run would be a usual one.
-func TestEarlierLeavesRegressionsOut(t *testing.T) {
+func TestEarlierRunsExcludeRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 8 {
@@ -275,7 +275,7 @@ func TestEarlierLeavesRegressionsOut(t *testing.T) {
 }
 
 // As many faults as the earlier runs had are no regression; more of them are.
-func TestUsualFaultsAreNoRegression(t *testing.T) {
+func TestKnownFaultsAreNoRegression(t *testing.T) {
 	t.Parallel()
 	missed := func(n uint64) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) { v.Messages.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }
@@ -287,7 +287,7 @@ func TestUsualFaultsAreNoRegression(t *testing.T) {
 	}
 }
 
-func TestCompareRefuses(t *testing.T) {
+func TestCompareErrors(t *testing.T) {
 	t.Parallel()
 	good := readAll(t, 1, 3, nil)
 	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
@@ -316,7 +316,7 @@ func TestCompareRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "tolerance")
 }
 
-func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
+func TestReadNeedsAJudgedRun(t *testing.T) {
 	t.Parallel()
 	_, err := Read(t.TempDir())
 	require.ErrorContains(t, err, "holds no verdict.json")
@@ -334,7 +334,7 @@ func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
 }
 
 // A rate that the load generator limits is a lower bound: in most of the new runs it proves nothing, in the old ones it was better still.
-func TestARateThatTheGeneratorLimits(t *testing.T) {
+func TestGeneratorLimitedRate(t *testing.T) {
 	t.Parallel()
 	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
 		for i, bound := range bounds {
@@ -364,7 +364,7 @@ func TestARateThatTheGeneratorLimits(t *testing.T) {
 }
 
 // A service with cores of its own is another service than one that shares them with the runners.
-func TestTheCoresAreOfThePlan(t *testing.T) {
+func TestPlanIncludesCores(t *testing.T) {
 	t.Parallel()
 	runs := readAll(t, 1, 2, nil)
 	apart := folder(t, 3, nil)
@@ -376,7 +376,7 @@ func TestTheCoresAreOfThePlan(t *testing.T) {
 }
 
 // The address of a target that soak started is drawn at random; of another one it is part of the plan.
-func TestTheTargetIsPartOfThePlan(t *testing.T) {
+func TestPlanIncludesTarget(t *testing.T) {
 	t.Parallel()
 	a, b, c := folder(t, 1, nil), folder(t, 2, nil), folder(t, 3, nil)
 	for _, dir := range []string{a, b, c} {

@@ -33,7 +33,7 @@ func checkpoint(p plan.Plan, index int, state shard.RunState, ended time.Time) *
 	}
 }
 
-func TestThePageOfFiles(t *testing.T) {
+func TestPageOfFiles(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600

@@ -111,7 +111,7 @@ func nextEvent(t *testing.T, events <-chan liveEvent) liveEvent {
 	}
 }
 
-func TestAViewerThatReconnectsMissesNothing(t *testing.T) {
+func TestReconnectedViewerMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
@@ -163,7 +163,7 @@ func TestOnlyChangedPartsAreSent(t *testing.T) {
 	require.NotContains(t, partsOf(t, e), "runners")
 }
 
-func TestAnUnknownEventGetsAllParts(t *testing.T) {
+func TestUnknownEventGetsAllParts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
@@ -198,7 +198,7 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	}
 }
 
-func TestThePageStandsForAnEvent(t *testing.T) {
+func TestPageHasAnEventID(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	s.goOn()
@@ -228,7 +228,7 @@ func fetchPage(t *testing.T, url string, status int) string {
 	return string(text)
 }
 
-func TestOnlyWhoHasTheTokenLooksFromElsewhere(t *testing.T) {
+func TestRemoteViewersNeedTheToken(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, ":0")
 	require.Regexp(t, `^http://[^/]+:\d+/\?token=[0-9a-f]{32}$`, s.URL())
@@ -241,7 +241,7 @@ func TestOnlyWhoHasTheTokenLooksFromElsewhere(t *testing.T) {
 }
 
 // A page of another origin whose name leads to this machine must not read the run.
-func TestALoopbackPageIsShownUnderItsAddressOnly(t *testing.T) {
+func TestLoopbackPageRejectsOtherHosts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	require.NotContains(t, s.URL(), "token")
@@ -255,7 +255,7 @@ func TestALoopbackPageIsShownUnderItsAddressOnly(t *testing.T) {
 	fetchPage(t, strings.Replace(s.URL(), "127.0.0.1", "localhost", 1), http.StatusOK)
 }
 
-func TestPagesOfOtherSitesCannotRequestThePage(t *testing.T) {
+func TestOtherSitesAreRejected(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	for _, tt := range []struct {
@@ -282,7 +282,7 @@ func TestPagesOfOtherSitesCannotRequestThePage(t *testing.T) {
 	}
 }
 
-func TestThePageBecomesTheReport(t *testing.T) {
+func TestPageBecomesReport(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
@@ -301,7 +301,7 @@ func TestThePageBecomesTheReport(t *testing.T) {
 	require.Error(t, err, "nothing listens any more")
 }
 
-func TestNobodyIsWaitedForWhoDidNotLook(t *testing.T) {
+func TestFinishWithoutViewers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	began := time.Now()
@@ -329,7 +329,7 @@ func TestNoPageIsMadeWithoutAViewer(t *testing.T) {
 	require.Zero(t, s.number)
 }
 
-func TestAnAddressThatIsTakenIsSaid(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	_, err := Listen(s.listener.Addr().String(), s.view, nil)
@@ -337,7 +337,7 @@ func TestAnAddressThatIsTakenIsSaid(t *testing.T) {
 }
 
 // Each key is kept for the whole run.
-func TestALongViewerKeyIsRefused(t *testing.T) {
+func TestLongViewerKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="

@@ -58,7 +58,7 @@ func (h *simulatedHour) second() {
 }
 
 // The charts of a long run are drawn for each bucket or for each 200th of the run, whichever is longer.
-func TestChartsOfALongRunAreDrawnLessOften(t *testing.T) {
+func TestLongRunsRedrawChartsLessOften(t *testing.T) {
 	t.Parallel()
 	h := newHour(1)
 	draws := func(seconds int) (n int) {
@@ -77,7 +77,7 @@ func TestChartsOfALongRunAreDrawnLessOften(t *testing.T) {
 	require.InDelta(t, 8, draws(100), 3, "each 12.5 s")
 }
 
-func TestTheVerdictSoFar(t *testing.T) {
+func TestInterimResult(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]shard.Progress{
 		"nothing received yet":               {},
@@ -97,7 +97,7 @@ func TestTheVerdictSoFar(t *testing.T) {
 	}
 }
 
-func TestStagesOfARun(t *testing.T) {
+func TestStages(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
 	fresh := &View{Watch: new(Watch), About: h.About}

@@ -40,7 +40,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
 }
 
-func TestFindingsComeOnce(t *testing.T) {
+func TestFindingsAreListedOnce(t *testing.T) {
 	t.Parallel()
 	var w Watch
 	told := 0
@@ -61,7 +61,7 @@ func TestFindingsComeOnce(t *testing.T) {
 	require.Equal(t, "action deploy begins", news[len(news)-1].Text)
 }
 
-func TestHealthOfARunner(t *testing.T) {
+func TestRunnerHealth(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for want, r := range map[string]Runner{

@@ -163,7 +163,7 @@ func (s *subscriber) gets(t *testing.T, want string) {
 
 const last = ": last\n" // after it nothing is on its way
 
-func TestFaultsOfAStream(t *testing.T) {
+func TestStreamFaults(t *testing.T) {
 	one, two, three, four := message(1), message(2), message(3), message(4)
 	const beat = ":\n"
 	for _, c := range []struct {
@@ -230,7 +230,7 @@ func TestCuts(t *testing.T) {
 }
 
 // A client that a fault does not name receives everything, however the proxy passes it on.
-func TestAStreamThatVanishesOrPauses(t *testing.T) {
+func TestVanishAndPause(t *testing.T) {
 	f := newFeed(t)
 	p := proxy(t, f, Options{
 		Faults:     []Fault{{Kind: Vanish, Client: "a", Message: 2}, {Kind: Pause, Client: "b", Message: 2, Wait: 200 * time.Millisecond}},
@@ -250,7 +250,7 @@ func TestAStreamThatVanishesOrPauses(t *testing.T) {
 
 // A fault of a topic concerns its streams alone, also where the topic stands in the messages only; a number names a
 // message wherever it comes.
-func TestWhichStreamAndWhichMessage(t *testing.T) {
+func TestFaultSelection(t *testing.T) {
 	f := newFeed(t)
 	p := proxy(t, f, Options{Marker: "r1", Faults: []Fault{
 		{Kind: Lose, Topic: "soak-topic-1", Stream: 2},
@@ -278,7 +278,7 @@ func TestWhichStreamAndWhichMessage(t *testing.T) {
 }
 
 // A stream that the service ends, ends the same way behind the proxy, with all that was on its way.
-func TestTheEndOfAStream(t *testing.T) {
+func TestStreamEnd(t *testing.T) {
 	f := newFeed(t)
 	p := proxy(t, f, Options{Faults: []Fault{{Kind: Swap}}})
 	s := subscribe(t, p, "a")
@@ -307,7 +307,7 @@ func publish(t *testing.T, p *Proxy, path, body string) int {
 	return response.StatusCode
 }
 
-func TestFaultsOfThePublisher(t *testing.T) {
+func TestPublisherFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault PublishFault
@@ -349,7 +349,7 @@ func TestFaultsOfThePublisher(t *testing.T) {
 }
 
 // As Mercure has it: topic and data in a form.
-func TestAPublisherThatSendsForms(t *testing.T) {
+func TestPublisherSendsForms(t *testing.T) {
 	f := newFeed(t)
 	p := proxy(t, f, Options{Publish: []PublishFault{{Kind: Refuse, Status: 401}}})
 	require.Equal(t, 401, publish(t, p, "/pub/x", "topic=soak-topic-7&data=%7B%22run%22:%22r1%22,%22seq%22:12%7D"))
@@ -358,7 +358,7 @@ func TestAPublisherThatSendsForms(t *testing.T) {
 	require.Equal(t, int64(12), p.Deeds()[0].Number)
 }
 
-func TestAServiceThatIsNotThere(t *testing.T) {
+func TestUnreachableService(t *testing.T) {
 	f := newFeed(t)
 	p := proxy(t, f, Options{})
 	f.server.Close()

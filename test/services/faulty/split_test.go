@@ -15,7 +15,7 @@ func parts(chunks ...string) (out []string, rest string) {
 	return out, string(s.end())
 }
 
-func TestBlocksAndCommentsComeWholeAndAtOnce(t *testing.T) {
+func TestBlocksAndCommentsAreForwardedWhole(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
 		parts        []string
