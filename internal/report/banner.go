@@ -66,10 +66,13 @@ func findings(v *verdict.Verdict) []string {
 		known[f.Text] = finding{1, f.Unix, f.Text}
 	}
 	var all []finding
+	symptoms := symptoms(v)
 	for i, r := range v.Reasons {
 		f, ok := known[r]
 		switch {
 		case ok:
+		case len(symptoms) < len(v.Reasons) && slices.Contains(symptoms, r): // other reasons name the cause
+			continue
 		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence says it
 			continue
 		case v.Verdict == verdict.Invalid:
@@ -90,6 +93,16 @@ func findings(v *verdict.Verdict) []string {
 	return out
 }
 
+// symptoms returns the reasons of checks that repeat the faults of streams: checks of the script, and the ledger of a target that died.
+func symptoms(v *verdict.Verdict) (out []string) {
+	for i := range v.Checks {
+		if id := v.Checks[i].ID; id == verdict.CheckScript || id == verdict.CheckOwnCount && len(v.Failures) > 0 {
+			out = append(out, v.Checks[i].Reasons...)
+		}
+	}
+	return out
+}
+
 // tiles returns the outcome of connections and messages.
 func (s *subject) tiles() []Tile {
 	v, c := s.v, s.v.Connections
@@ -100,7 +113,7 @@ func (s *subject) tiles() []Tile {
 	connections := judgeCount(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	tiles := append([]Tile{connections}, s.messageTiles()...)
-	if v.Server.Known {
+	if v.Server.Known && !v.Stopped() { // the counts of a stopped run are not compared
 		tiles = append(tiles, s.serverTile())
 	}
 	return tiles

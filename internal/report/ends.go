@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A group is what happened for the same reason.
+// A group counts events with the same cause.
 type group struct {
 	event       string
 	tone        Tone
@@ -20,7 +20,7 @@ type group struct {
 	took        *shard.Histogram
 }
 
-// groups keep the order in which reasons came up.
+// groups are in the order of their first events.
 type groups []*group
 
 func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
@@ -41,13 +41,17 @@ func (g groups) sortByCount() groups {
 	return g
 }
 
-// addGroups adds a table, unless there are none, with the share of all that there were; took is what
-// took the time of each.
+// addGroups adds a table of groups, unless there are none. Shares are of total; took names the times of the events.
 func (s *Section) addGroups(g groups, caption, column, took string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
 	for _, have := range g.sortByCount() {
 		row := append(Row{{Text: have.event, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(total)), format.Clock(have.first), format.Clock(have.last))...)
-		t.Rows = append(t.Rows, append(row, timeQuantiles(have.took, .5, .99, 1)...))
+		if have.took.Max() > 0 {
+			row = append(row, timeQuantiles(have.took, .5, .99, 1)...)
+		} else {
+			row = append(row, Cells("–", "–", "–")...)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	if len(g) > 0 {
 		s.Tables = append(s.Tables, t)
@@ -62,14 +66,22 @@ func timeQuantiles(h *shard.Histogram, quantiles ...float64) (row Row) {
 	return row
 }
 
-// ends returns how connections ended, after which outages they reconnected, and their faults, by cause.
+// causes describes the reasons of the client for the end of a stream; others are clear.
+var causes = map[string]string{
+	"": "unknown reason", "idle": "went silent, closed by soak", "server": "closed by the server",
+	"truncated": "closed by the server in the middle of a response",
+}
+
+func cause(reason string) string { return cmp.Or(causes[reason], reason) }
+
+// ends returns how streams ended, the outages of clients that reconnected, and the faults, by cause.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
-		reason := cmp.Or(c.Reason, "unknown reason")
+		reason := cause(c.Reason)
 		switch c.State {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)

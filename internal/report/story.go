@@ -53,14 +53,22 @@ func (s *subject) story() Section {
 	if len(all) == 0 || s.v.Verdict == verdict.Pass {
 		return out
 	}
-	out.Lead = []string{fmt.Sprintf("%s, the first at %s UTC: %s.", format.Count(len(all), "incident"), format.Clock(all[0].FirstUnix), s.description(all[0]))}
-	t := Table{Columns: Columns("when (UTC)", "what", "who", "actions")}
+	out.Lead = []string{fmt.Sprintf("%s at %s UTC: %s.", format.Form(len(all), "1 incident", format.Thousands(len(all))+" incidents, the first"),
+		format.Clock(all[0].FirstUnix), s.description(all[0]))}
+	t := Table{Columns: Columns("when (UTC)", "faults", "clients")}
+	if len(s.v.Actions) > 0 {
+		t.Columns = append(t.Columns, Columns("actions")...)
+	}
 	for _, one := range all[:min(len(all), maxIncidents)] {
 		clock := format.Clock(one.FirstUnix)
 		if end := format.Clock(one.LastUnix); end != clock {
 			clock += " to " + end
 		}
-		t.Rows = append(t.Rows, Row{{Text: clock, At: one.FirstUnix}, {Text: s.description(one), Tone: Bad}, {Text: one.subjectName()}, {Text: s.actionsBefore(one)}})
+		row := Row{{Text: clock, At: one.FirstUnix}, {Text: s.description(one), Tone: Bad}, {Text: one.subjectName()}}
+		if len(s.v.Actions) > 0 {
+			row = append(row, Cell{Text: s.actionsBefore(one)})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	if more := len(all) - maxIncidents; more > 0 {
 		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(all))

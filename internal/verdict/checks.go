@@ -23,7 +23,7 @@ func (s *Streams) Faults() (out []Check) {
 	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
 	openCheck := Check{
 		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
-		Why: "clients are disconnected, or streams do not end when asked", weight: restsOn(s.proofs.unheld), loaded: true,
+		Why: "clients are disconnected, or streams do not end on request", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(watched-completed, 0))},
 	}
 	if c.Unfinished == 0 {

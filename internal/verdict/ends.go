@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Ends are the requests that ended the streams, over all runners. Times are from asking for a connection to the last byte of the answer.
+// Ends are the requests that ended the streams, over all runners. Times are from the request for a connection to the last byte of the answer.
 type Ends struct {
 	Request string `json:"request"` // by the name that its metrics have, too
 	EndTimes

@@ -66,6 +66,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if v.Stopped() && v.Plan.Seconds > 0 {
 		at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
 		v.Checks[at].Actual = v.stoppedAfter()
+		v.Reasons = slices.Insert(v.Reasons, 0, v.stoppedAfter())
 	}
 	v.Sentence = v.summarize()
 	return v

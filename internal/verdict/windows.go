@@ -41,7 +41,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		return nil
 	}
 	start, end := series[0].Unix, series[len(series)-1].Unix+int64(shard.BucketWidth/time.Second)
-	if end-start <= length || (end-start)/length > mostWindows {
+	if int64(s.m.Plan.Seconds) <= length || end-start <= length || (end-start)/length > mostWindows {
 		return nil
 	}
 	out := make([]Window, (end-start+length-1)/length)
