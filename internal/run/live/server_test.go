@@ -3,6 +3,7 @@ package live
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,6 +70,9 @@ func (s *stage) listen(t *testing.T, id string) (events <-chan liveEvent, stop f
 	if r.URL.Path == "/" {
 		r.URL.Path = "/events"
 	}
+	query := r.URL.Query()
+	query.Set("viewer", rand.Text()) // without it, the address: a second viewer may have the connection of the first
+	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Last-Event-ID", id)
 	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
