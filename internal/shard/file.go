@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/safefile"
@@ -41,6 +42,16 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 		return err
 	}
 	return e.z.Close()
+}
+
+// CheckpointInterval returns the time until the next checkpoint of a runner that has run for that long: 30 s, or a thousandth of it. A
+// checkpoint is the whole shard, which grows with the run: the bytes that are written per hour stay the same from the ninth hour on.
+func CheckpointInterval(ran time.Duration) time.Duration {
+	const (
+		shortest = 30 * time.Second
+		share    = 1000
+	)
+	return max(shortest, ran/share)
 }
 
 // Write writes the file of a shard, whole or not at all.

@@ -273,3 +273,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestCheckpointsBecomeRareInARunOfDays(t *testing.T) {
+	t.Parallel()
+	const bytesPerHour = 6.7e6 / 72 // by which a shard grows
+	for _, c := range []struct{ ran, want time.Duration }{
+		{0, 30 * time.Second},
+		{8 * time.Hour, 30 * time.Second},
+		{10 * time.Hour, 36 * time.Second},
+		{72 * time.Hour, 259200 * time.Millisecond},
+	} {
+		interval := CheckpointInterval(c.ran)
+		require.Equal(t, c.want, interval, "after %s", c.ran)
+		require.LessOrEqual(t, bytesPerHour*c.ran.Hours()*float64(time.Hour/interval), 94e6, "are written in the next hour")
+	}
+}

@@ -21,11 +21,12 @@ import (
 
 // How long a delivery may keep trying. The run does not begin before the first has succeeded. The last has
 // more time, since all data is lost without it; less if somebody interrupted the run and is waiting. A
-// checkpoint has until the next one is due.
+// checkpoint has until the next one may be due.
 const (
-	initialTimeout   = 30 * time.Second
-	finalTimeout     = 3 * time.Minute
-	interruptTimeout = 15 * time.Second
+	initialTimeout    = 30 * time.Second
+	finalTimeout      = 3 * time.Minute
+	interruptTimeout  = 15 * time.Second
+	checkpointTimeout = 30 * time.Second
 )
 
 // A delivery writes the shard of one runner to its folder or bucket: checkpoints in the background, so
@@ -71,7 +72,7 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 		d.log.Warn("A checkpoint was skipped, because the previous one is still being written.")
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), checkpointEvery)
+	ctx, cancel := context.WithTimeout(context.Background(), checkpointTimeout)
 	d.cancel = cancel
 	go func() {
 		defer d.mu.Unlock()

@@ -28,10 +28,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// checkpointEvery is how much of a run is lost at most if its runner is killed.
-const checkpointEvery = 30 * time.Second
-
-// An outputSoak writes the shard: every checkpointEvery, at the end, and at the start, so that a folder
+// An outputSoak writes the shard: by CheckpointInterval, at the end, and at the start, so that a folder
 // that cannot be written is found before the run and not after it.
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
@@ -219,7 +216,7 @@ func (o *outputSoak) tick() {
 	defer close(o.done)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	checkpoint := time.NewTicker(checkpointEvery)
+	checkpoint := time.NewTimer(shard.CheckpointInterval(0))
 	defer checkpoint.Stop()
 	for {
 		select {
@@ -237,6 +234,7 @@ func (o *outputSoak) tick() {
 			}
 		case <-checkpoint.C:
 			o.delivery.checkpoint(o.shard())
+			checkpoint.Reset(shard.CheckpointInterval(time.Since(o.recorder.start)))
 		}
 	}
 }

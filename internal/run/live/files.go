@@ -29,8 +29,8 @@ type Files struct {
 	note    string
 }
 
-// checkpointLimit is the age from which the last checkpoint of a runner is overdue: it writes one every 30 s.
-const checkpointLimit = 75 * time.Second
+// checkpointPatience is the time by which a checkpoint may be later than planned.
+const checkpointPatience = 45 * time.Second
 
 // Show sets what the files contain now. The verdict of a run that is not over proves nothing, and is not shown.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
@@ -97,7 +97,8 @@ func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
 		r := &m.Runners[i]
-		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: checkpointLimit, Ended: r.State == shard.Finished}
+		patience := checkpointPatience + shard.CheckpointInterval(time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
+		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: patience, Ended: r.State == shard.Finished}
 		out[i].Process = shard.Process{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
