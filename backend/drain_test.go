@@ -61,7 +61,7 @@ func TestDrainIsQuick(t *testing.T) {
 	_, err := c.rest()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Wait())
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), 8*time.Second, "less than WRITE_TIMEOUT")
 }
 
 // TestSecondSignal ends a drain at once.
