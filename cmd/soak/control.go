@@ -20,8 +20,8 @@ func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   run.ControlCommand,
 		Short: "Serve the reference target of the control group: one event per second on each stream",
-		Long: "control serves what the control group of a run is held to, for runners that name it by CONTROL_URL: of other machines, or\n" +
-			"of k6 alone (docs/distributed.md). `soak run` starts one by itself.",
+		Long: "control serves the reference target of the control group, for runners on other machines or of k6 alone, which connect to it by\n" +
+			"CONTROL_URL (docs/distributed.md). `soak run` starts its own.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -38,7 +38,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || c.Backends < 1 {
-				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be 1 at least")}
+				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be at least 1")}
 			}
 			if p.ConnectionsPerVU == 0 {
 				p.ConnectionsPerVU = p.Density()
@@ -70,9 +70,9 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	}
 	f := cmd.Flags()
 	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(looked, s.Name) }))
-	f.IntVar(&c.Backends, "backends", 1, "how many backends the run would start here")
+	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run would start here")
 	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run would connect to the local backend directly")
-	f.String("config", plan.SettingsFile, "file of the run's settings, which flags and variables win over; the default is read where it is there")
+	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -18,22 +18,22 @@ func historyCommand() *cobra.Command {
 	var keep, limit int
 	cmd := &cobra.Command{
 		Use:   "history [OLD NEW]",
-		Short: "List all runs: verdicts, metrics over time, what changed, regressions",
-		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, whether it got worse by the rule of\n" +
-			"`soak compare`, and what changed since the run before. It writes the same to results/" + results.HistoryFile + ", as each run does.\n\n" +
+		Short: "List all runs: verdicts, metrics over time, changes, regressions",
+		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, regressions by the rule of `soak compare`, and\n" +
+			"changes since the previous run. Like each run, it writes the list to results/" + results.HistoryFile + ".\n\n" +
 			"    soak history --open\n" +
-			"    soak history before-1 after-1              what changed between these two\n" +
+			"    soak history before-1 after-1              changes between these two\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
-			"With --prune it removes runs that are not among the newest, at once and without a question. It never removes one that\n" +
-			"failed or found faults, one that another run is compared with by name (`soak report --baseline`), or one without a verdict.\n\n" +
-			"The exit code says only whether it could.",
+			"With --prune it removes runs that are not among the newest, without confirmation. It keeps runs that failed or found faults, runs\n" +
+			"that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
+			"The exit code is 0 if it succeeded, whatever the verdicts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			switch {
 			case len(args) != 0 && len(args) != 2:
-				return usageError{Err: errors.New("name two runs, by their folders or test ids, to see what changed between them; or none to list all")}
+				return usageError{Err: errors.New("name two runs, by their folders or test ids, to compare them; or none to list all")}
 			case len(args) == 2 && (prune || open):
 				return usageError{Err: errors.New("--prune and --open cannot be combined with run arguments")}
 			case limit < 1:
@@ -57,11 +57,11 @@ func historyCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	plan.AddFlags(f, []plan.Setting{{Name: "OUT", Value: &out, Default: out, Help: "folder of all runs"}})
-	f.IntVar(&limit, "limit", 20, "how many runs to list here; the page has all")
+	f.IntVar(&limit, "limit", 20, "number of runs to list here; the page has all")
 	f.BoolVar(&open, "open", false, "open "+results.HistoryFile+" in the browser")
-	f.BoolVar(&prune, "prune", false, "remove old runs; needs --keep")
-	f.IntVar(&keep, "keep", 0, "with --prune: how many of the newest runs stay, whatever they are")
-	f.BoolVar(&dry, "dry-run", false, "with --prune: only say what would be removed")
+	f.BoolVar(&prune, "prune", false, "remove old runs; requires --keep")
+	f.IntVar(&keep, "keep", 0, "with --prune: number of newest runs to keep, whatever their verdict")
+	f.BoolVar(&dry, "dry-run", false, "with --prune: list the runs without removing them")
 	return cmd
 }
 

@@ -26,18 +26,18 @@ const initHelp = `init prepares an empty folder for soaks of a service: it probe
 
     NAME.js                      the description of the service; comments show the evidence for each part
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
-    .github/workflows/soak.yml   a job of GitHub Actions that soaks with these
+    .github/workflows/soak.yml   a job of GitHub Actions that runs with these
 
-To check messages, soak has to publish some. A service that passes on a text is enough:
+To check messages, soak must publish some. A service that delivers a text is enough:
 
     soak init 'https://HOST/rooms/news/events' --topic news --publish-url 'https://HOST/rooms/news/messages' \
       --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
 
-A request whose response ends by itself, such as an answer of a language model, is soaked by ` + "`soak run finite`" + `:
+Responses that end by themselves, such as answers of a language model, are tested by ` + "`soak run finite`" + `:
 
     soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
 
-It does not overwrite files. Without a URL it asks for one.`
+It does not overwrite files. Without a URL it prompts for one.`
 
 // An overwriting decides what init does with files that exist.
 type overwriting struct{ force, update bool }
@@ -48,7 +48,7 @@ func initCommand() *cobra.Command {
 	var over overwriting
 	cmd := &cobra.Command{
 		Use:   "init [URL]",
-		Short: "Probe a service, and write the description and settings for a soak",
+		Short: "Probe a service, and write its description and the settings of a run",
 		Long:  initHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 1 {

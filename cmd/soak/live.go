@@ -12,9 +12,9 @@ func liveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "live DIR | s3://BUCKET/PREFIX",
 		Short: "Show a run of another terminal or machine in a browser",
-		Long: "live shows a run by the checkpoints that its runners write every 30 s: in the folder of the run, such as results/latest, or in\n" +
-			"the folder or bucket that --shards of the run named, with the test id behind it. It changes nothing there. When the run is over\n" +
-			"the page becomes its report. `soak run --live` shows a run of its own, a second behind.",
+		Long: "live shows a run from the checkpoints that its runners write every 30 s. DIR is the folder of the run, such as results/latest;\n" +
+			"a bucket is the --shards of the run, followed by its test id. live only reads. After the run the page becomes its report.\n" +
+			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Location, w.Stdout = args[0], cmd.OutOrStdout()
@@ -25,6 +25,6 @@ func liveCommand() *cobra.Command {
 			return run.Watch(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&w.Address, "listen", "", "address to show it at, such as :8080, which needs the token in its URL (default: a free port, for this machine only)")
+	cmd.Flags().StringVar(&w.Address, "listen", "", "address to listen on, such as :8080, with a token in the URL (default: a free port of this machine)")
 	return cmd
 }

@@ -36,7 +36,7 @@ func execute(args []string) int {
 	root := &cobra.Command{
 		Use:           "soak",
 		Short:         "Hold SSE connections for hours and account for every message",
-		Long:          "soak holds many Server-Sent-Event streams for a long time and accounts for every noop on each.\n\nExit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Long:          "soak opens many Server-Sent Events streams for hours and checks that every message arrives.\n\nExit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

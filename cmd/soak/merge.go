@@ -40,7 +40,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			return err
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that comes from a bucket"}})
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run from a bucket"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required number of laptops (k6 alone) or of runners (runs with a plan) (0: any)")
 	ciFlags(cmd.Flags(), &to, &look)
 	return cmd

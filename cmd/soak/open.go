@@ -25,7 +25,7 @@ func openCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "open ARCHIVE",
-		Short: "Show an archived run again: its report, and Prometheus with its data",
+		Short: "Show an archived run: its report, and Prometheus with its data",
 		Long: "open compares every file of an archive with its checksum, unpacks it, and starts the program prometheus with the data of\n" +
 			"the run. It ends Prometheus at Ctrl-C. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
@@ -39,8 +39,8 @@ func openCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder for the unpacked files, which stay (default: they are removed at the end)")
-	cmd.Flags().BoolVar(&check, "check", false, "only check the archive, and print its contents")
+	cmd.Flags().StringVar(&dir, "dir", "", "folder that keeps the unpacked files (default: removed at the end)")
+	cmd.Flags().BoolVar(&check, "check", false, "check the archive, and print its contents")
 	return cmd
 }
 

@@ -27,10 +27,10 @@ func planCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what a number of connections takes: runners, memory, ports, hosts, price",
-		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " of\n" +
-			"AWS on demand with a public address and a disk, runners on some and nginx with backends on others. Traffic is not in the price,\n" +
-			"nor is setting up and down. The prices, with their date and source, are in internal/host/sizing/prices.json.",
+		Short: "Estimate the resources of a run: runners, memory, ports, hosts, price",
+		Long: "plan estimates the resources of a run from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + "\n" +
+			"of AWS on demand with a public address and a disk: some for runners, others for nginx and backends. The price excludes traffic,\n" +
+			"set-up and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes
@@ -39,7 +39,7 @@ func planCommand() *cobra.Command {
 			}
 			published := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
 			if published && cmd.Flags().Changed("noop-interval") {
-				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
+				return usageError{Err: errors.New("--noop-interval cannot be combined with --topics and --publish-rate; remove one of them")}
 			}
 			load.Interval = time.Duration(interval * float64(time.Second))
 			if err := sizing.CheckBudget(0, maxUSD, ""); err != nil {
@@ -80,14 +80,14 @@ func planCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
-	f.IntVar(&load.Topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
+	f.IntVar(&load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
-	f.BoolVar(&load.TLS, "tls", false, "the runners reach the service over TLS")
-	f.BoolVar(&load.HTTP2, "http2", false, "the service speaks HTTP/2 with the runners, so that streams share connections")
+	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
+	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
 	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")
 	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
-	f.Float64Var(&maxUSD, "max-usd", 0, "end with an error where the run costs more than this many US dollars; 0: no limit")
+	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")
 	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
 	return cmd
 }

@@ -40,7 +40,7 @@ func probeCommand() *cobra.Command {
 	var idle bool
 	cmd := &cobra.Command{
 		Use:   "probe URL",
-		Short: "Look at a service for a minute, and write a description of it",
+		Short: "Probe a service for a minute, and write its description",
 		Long:  probeHelp,
 		Args:  oneArg("URL of an event stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,8 +77,8 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&seconds, "seconds", 60, "seconds to look; heartbeats and lifetimes that are longer are not seen (with --idle: 900)")
-	f.BoolVar(&idle, "idle", false, "hold silent streams, and tell after how long something on the way cuts them")
+	f.IntVar(&seconds, "seconds", 60, "length of the probe in seconds; longer heartbeats and lifetimes are not found (with --idle: 900)")
+	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
 	serviceFlags(f, &c)
@@ -90,11 +90,11 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
-	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
-	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
+	f.IntVar(&c.Streams, "streams", 3, "streams to open")
+	f.StringVar(&c.Topic, "topic", "", "topic in the URLs, which becomes {topic}")
 	probeRequest(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
-	probeRequest(f, &c.Then, "then-", "the second request, with {client}, which the probe finds")
+	probeRequest(f, &c.Then, "then-", "the second request, with {client} from the first event")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that a message is published to")
 	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
 }
@@ -115,7 +115,7 @@ func readyProbe(parent context.Context, c *probe.Config) (context.Context, conte
 func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringVar(&r.Method, prefix+"method", "", "method of "+subject)
 	f.StringVar(&r.Body, prefix+"body", "", "body of "+subject)
-	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; may be given again")
+	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
 // checkProbe checks what has bounds, and names the service.

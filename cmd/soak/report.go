@@ -17,8 +17,8 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Render the reports of a run again",
-		Long: "report renders report.html, report.txt, report.md and the tables (.csv) of the run in DIR again,\n" +
-			"next to each other in DIR. Its exit code says only whether it could.",
+		Long: "report renders report.html, report.txt, report.md and the tables (.csv) of the run in DIR again.\n" +
+			"The exit code is 0 if it succeeded, whatever the verdict.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])
@@ -34,7 +34,7 @@ func reportCommand() *cobra.Command {
 			return openPage(d.Path(results.PageFile), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the last one in the folder of DIR that passed)")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the latest pass next to DIR)")
 	cmd.Flags().BoolVar(&open, "open", false, "open report.html in the browser")
 	return cmd
 }

@@ -46,7 +46,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 }
 
 // exitCodes is the last paragraph of the help of a run.
-const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage."
+const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
 // soakFlags are those of a run whose plan is that of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
@@ -186,10 +186,10 @@ func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
 
 // clusterFlags are those of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its ledger, where BACKEND_URL is for the runners only")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT of the service for this machine, if only runners can use BACKEND_URL")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
-	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: how long initializer, runners and starter may each take")
-	f.BoolVar(&k.Keep, "keep", false, "k8s: leave TestRun and pods in the cluster when all is done")
+	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout of initializer, runners and starter each")
+	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
 }
 
 // settle sets the flags that were not given from variables and from the file of settings, whose path it returns.

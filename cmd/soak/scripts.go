@@ -13,9 +13,9 @@ import (
 func scriptsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scripts FOLDER",
-		Short: "Write the k6 scripts that soak carries, to run them with k6 alone or to change them",
-		Long: "scripts writes load-tests of this version into a folder that is not there yet. `soak run` needs it only where a script was\n" +
-			"changed: --script names that.\n\n" +
+		Short: "Write the k6 scripts to a folder, to run them with k6 or to change them",
+		Long: "scripts writes load-tests of this version into a new folder. `soak run` needs them only if you change a script; pass it with\n" +
+			"--script.\n\n" +
 			"    soak scripts load-tests\n    k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m --env BACKEND_URL=http://HOST",
 		Args: oneArg("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -142,8 +142,8 @@ const (
 func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
-		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
-		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; none: they share all (default: auto in suites of plain requests, else none)"
+		progress = "progress on a terminal: line, or full with a line per runner and new findings"
+		pin      = "auto: half of the cores each for a target started here and the runners; none: all shared (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
 		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows others"

@@ -12,7 +12,7 @@ const atOnce = "requests at once"
 
 var burst = Suite{
 	Name:   "burst",
-	Short:  "send many requests at once, and see whether the service is well afterwards",
+	Short:  "send many requests at once, and check that the service recovers",
 	Script: []string{"load-tests", "http", "burst.js"},
 	Settings: append([]Setting{
 		{"BURSTS", "sizes of the bursts, with commas between"},
@@ -69,7 +69,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:  []string{breaking.Summary(atOnce) + "; the service was well after each"},
+		Passed:  []string{breaking.Summary(atOnce) + "; the service recovered after each"},
 	}
 	stages := append(bursts, ofKinds(all, kindSequence)...)
 	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOnce))

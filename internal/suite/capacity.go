@@ -13,7 +13,7 @@ const streamsUnit = "connections"
 
 var capacity = Suite{
 	Name:   "capacity",
-	Short:  "add event streams in steps until a noop is missed or late, or a connect fails",
+	Short:  "add streams in steps until a message is missed or late, or a connect fails",
 	Script: []string{"load-tests", "sse", "capacity.js"},
 	Settings: slices.Concat([]Setting{
 		{"STEP", "connections that a step adds"},

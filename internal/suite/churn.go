@@ -14,7 +14,7 @@ import (
 
 var churn = Suite{
 	Name:   "churn",
-	Short:  "let event streams come and go all the time, and account for every noop of each",
+	Short:  "open and close streams continuously, and check every message of each",
 	Script: []string{"load-tests", "sse", "churn.js"},
 	Settings: slices.Concat([]Setting{
 		{"CONNECTIONS", "streams at a time"},

@@ -21,7 +21,7 @@ const (
 
 var clusterSuite = Suite{
 	Name:   "cluster",
-	Short:  "hold one backend against several behind one address, at the same loads",
+	Short:  "compare one backend with several behind one address, at the same loads",
 	Script: []string{"load-tests", "http", "cluster.js"},
 	Settings: append([]Setting{
 		{"LEVELS", "requests at a time, with commas between"},

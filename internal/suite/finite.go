@@ -15,7 +15,7 @@ import (
 // finite makes requests whose responses are event streams that end by themselves.
 var finite = Suite{
 	Name:   "finite",
-	Short:  "account for responses that end by themselves, such as LLM answers",
+	Short:  "check responses that end by themselves, such as LLM answers",
 	Script: []string{"load-tests", "sse", "finite.js"},
 	Settings: []Setting{
 		{"SERVICE", "what to soak: the name of a module of load-tests/services whose end.by is 'event', or the path of another, a .js file"},

@@ -13,7 +13,7 @@ import (
 
 var handshake = Suite{
 	Name:   "handshake",
-	Short:  "connect many clients: a TCP and a mutual TLS 1.3 handshake each, none resumed",
+	Short:  "connect many clients, each with a TCP and a full mutual TLS 1.3 handshake",
 	Script: []string{"load-tests", "http", "handshake.js"},
 	Settings: []Setting{
 		{"CONNECTIONS", "numbers of connections, with commas between; one scale runs after the other"},

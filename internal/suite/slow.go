@@ -15,7 +15,7 @@ import (
 
 var slowReaders = Suite{
 	Name:   "slow",
-	Short:  "let some clients read slowly or not at all, and see whether the others notice and the service's memory holds",
+	Short:  "let some clients read slowly or not at all, and measure the effect on others and on memory",
 	Script: []string{"load-tests", "sse", "slow.js"},
 	Settings: []Setting{
 		{"SLOW_PERCENT", "share of the streams that is slow, 1 to 50 percent (default: 10, smoke: 20)"},

@@ -14,7 +14,7 @@ import (
 // plan.json has no field for the suite, and its script declares none.
 var soak = Suite{
 	Name:     "soak",
-	Short:    "hold every event stream for the whole time, and account for every noop of each",
+	Short:    "hold every stream for the whole time, and check every message of each",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
 	Plan:     Plan{DeclaredLoad: true},
 	Target:   Target{Streams: true},
@@ -76,7 +76,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 // (plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
-	Short:    "disconnect event streams while messages continue, and account for every message in between",
+	Short:    "disconnect streams while messages continue, and check every message",
 	Script:   []string{"load-tests", "sse", "resume.js"},
 	Target:   soak.Target,
 	Sampling: soak.Sampling,

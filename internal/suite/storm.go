@@ -16,7 +16,7 @@ import (
 
 var storm = Suite{
 	Name:   "storm",
-	Short:  "drop most event streams at once, and see how the service takes them back and whether the others notice",
+	Short:  "drop most streams at once, and measure the reconnects and the effect on others",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
 		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent (default: 10)"},

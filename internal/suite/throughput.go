@@ -9,7 +9,7 @@ import (
 
 var throughput = Suite{
 	Name:   "throughput",
-	Short:  "answer as many requests as it can, with more and more of them at a time",
+	Short:  "measure the highest rate of requests, with more and more concurrent ones",
 	Script: []string{"load-tests", "http", "throughput.js"},
 	Settings: append([]Setting{
 		{"VOLUMES", "numbers of requests, with commas between"},

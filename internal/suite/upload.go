@@ -10,7 +10,7 @@ import (
 
 var upload = Suite{
 	Name:   "upload",
-	Short:  "upload large bodies one by one and in parallel, and compare what arrived by its hash",
+	Short:  "upload large bodies one by one and in parallel, and compare their hashes",
 	Script: []string{"load-tests", "http", "upload.js"},
 	Settings: []Setting{
 		{"SEQUENCE", "uploads one after the other"},

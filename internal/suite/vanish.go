@@ -15,7 +15,7 @@ import (
 
 var vanish = Suite{
 	Name:   "vanish",
-	Short:  "let clients disappear without a word, and see after how long the service notices",
+	Short:  "let clients disappear without closing, and measure when the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
 		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent (default: 20)"},
