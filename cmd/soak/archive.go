@@ -46,7 +46,7 @@ func archiveCommand() *cobra.Command {
 			if prometheus == "" {
 				prometheus = os.Getenv("PROMETHEUS_URL")
 			}
-			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, Without: without}
+			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, SkipReason: without}
 			to := ""
 			if len(args) == 2 {
 				to = args[1]

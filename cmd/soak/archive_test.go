@@ -95,7 +95,7 @@ func TestAnArchiveWithDataIsKept(t *testing.T) {
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &said))
 		require.Contains(t, said.String(), "data     15 samples", "though one answer of 15 failed")
 		said.Reset()
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Without: "its host is gone"}, to, &said))
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &said))
 		require.Contains(t, said.String(), "was kept")
 		require.Contains(t, said.String(), "none of Prometheus now: its host is gone")
 		file := filepath.Join(filepath.Dir(run), "run-7.tar.gz")

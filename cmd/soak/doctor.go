@@ -101,8 +101,8 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 // ownPrograms are those of this repository.
 func ownPrograms(explicit bool) []preflight.Program {
 	return []preflight.Program{
-		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Mend: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: explicit, Mend: "make build, or name a service by BACKEND_URL"},
+		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: explicit, Remedy: "make build, or name a service by BACKEND_URL"},
 	}
 }
 
@@ -119,8 +119,8 @@ func printFindings(w io.Writer, found []preflight.Finding) error {
 			fmt.Fprintln(w, about)
 		}
 		fmt.Fprintf(w, "  %-8s %-23s %s\n", marks[f.State], f.Name, f.Found)
-		if f.State != preflight.OK && f.Mend != "" {
-			fmt.Fprintf(w, "  %-8s %-23s → %s\n", "", "", f.Mend)
+		if f.State != preflight.OK && f.Remedy != "" {
+			fmt.Fprintf(w, "  %-8s %-23s → %s\n", "", "", f.Remedy)
 		}
 		count[f.State]++
 	}

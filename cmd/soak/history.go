@@ -107,7 +107,7 @@ func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
 			word = removed
 			n++
 		}
-		fmt.Fprintf(out, "%-12s  %s: %s\n", word, d.Name, d.Why)
+		fmt.Fprintf(out, "%-12s  %s: %s\n", word, d.Name, d.Reason)
 	}
 	fmt.Fprintf(out, "%s %d of %d runs in %s\n", removed, n, len(all), folder)
 	if dry {

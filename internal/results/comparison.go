@@ -118,8 +118,8 @@ func noise(c compare.Change) string {
 // BaselineFile names the run that `soak report --baseline` last compared this one with.
 const BaselineFile = "baseline.json"
 
-// named is the content of that file.
-type named struct {
+// A baselineName is the content of that file.
+type baselineName struct {
 	Folder string `json:"folder"` // of the run that was named, without the folders above it
 }
 
@@ -132,12 +132,12 @@ func (d Dir) nameBaseline(against Dir) error {
 	if real, err := filepath.EvalSymlinks(string(against)); err == nil { // results/latest leads elsewhere tomorrow
 		against = Dir(real)
 	}
-	return d.WriteJSON(BaselineFile, named{against.name()})
+	return d.WriteJSON(BaselineFile, baselineName{against.name()})
 }
 
 // Baseline returns the folder of the run in BaselineFile, or "" without that file.
 func (d Dir) Baseline() (string, error) {
-	var n named
+	var n baselineName
 	_, err := d.readJSON(BaselineFile, &n)
 	return n.Folder, err
 }

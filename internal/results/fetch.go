@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// fetchAtOnce bounds how many files are under way from a bucket.
-const fetchAtOnce = 8
+// fetchConcurrency limits how many files of a bucket are fetched at a time.
+const fetchConcurrency = 8
 
 // Fetch brings the files of a run from a store to out/TESTID. What an earlier fetch left there is
 // replaced. progress is called after each file. A file that does not come is a problem of the run.
@@ -92,7 +92,7 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 		return nil, err
 	}
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(fetchAtOnce)
+	work.SetLimit(fetchConcurrency)
 	var mu sync.Mutex
 	done := 0
 	for _, name := range names {

@@ -36,15 +36,15 @@ type Entry struct {
 	compare.Run           // Verdict is nil where it was not judged
 	Name        string    // of the folder
 	State       State     // "": it was judged
-	Why         string    // where it was not, in a sentence
+	Reason      string    // where it was not, in a sentence
 	Started     time.Time // or the folder's own time, where nothing says when
-	Seen        Run       // empty where there is none
+	Record      Run       // empty where there is none
 	Page        bool      // it has a report.html
 
-	Plan    *PlanRuns           // of the runs that can be compared with it; nil where it was not judged
-	Since   *Entry              // the run before: of the same plan, else of the same suite; nil: there is none
-	Against *compare.Comparison // with earlier ones; nil where there are too few
-	metrics map[string]float64
+	Plan       *PlanRuns           // of the runs that can be compared with it; nil where it was not judged
+	Previous   *Entry              // the run before: of the same plan, else of the same suite; nil: there is none
+	Comparison *compare.Comparison // with earlier ones; nil where there are too few
+	metrics    map[string]float64
 }
 
 // A PlanRuns is the runs that can be compared with each other.
@@ -55,10 +55,10 @@ type PlanRuns struct {
 
 // A History is what a folder of results holds.
 type History struct {
-	Folder string
-	Runs   []*Entry    // the newest first
-	Plans  []*PlanRuns // the one with the newest run first
-	Others []string    // folders that are of no run
+	Folder    string
+	Runs      []*Entry    // the newest first
+	Plans     []*PlanRuns // the one with the newest run first
+	Unrelated []string    // folders that are of no run
 }
 
 // ReadHistory reads the folder of all runs. Damaged or unfinished runs are listed as such. It returns an error if the
@@ -79,7 +79,7 @@ func ReadHistory(folder string) (*History, error) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, e := range entries {
 		group.Go(func() error {
-			found[i] = look(filepath.Join(folder, e.Name()))
+			found[i] = readEntry(filepath.Join(folder, e.Name()))
 			return nil
 		})
 	}
@@ -87,7 +87,7 @@ func ReadHistory(folder string) (*History, error) {
 	h := &History{Folder: folder}
 	for i, r := range found {
 		if r == nil {
-			h.Others = append(h.Others, entries[i].Name())
+			h.Unrelated = append(h.Unrelated, entries[i].Name())
 			continue
 		}
 		h.Runs = append(h.Runs, r)
@@ -101,25 +101,25 @@ func ReadHistory(folder string) (*History, error) {
 
 func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
-// look reads the folder of a run; nil if it is not one.
-func look(folder string) *Entry {
+// readEntry reads the folder of a run; nil if it is not one.
+func readEntry(folder string) *Entry {
 	d := Dir(folder)
-	r := &Entry{Name: filepath.Base(folder), Page: d.has(PageFile)}
-	if !d.has(VerdictFile) {
+	r := &Entry{Name: filepath.Base(folder), Page: d.exists(PageFile)}
+	if !d.exists(VerdictFile) {
 		return r.unfinished(d)
 	}
 	var err error
 	if r.Run, err = compare.Open(string(d)); err != nil {
 		r.Run = compare.Run{Dir: string(d)}
 		r.State, r.Started = Damaged, d.changed(VerdictFile)
-		r.Why = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", VerdictFile, reason(err))
+		r.Reason = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", VerdictFile, reason(err))
 		return r
 	}
 	first := 0
 	if len(r.Verdict.Runners) > 0 {
 		first = r.Verdict.Runners[0].Index
 	}
-	r.Seen = d.Run(first)
+	r.Record = d.Run(first)
 	r.Started = time.UnixMicro(int64(1e6 * r.Verdict.StartedUnix)).UTC()
 	if r.Verdict.StartedUnix <= 0 { // no runner left a shard
 		r.Started = d.changed(VerdictFile)
@@ -134,12 +134,12 @@ func look(folder string) *Entry {
 // unfinished is the folder as that of a run which has no verdict; nil where it is of no run.
 func (r *Entry) unfinished(d Dir) *Entry {
 	names := []string{PlanFile, ManifestFile, ShardsDir}
-	i := slices.IndexFunc(names, func(name string) bool { return d.has(name) })
+	i := slices.IndexFunc(names, func(name string) bool { return d.exists(name) })
 	if i < 0 {
 		return nil
 	}
 	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.changed(names[i])
-	r.Why = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
+	r.Reason = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
 	return r
 }
 
@@ -176,9 +176,9 @@ func (h *History) relate() {
 		if p == nil {
 			p = &PlanRuns{Title: suite.Title(r.Verdict)}
 			plans[key] = p
-			r.Since = last[kind]
+			r.Previous = last[kind]
 		} else {
-			r.Since = p.Runs[len(p.Runs)-1]
+			r.Previous = p.Runs[len(p.Runs)-1]
 		}
 		r.Plan, last[kind] = p, r
 		p.compare(r)
@@ -198,12 +198,12 @@ func (p *PlanRuns) compare(r *Entry) {
 	}
 	var normal []compare.Run
 	for _, other := range p.Runs {
-		if other.Against == nil || len(other.Against.Regressions()) == 0 {
+		if other.Comparison == nil || len(other.Comparison.Regressions()) == 0 {
 			normal = append(normal, other.Run)
 		}
 	}
 	// An error means that there are too few runs, or that one is a copy of another: then nothing is known.
-	r.Against, _ = compare.Compare(compare.Before(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
+	r.Comparison, _ = compare.Compare(compare.EarlierOf(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
 }
 
 // outcome is what became of a run, in a word.
@@ -214,13 +214,13 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// worse are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where
+// regressions are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where
 // that is one.
-func (r *Entry) worse() (out []string) {
-	if r.Against == nil {
+func (r *Entry) regressions() (out []string) {
+	if r.Comparison == nil {
 		return nil
 	}
-	all := r.Against.Regressions()
+	all := r.Comparison.Regressions()
 	for _, change := range all {
 		if change.Name != failedVerdict || len(all) == 1 {
 			out = append(out, change.Sentence())

@@ -37,29 +37,29 @@ func WriteHistory(folder string) error {
 		if err != nil {
 			return err
 		}
-		if err := h.Write(); err != nil || !h.stale() {
+		if err := h.Write(); err != nil || !h.isStale() {
 			return err
 		}
 	}
 	return nil
 }
 
-// stale reports whether a run was judged since the folder was read.
-func (h *History) stale() bool {
+// isStale reports whether a run was judged since the folder was read.
+func (h *History) isStale() bool {
 	judged := map[string]bool{}
 	for _, r := range h.Runs {
 		judged[r.Name] = r.State != Unfinished
 	}
 	entries, _ := os.ReadDir(h.Folder)
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && !isHidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).has(VerdictFile)
+		return e.IsDir() && !isHidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).exists(VerdictFile)
 	})
 }
 
 // Write writes the page. It refuses to take the place of an index.html that is not its own.
 func (h *History) Write() error {
 	path := filepath.Join(h.Folder, HistoryFile)
-	if isOurs, err := ours(path); err != nil || !isOurs {
+	if isOurs, err := isGenerated(path); err != nil || !isOurs {
 		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
 	}
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.Escaping(w), h.page()) })
@@ -69,12 +69,12 @@ func (h *History) Write() error {
 func HasHistory(folder string) bool {
 	path := filepath.Join(folder, HistoryFile)
 	_, err := os.Stat(path)
-	isOurs, _ := ours(path)
+	isOurs, _ := isGenerated(path)
 	return err == nil && isOurs
 }
 
-// ours reports whether a file is one of our pages, or missing.
-func ours(path string) (bool, error) {
+// isGenerated reports whether a file is a page that soak wrote, or missing.
+func isGenerated(path string) (bool, error) {
 	f, err := safefile.Open(path, safefile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -150,7 +150,7 @@ func (h *History) banner() report.Banner {
 	last := h.Runs[0]
 	_, b.Tone = last.mark()
 	b.Sentence = fmt.Sprintf("Last run %s: %s", last.Name, last.outcome())
-	if worse := last.worse(); len(worse) > 0 {
+	if worse := last.regressions(); len(worse) > 0 {
 		b.Sentence += ", with a regression: " + strings.Join(worse, "; ")
 	}
 	n := h.count()
@@ -173,7 +173,7 @@ func (h *History) runs() report.Section {
 		}
 		row := report.Row{name, {Text: r.outcome(), Tone: tone}}
 		if r.Verdict == nil {
-			t.Rows = append(t.Rows, append(row, report.Cell{Text: "–"}, report.Cell{Text: r.Why}, report.Cell{Text: "–"}, report.Cell{Text: "–"}))
+			t.Rows = append(t.Rows, append(row, report.Cell{Text: "–"}, report.Cell{Text: r.Reason}, report.Cell{Text: "–"}, report.Cell{Text: "–"}))
 			continue
 		}
 		plan := report.Cell{Text: r.Plan.Title}
@@ -188,7 +188,7 @@ func (h *History) runs() report.Section {
 			}
 		}
 		text, standing := r.status()
-		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: standing}, report.Cell{Text: r.since()}))
+		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: standing}, report.Cell{Text: r.changesSincePrevious()}))
 	}
 	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
 	if len(t.Rows) > 0 {
@@ -263,7 +263,7 @@ func (p *PlanRuns) lines() (out []line) {
 					continue
 				}
 				l.values, known = append(l.values, v), append(known, v)
-				if r.Against != nil && slices.ContainsFunc(r.Against.Regressions(), func(c compare.Change) bool { return c.Name == m.Name }) {
+				if r.Comparison != nil && slices.ContainsFunc(r.Comparison.Regressions(), func(c compare.Change) bool { return c.Name == m.Name }) {
 					l.tones[i] = report.Bad
 				}
 			}
@@ -297,8 +297,8 @@ func (p *PlanRuns) sum() string {
 // otherFolders lists the folders that do not belong to a run.
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
-	if len(h.Others) > 0 {
-		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Others, ", ") + "."}
+	if len(h.Unrelated) > 0 {
+		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
 	}
 	return out
 }

@@ -253,9 +253,9 @@ func TestSimultaneousRunsAreListed(t *testing.T) {
 	out := t.TempDir()
 	made(t, out, 0, nil)
 	h := read(t, out)
-	require.False(t, h.stale())
+	require.False(t, h.isStale())
 	made(t, out, 1, nil)
-	require.True(t, h.stale(), "another run was judged meanwhile")
+	require.True(t, h.isStale(), "another run was judged meanwhile")
 
 	const runs = 8
 	var all sync.WaitGroup

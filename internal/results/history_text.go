@@ -39,8 +39,8 @@ func (h *History) Text(w io.Writer, most int) error {
 			out.Table(&table)
 		}
 	}
-	if len(h.Others) > 0 {
-		out.Wrap("\nother folders: ", strings.Join(h.Others, ", "))
+	if len(h.Unrelated) > 0 {
+		out.Wrap("\nother folders: ", strings.Join(h.Unrelated, ", "))
 	}
 	return out.Flush()
 }
@@ -50,11 +50,11 @@ func (r *Entry) facts() *report.Table {
 	name := strings.ToUpper(r.outcome())
 	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
 	if r.Verdict == nil {
-		t := report.Facts(name, about, "reason", r.Why)
+		t := report.Facts(name, about, "reason", r.Reason)
 		return &t
 	}
 	standing, _ := r.status()
-	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", standing, "changed", r.since())
+	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", standing, "changed", r.changesSincePrevious())
 	return &t
 }
 
@@ -64,12 +64,12 @@ type Pair struct{ Old, New *Entry }
 // ReadPair reads the folders of two runs that were judged.
 func ReadPair(older, newer string) (p Pair, err error) {
 	for folder, run := range map[string]**Entry{older: &p.Old, newer: &p.New} {
-		r := look(folder)
+		r := readEntry(folder)
 		switch {
 		case r == nil:
 			return p, fmt.Errorf("%s is not the folder of a run", folder)
 		case r.Verdict == nil:
-			return p, fmt.Errorf("%s is %s: %s", folder, r.State, r.Why)
+			return p, fmt.Errorf("%s is %s: %s", folder, r.State, r.Reason)
 		}
 		*run = r
 	}

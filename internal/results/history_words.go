@@ -73,19 +73,19 @@ func (r *Entry) status() (text string, tone report.Tone) {
 		return "–", ""
 	case r.Verdict.Verdict == verdict.Invalid:
 		return "an invalid run is not compared", ""
-	case r.Against == nil:
+	case r.Comparison == nil:
 		return "too few earlier runs that passed", ""
 	}
 	namesOf := func(outcome compare.Outcome) (names []string) {
-		for _, c := range r.Against.Changes {
+		for _, c := range r.Comparison.Changes {
 			if c.Outcome == outcome {
 				names = append(names, c.Name)
 			}
 		}
 		return names
 	}
-	against := format.Count(len(r.Against.Old), "run")
-	switch worse, unsure, better := r.worse(), namesOf(compare.Unsure), namesOf(compare.Better); {
+	against := format.Count(len(r.Comparison.Old), "run")
+	switch worse, unsure, better := r.regressions(), namesOf(compare.Unsure), namesOf(compare.Better); {
 	case len(worse) > 0:
 		return "regression against " + against + ": " + strings.Join(worse, "; "), report.Bad
 	case len(unsure) > 0:
@@ -98,21 +98,21 @@ func (r *Entry) status() (text string, tone report.Tone) {
 
 // changes say what is not the same in two runs: versions, the machine, settings.
 func changes(before, after *Entry) (out []string) {
-	say := func(name, before, now string) {
+	add := func(name, before, now string) {
 		if before != now {
 			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(before, "unknown"), cmp.Or(now, "unknown")))
 		}
 	}
-	say("soak", before.Seen.Version, after.Seen.Version)
-	say("k6", report.K6Versions(before.Verdict), report.K6Versions(after.Verdict))
-	say("backend", before.Seen.Backend, after.Seen.Backend)
-	say("nginx", before.Seen.Nginx, after.Seen.Nginx)
-	say("machine", before.Seen.Machine.Name, after.Seen.Machine.Name)
+	add("soak", before.Record.Version, after.Record.Version)
+	add("k6", report.K6Versions(before.Verdict), report.K6Versions(after.Verdict))
+	add("backend", before.Record.Backend, after.Record.Backend)
+	add("nginx", before.Record.Nginx, after.Record.Nginx)
+	add("machine", before.Record.Machine.Name, after.Record.Machine.Name)
 	settings := compare.Settings(before.Run, after.Run)
 	for _, s := range settings {
 		inPlan := strings.ToLower(s.Name) // what a script declares of itself may also be in its plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
-			say(s.Name, short(s.In), short(s.Other))
+			add(s.Name, short(s.In), short(s.Other))
 		}
 	}
 	return out
@@ -133,15 +133,15 @@ func short(value string) string {
 // mostChanges limits the changes that describe a run: with more of them the runs have little in common.
 const mostChanges = 10
 
-// since describes the changes since the run before.
-func (r *Entry) since() string {
+// changesSincePrevious describes the changes since the run before.
+func (r *Entry) changesSincePrevious() string {
 	switch {
 	case r.Verdict == nil:
 		return "–"
-	case r.Since == nil:
+	case r.Previous == nil:
 		return "the first of its suite"
 	}
-	all := changes(r.Since, r)
+	all := changes(r.Previous, r)
 	if n := len(all); n > mostChanges {
 		all = append(all[:mostChanges], fmt.Sprintf("and %d more", n-mostChanges))
 	}

@@ -56,7 +56,7 @@ func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 	if ledger {
 		needs = 3
 	}
-	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], Ran: run.ran()}
+	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], Ran: run.runInfo()}
 }
 
 // Begin writes it down.
@@ -66,7 +66,7 @@ func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName
 func (d Dir) Seal(part int) error {
 	var present []string
 	for _, name := range Evidence(part) {
-		if d.has(name) {
+		if d.exists(name) {
 			present = append(present, name)
 		}
 	}
@@ -86,7 +86,7 @@ func (d Dir) need(part int, names ...string) error {
 	return d.WriteJSON(ManifestName(part), m)
 }
 
-func (d Dir) has(name string) bool {
+func (d Dir) exists(name string) bool {
 	_, err := os.Stat(d.Path(name))
 	return err == nil && filepath.IsLocal(name)
 }
@@ -132,7 +132,7 @@ func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
-		if !d.has(name) {
+		if !d.exists(name) {
 			problems = append(problems, fmt.Sprintf("%s is missing, which this run has to have: without it nothing is proved", d.Path(name)))
 		}
 	}

@@ -19,7 +19,7 @@ type Run struct {
 	Problems     []string          `json:"problems,omitempty"` // why the run is incomplete
 	RunnerEnds   []shard.RunnerEnd `json:"runner_ends,omitempty"`
 	Failures     []verdict.Failure `json:"failures,omitempty"` // of the target
-	Gone         []string          `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
+	Unreachable  []string          `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
 	Warnings     []string          `json:"warnings,omitempty"`
 	Actions      []verdict.Acted   `json:"actions,omitempty"` // of --at, in their order
 }
@@ -72,10 +72,10 @@ func (d Dir) Run(first int) Run {
 	return run
 }
 
-// ran returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
-func (d Dir) ran(first int) *verdict.Ran {
+// runInfo returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
+func (d Dir) runInfo(first int) *verdict.Ran {
 	run := d.Run(first)
-	if ran := run.ran(); ran != nil {
+	if ran := run.runInfo(); ran != nil {
 		return ran
 	}
 	for _, part := range []int{0, first} {
@@ -86,8 +86,8 @@ func (d Dir) ran(first int) *verdict.Ran {
 	return nil
 }
 
-// ran is what the run was made with; nil: it does not say.
-func (run *Run) ran() *verdict.Ran {
+// runInfo returns the programs and the machine of the run; nil if they were not recorded.
+func (run *Run) runInfo() *verdict.Ran {
 	if run.Version == "" && len(run.Command) == 0 {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 			run.Failures = append(run.Failures, f)
 		}
 		for _, l := range []struct{ to, from *[]string }{
-			{&run.Problems, &part.Problems}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
+			{&run.Problems, &part.Problems}, {&run.Unreachable, &part.Unreachable}, {&run.Warnings, &part.Warnings},
 		} {
 			for _, sentence := range *l.from {
 				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))

@@ -15,7 +15,7 @@ import (
 type Decision struct {
 	Name   string
 	Remove bool
-	Why    string
+	Reason string
 }
 
 // removedPrefix begins the name of a folder that is being removed: one that was half removed is no run any more.
@@ -35,23 +35,23 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		d := Decision{Name: r.Name}
 		switch {
 		case i < keep:
-			d.Why = "one of the newest " + format.Thousands(keep)
+			d.Reason = "one of the newest " + format.Thousands(keep)
 		case r.State == Unfinished:
-			d.Why = "it has no verdict, and may be running"
+			d.Reason = "it has no verdict, and may be running"
 		case r.State == Damaged:
-			d.Why = "its verdict cannot be read, so it may have failed"
+			d.Reason = "its verdict cannot be read, so it may have failed"
 		case r.Verdict.Verdict == verdict.Fail:
-			d.Why = "it failed"
+			d.Reason = "it failed"
 		case r.Verdict.Verdict != verdict.Pass && r.Verdict.Verdict != verdict.Invalid:
-			d.Why = fmt.Sprintf("its verdict, %q, is not known here, so it may have failed", r.Verdict.Verdict)
+			d.Reason = fmt.Sprintf("its verdict, %q, is not known here, so it may have failed", r.Verdict.Verdict)
 		case r.Verdict.Verdict == verdict.Invalid && len(r.Verdict.Findings)+len(r.faults()) > 0:
-			d.Why = "it is invalid, but found faults"
+			d.Reason = "it is invalid, but found faults"
 		case baselines[r.Name] != "":
-			d.Why = "it is the baseline of " + baselines[r.Name]
+			d.Reason = "it is the baseline of " + baselines[r.Name]
 		case filepath.Base(latest) == r.Name:
-			d.Why = "latest leads to it"
+			d.Reason = "latest leads to it"
 		default:
-			d.Remove, d.Why = true, fmt.Sprintf("%s, and not one of the newest %s", r.outcome(), format.Thousands(keep))
+			d.Remove, d.Reason = true, fmt.Sprintf("%s, and not one of the newest %s", r.outcome(), format.Thousands(keep))
 		}
 		all[i] = d
 	}
@@ -80,7 +80,7 @@ func (h *History) Remove(all []Decision) error {
 			continue
 		}
 		if err := os.Rename(filepath.Join(h.Folder, d.Name), filepath.Join(h.Folder, removedPrefix+d.Name)); err != nil {
-			all[i] = Decision{Name: d.Name, Why: "it cannot be removed"}
+			all[i] = Decision{Name: d.Name, Reason: "it cannot be removed"}
 			errs = append(errs, fmt.Errorf("remove %s: %w", d.Name, err))
 		}
 	}

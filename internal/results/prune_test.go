@@ -14,7 +14,7 @@ import (
 func whys(all []Decision) map[string]string {
 	out := map[string]string{}
 	for _, d := range all {
-		if out[d.Name] = d.Why; d.Remove {
+		if out[d.Name] = d.Reason; d.Remove {
 			out[d.Name] = ""
 		}
 	}

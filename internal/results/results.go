@@ -63,7 +63,7 @@ func Create(out, testid string) (Dir, error) {
 		err = os.Mkdir(string(d), 0o755) // #nosec G301 -- see makeFolder; of two runs at once one makes it
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return "", takenError(d)
+		return "", existsError(d)
 	}
 	if err == nil {
 		err = makeFolder(d.Path(ShardsDir))
@@ -80,14 +80,14 @@ func Create(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// A takenError reports that the folder exists already: it is fs.ErrExist.
-type takenError Dir
+// An existsError reports that the folder exists already: it is fs.ErrExist.
+type existsError Dir
 
-func (e takenError) Error() string {
+func (e existsError) Error() string {
 	return string(e) + " exists already: choose another --testid, or remove it"
 }
 
-func (takenError) Is(target error) bool { return target == fs.ErrExist }
+func (existsError) Is(target error) bool { return target == fs.ErrExist }
 
 // WriteJSON stores v as indented JSON.
 func (d Dir) WriteJSON(name string, v any) error {

@@ -46,13 +46,13 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 	}
 	e := &verdict.Evidence{
 		Rounds: []*shard.Merged{merged}, Cores: run.Machine.Cores, OneHost: run.OneClock, ServiceCores: len(run.ServiceCores), RunnerCores: len(run.RunnerCores),
-		Failures: run.Failures, Unreachable: run.Gone, Warnings: run.Warnings, Actions: run.Actions,
+		Failures: run.Failures, Unreachable: run.Unreachable, Warnings: run.Warnings, Actions: run.Actions,
 	}
 	first := 0
 	if len(merged.Runners) > 0 {
 		first = merged.Runners[0].Index
 	}
-	e.Ran = d.ran(first)
+	e.Ran = d.runInfo(first)
 	if kind.Target.Kind == suite.Model {
 		e.Model, err = d.modelLedger(merged)
 	} else {

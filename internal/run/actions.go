@@ -110,7 +110,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
 	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
 	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
-	for acted.Problem == "" && p.LeftBehind() { // its background processes continue as long as the run
+	for acted.Problem == "" && p.HasOrphans() { // its background processes continue as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another
 		case <-ctx.Done():

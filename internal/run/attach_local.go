@@ -54,7 +54,7 @@ func (d *reattached) check(ctx context.Context) (err error) {
 		return err
 	}
 	d.chooseService()
-	d.record.Limits = preflight.Look()
+	d.record.Limits = preflight.Read()
 	if err := d.findScript(); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (d *local) check(ctx context.Context) error {
 	if err := d.inspect(ctx); err != nil {
 		return err
 	}
-	d.record.Limits = preflight.Look()
+	d.record.Limits = preflight.Read()
 	var errs []error
 	var sentences, warnings []string
 	if d.Suite.Plan.DeclaredLoad {

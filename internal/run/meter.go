@@ -42,7 +42,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster next to it: the first of each with its nginx. Of a
 // service that our backend does not speak, only the host and the named gauge are sampled.
 func newMeter(s *session) *meter {
-	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Every, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
+	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
 	if m.shows = s.targets; !s.service.Backend {
 		return m
 	}

@@ -150,7 +150,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	}
 	s.stage("JUDGING", "the runners have ended; computing the verdict")
 	failures, unreachable := s.driver.targetState(force)
-	s.record.Failures, s.record.Gone = append(s.record.Failures, failures...), append(s.record.Gone, unreachable...)
+	s.record.Failures, s.record.Unreachable = append(s.record.Failures, failures...), append(s.record.Unreachable, unreachable...)
 	if err := s.keep(force); err != nil {
 		return "", err
 	}

@@ -16,7 +16,7 @@ import (
 // if all did, or none were to.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
-	writes, failing, why := 0, 0, ""
+	writes, failing, reason := 0, 0, ""
 	for _, path := range logs {
 		log, err := safefile.Open(path, safefile.Table)
 		if err != nil {
@@ -25,14 +25,14 @@ func failedWrites(dir results.Dir) string {
 		count, last := runners.FailedWrites(log)
 		_ = log.Close()
 		if count > 0 {
-			writes, failing, why = writes+count, failing+1, last
+			writes, failing, reason = writes+count, failing+1, last
 		}
 	}
 	if writes == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s to Prometheus failed (the last: %s): the dashboards of this run have gaps; the verdict does not depend on them",
-		format.Count(writes, "remote write"), format.Count(failing, "runner"), why)
+		format.Count(writes, "remote write"), format.Count(failing, "runner"), reason)
 }
 
 // failedWritesEvery is the time between two looks at the logs.

@@ -72,13 +72,13 @@ type Kind int
 
 // The kinds of blocks.
 const (
-	Other     Kind = iota // neither message nor heartbeat
-	Heartbeat             // keeps a stream alive, and is never a message
-	Delivery              // a message of this run
-	Gap                   // the service announces missing messages (resume.gap)
-	Foreign               // a message with the marker of another publisher
-	Stray                 // a message of this run on a stream of another topic
-	Unmarked              // an event that message.event names, without the run's marker
+	Other      Kind = iota // neither message nor heartbeat
+	Heartbeat              // keeps a stream alive, and is never a message
+	Delivery               // a message of this run
+	Gap                    // the service announces missing messages (resume.gap)
+	Foreign                // a message with the marker of another publisher
+	OtherTopic             // a message of this run on a stream of another topic
+	Unmarked               // an event that message.event names, without the run's marker
 )
 
 func (k Kind) String() string {
@@ -123,9 +123,9 @@ func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
-// Among makes the reader distinguish messages of other topics of the run, whose markers begin with family, from those of other
-// publishers, if a stream subscribes to one topic.
-func (r *Reader) Among(family string) *Reader {
+// WithFamily makes the reader distinguish messages of other topics of the run, whose markers begin with the same
+// text.
+func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
 	}
@@ -150,7 +150,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	}
 	d, valid := s.parse(b.Data)
 	defer documents.Put(d)
-	kind, marker := r.owner(b, d, valid)
+	kind, marker := r.classifyOwner(b, d, valid)
 	if sums := s.Message.Summed && valid; sums || kind == Delivery {
 		m := s.read(b, d, &out)
 		if sums {
@@ -158,7 +158,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		}
 	}
 	if kind == Foreign && len(r.family) > 0 && bytes.HasPrefix(marker.text, r.family) {
-		kind = Stray
+		kind = OtherTopic
 	}
 	if kind == Delivery && s.Message.Shared {
 		if out.Print, valid = s.Message.print(b, d); !valid {
@@ -196,10 +196,10 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// owner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
+// classifyOwner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
 // its event, otherwise Other.
 // Invalid JSON that contains the marker of this run, or half of it, is a corrupted message of this run.
-func (r *Reader) owner(b *Block, d *document, valid bool) (kind Kind, marker value) {
+func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.from == fromJSON && !valid {
 		if r.run == "" || r.containsSum(b.Data) {

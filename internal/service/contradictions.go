@@ -5,15 +5,15 @@ func (p *parser) contradictions(root *fields) {
 	p.interval(root)
 	p.notFinite(root)
 	s := p.service
-	if n := root.get("publish"); n != nil && n.kind == isObject && root.get("message") != nil {
+	if n := root.valueNode("publish"); n != nil && n.kind == isObject && root.valueNode("message") != nil {
 		p.publisher(root, n)
 	} else if s.Message.Summed && n == nil {
-		p.found.add(root.at("message"), "message.sum is the checksum that publish sends as {sum}, and there is no publish")
+		p.found.add(root.position("message"), "message.sum is the checksum that publish sends as {sum}, and there is no publish")
 	}
 	if s.heartbeat.empty() {
 		return
 	}
-	at := root.at("heartbeat")
+	at := root.position("heartbeat")
 	if s.heartbeat.equals(&s.gap) {
 		p.found.add(at, "heartbeat and resume.gap say the same: a block is one or the other")
 	}
@@ -32,7 +32,7 @@ func (p *parser) contradictions(root *fields) {
 // interval rejects an interval where numbers decide: messages of a topic are counted by number.
 func (p *parser) interval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
-		p.found.add(root.at("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss: remove message.every")
+		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss: remove message.every")
 	}
 }
 
@@ -47,7 +47,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	case !s.Publish.Uses(Seq):
 		p.found.add(n.at, "publish sends no {seq}: the number that message.seq finds must be in its url, headers or body")
 	case !s.Message.PerTopic:
-		p.found.add(root.at("message"), "message.per is 'stream', and publish numbers by topic: leave message.per out")
+		p.found.add(root.position("message"), "message.per is 'stream', and publish numbers by topic: leave message.per out")
 	}
 	if s.Message.Marked && !s.Publish.Uses(Run) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
@@ -59,7 +59,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	asks := s.HasURL || s.Connect.Uses(Topic) || s.SecondRequest != nil && s.SecondRequest.Uses(Topic)
 	switch sends := s.Publish.Uses(Topic); {
 	case sends && !asks:
-		p.found.add(root.at("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
+		p.found.add(root.position("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
 	case !sends && asks && !s.HasURL:
 		p.found.add(n.at, "publish sends no {topic}, and connect asks for one: a message must say which topic it is for")
 	}
@@ -75,13 +75,13 @@ func (p *parser) sum(root *fields, n *node) {
 	case !sends:
 		p.found.add(n.at, "publish sends no {sum}: the checksum that message.sum finds must be in its url, headers or body")
 	case !s.Message.Summed:
-		p.found.add(root.at("message"), "publish sends a {sum}: message.sum must say where the checksum is, such as 'json:$.sum'")
+		p.found.add(root.position("message"), "publish sends a {sum}: message.sum must say where the checksum is, such as 'json:$.sum'")
 	}
 	if !s.Message.Marked {
-		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.run must say where the marker is, such as 'json:$.run'")
+		p.found.add(root.position("message"), "{sum} is of marker, number and time: message.run must say where the marker is, such as 'json:$.run'")
 	}
 	if !s.Message.Timed {
-		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
+		p.found.add(root.position("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
 	} else if !s.Publish.Uses(SentAt) {
 		p.found.add(n.at, "publish sends no {sentAt}: the time that {sum} is of must be in its url, headers or body")
 	}
@@ -94,18 +94,18 @@ func (p *parser) notFinite(root *fields) {
 		return
 	}
 	for _, name := range []string{"publish", "resume"} {
-		if root.get(name) != nil {
-			p.found.add(root.at(name), "%s is for endless streams, and end.by is 'event'; remove it", name)
+		if root.valueNode(name) != nil {
+			p.found.add(root.position(name), "%s is for endless streams, and end.by is 'event'; remove it", name)
 		}
 	}
 	m := &s.Message
 	if m.Marked || m.Timed || m.Summed || m.Interval > 0 || m.data != nil {
-		p.found.add(root.at("message"), "message.run, sentAt, sum, data and every are for endless streams, and end.by is 'event'; remove them")
+		p.found.add(root.position("message"), "message.run, sentAt, sum, data and every are for endless streams, and end.by is 'event'; remove them")
 	}
 	if m.AnyOrder || m.AtLeastOnce {
-		p.found.add(root.at("message"), "message.order and delivery are for endless streams, and end.by is 'event'; remove them: each chunk must arrive once and in order")
+		p.found.add(root.position("message"), "message.order and delivery are for endless streams, and end.by is 'event'; remove them: each chunk must arrive once and in order")
 	}
 	if s.SecondRequest != nil {
-		p.found.add(root.at("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
+		p.found.add(root.position("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
 	}
 }

@@ -38,7 +38,7 @@ const sources = "id, id:REGEX, json:$.path, data, data:REGEX, comment or comment
 
 // parseExtractor parses id, json:$.path and so on. It adds a path to paths.
 func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
-	kind, rest, more := strings.Cut(text, ":")
+	kind, rest, hasMore := strings.Cut(text, ":")
 	switch kind {
 	case "id":
 		e.from = fromID
@@ -55,7 +55,7 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	default:
 		return e, fmt.Errorf("is %q: it must be %s", text, sources)
 	}
-	if more {
+	if hasMore {
 		if e.pattern, err = compilePattern(rest); err != nil {
 			return e, fmt.Errorf("is %q: %w", text, err)
 		}

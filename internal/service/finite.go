@@ -39,9 +39,9 @@ type Chunk struct {
 	// Seq is the number of the block in its response, if HasSeq.
 	Seq    int64
 	HasSeq bool
-	// Counted reports whether the content is of those that the service makes a statement about. StatedText is the whole text of those
+	// IsStated reports whether the content is of those that the service makes a statement about. StatedText is the whole text of those
 	// since the last statement, if HasStatedText; StatedChunks their number, if HasStatedChunks.
-	Counted         bool
+	IsStated        bool
 	StatedText      []byte
 	StatedChunks    int64
 	HasStatedText   bool
@@ -78,7 +78,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	if !c.Failed {
 		c.Content, c.Text = f.contentOf(b, d)
 		c.Content = c.Content || f.content == nil && b.HasData && !c.Done
-		c.Counted = c.Content && (f.total.subject == nil || isEvent(b.Event, *f.total.subject))
+		c.IsStated = c.Content && (f.total.subject == nil || isEvent(b.Event, *f.total.subject))
 	}
 	return c
 }
@@ -155,15 +155,15 @@ func (p *parser) finite(end *fields) {
 	s := p.service
 	f := s.Finite
 	if end.need(p, "done", "the terminal event of a response, such as { data: '[DONE]' } or { event: 'complete' }") != nil {
-		f.done = p.conditions(end.get("done"), "end.done")
+		f.done = p.conditions(end.valueNode("done"), "end.done")
 	}
-	f.failed = p.conditions(end.get("failed"), "end.failed")
-	f.incomplete = p.conditions(end.get("incomplete"), "end.incomplete")
-	if total := p.fields(end.get("stated"), "end.stated", "event", "of", "text", "chunks"); total != nil {
-		f.total.event, f.total.subject = p.optional(total.get("event"), "end.stated.event"), p.optional(total.get("of"), "end.stated.of")
-		f.total.text = p.extractor(total.get("text"), "end.stated.text", &s.paths)
-		f.total.chunks = p.extractor(total.get("chunks"), "end.stated.chunks", &s.paths)
-		if total.get("text") == nil && total.get("chunks") == nil {
+	f.failed = p.conditions(end.valueNode("failed"), "end.failed")
+	f.incomplete = p.conditions(end.valueNode("incomplete"), "end.incomplete")
+	if total := p.fields(end.valueNode("stated"), "end.stated", "event", "of", "text", "chunks"); total != nil {
+		f.total.event, f.total.subject = p.optional(total.valueNode("event"), "end.stated.event"), p.optional(total.valueNode("of"), "end.stated.of")
+		f.total.text = p.extractor(total.valueNode("text"), "end.stated.text", &s.paths)
+		f.total.chunks = p.extractor(total.valueNode("chunks"), "end.stated.chunks", &s.paths)
+		if total.valueNode("text") == nil && total.valueNode("chunks") == nil {
 			p.found.add(total.node.at, "end.stated needs text or chunks: where the service states its whole text, or how many chunks it sent")
 		}
 	}
@@ -191,8 +191,8 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	if f == nil {
 		return c
 	}
-	inJSON, wanted := f.get("json"), f.get("is")
-	if f.get("event") != nil || f.get("data") != nil || f.get("comment") != nil || inJSON == nil {
+	inJSON, wanted := f.valueNode("json"), f.valueNode("is")
+	if f.valueNode("event") != nil || f.valueNode("data") != nil || f.valueNode("comment") != nil || inJSON == nil {
 		c.block = p.matcher(f, path)
 	}
 	if text, ok := p.text(inJSON, path+".json"); ok {

@@ -14,40 +14,40 @@ func TestReadChunk(t *testing.T) {
 		want                 Chunk
 	}{
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`, Chunk{}},
-		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}`, Chunk{Content: true, Counted: true, Text: []byte("Hi")}},
-		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"hm"}}]}`, Chunk{Content: true, Counted: true, Text: []byte("hm")}},
-		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, Chunk{Content: true, Counted: true}},
+		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}`, Chunk{Content: true, IsStated: true, Text: []byte("Hi")}},
+		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"hm"}}]}`, Chunk{Content: true, IsStated: true, Text: []byte("hm")}},
+		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, Chunk{Content: true, IsStated: true}},
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"tool_calls":[]}}]}`, Chunk{}},
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, Chunk{Incomplete: true}},
 		{"openai-chat", "", `{"choices":[],"usage":{"completion_tokens":40}}`, Chunk{}},
 		{"openai-chat", "", `{"error":{"message":"overloaded"}}`, Chunk{Failed: true}},
-		{"openai-chat", "", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Chunk{Content: true, Counted: true, Text: []byte("a")}},
+		{"openai-chat", "", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Chunk{Content: true, IsStated: true, Text: []byte("a")}},
 		{"openai-chat", "", `[DONE]`, Chunk{Done: true}},
 		{"openai-chat", "", `{"choices":[{"delta":{"conte`, Chunk{Content: true, Err: ErrJSON}},
-		{"openai-responses", "response.output_text.delta", `{"type":"response.output_text.delta","sequence_number":4,"delta":"Hi"}`, Chunk{Content: true, Counted: true, Text: []byte("Hi"), Seq: 4, HasSeq: true}},
+		{"openai-responses", "response.output_text.delta", `{"type":"response.output_text.delta","sequence_number":4,"delta":"Hi"}`, Chunk{Content: true, IsStated: true, Text: []byte("Hi"), Seq: 4, HasSeq: true}},
 		{"openai-responses", "response.reasoning_summary_text.delta", `{"sequence_number":3,"delta":"hm"}`, Chunk{Content: true, Text: []byte("hm"), Seq: 3, HasSeq: true}},
 		{"openai-responses", "response.output_text.done", `{"sequence_number":5,"text":"Hi"}`, Chunk{Seq: 5, HasSeq: true, StatedText: []byte("Hi"), HasStatedText: true}},
 		{"openai-responses", "response.incomplete", `{"sequence_number":6,"response":{"status":"incomplete"}}`, Chunk{Done: true, Incomplete: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.failed", `{"sequence_number":6}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.created", `{"sequence_number":-1}`, Chunk{Err: ErrNumber}},
 		{"anthropic-messages", "ping", `{"type":"ping"}`, Chunk{Heartbeat: true}},
-		{"anthropic-messages", "content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}`, Chunk{Content: true, Counted: true, Text: []byte("Hi")}},
+		{"anthropic-messages", "content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}`, Chunk{Content: true, IsStated: true, Text: []byte("Hi")}},
 		{"anthropic-messages", "message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":4}}`, Chunk{Incomplete: true}},
 		{"anthropic-messages", "error", `{"type":"error","error":{"type":"overloaded_error"}}`, Chunk{Failed: true}},
 		{"anthropic-messages", "message_stop", `{"type":"message_stop"}`, Chunk{Done: true}},
 		{"ag-ui", "", `{"type":"RUN_ERROR","message":"x"}`, Chunk{Failed: true}},
 		{"ag-ui", "", `{"type":"RUN_FINISHED"}`, Chunk{Done: true}},
 		{"a2a", "", `{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_SUBMITTED"},"history":[{"parts":[{"text":"x"}]}]}},"id":"1","jsonrpc":"2.0"}`, Chunk{}},
-		{"a2a", "", `{"result":{"artifactUpdate":{"artifact":{"artifactId":"a","parts":[{"text":"x"}]},"append":true}},"id":"1"}`, Chunk{Content: true, Counted: true}},
+		{"a2a", "", `{"result":{"artifactUpdate":{"artifact":{"artifactId":"a","parts":[{"text":"x"}]},"append":true}},"id":"1"}`, Chunk{Content: true, IsStated: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_WORKING"}}},"id":"1"}`, Chunk{}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_COMPLETED"}}},"id":"1"}`, Chunk{Done: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_REJECTED"}}},"id":"1"}`, Chunk{Done: true, Incomplete: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_FAILED"}}},"id":"1"}`, Chunk{Failed: true}},
-		{"a2a", "", `{"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}},"id":"1"}`, Chunk{Done: true, Content: true, Counted: true}},
+		{"a2a", "", `{"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}},"id":"1"}`, Chunk{Done: true, Content: true, IsStated: true}},
 		{"a2a", "error", `{"error":{"code":-32603,"message":"x"},"id":"1","jsonrpc":"2.0"}`, Chunk{Failed: true}},
-		{"mcp", "message", `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"x"}]}}`, Chunk{Done: true, Content: true, Counted: true}},
+		{"mcp", "message", `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"x"}]}}`, Chunk{Done: true, Content: true, IsStated: true}},
 		{"mcp", "message", `{"jsonrpc":"2.0","id":"1","result":{"content":[],"isError":true}}`, Chunk{Failed: true}},
-		{"graphql-sse", "next", `{"data":{"greetings":"Hi"}}`, Chunk{Content: true, Counted: true}},
+		{"graphql-sse", "next", `{"data":{"greetings":"Hi"}}`, Chunk{Content: true, IsStated: true}},
 		{"graphql-sse", "next", `{"errors":[{"message":"x"}],"data":null}`, Chunk{Failed: true}},
 		{"graphql-sse", "complete", ``, Chunk{Done: true}},
 	} {
@@ -59,7 +59,7 @@ func TestReadChunk(t *testing.T) {
 func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, Counted: true, HasSeq: true}, s.ReadChunk(block("piece", "", `{"n":0}`)))
+	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(block("piece", "", `{"n":0}`)))
 	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{}`)))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
 }
@@ -85,7 +85,7 @@ func TestReadChunkOfPlainText(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, Counted: true, Text: []byte("Hi {")}, s.ReadChunk(block("", "", "Hi {")))
+	require.Equal(t, Chunk{Content: true, IsStated: true, Text: []byte("Hi {")}, s.ReadChunk(block("", "", "Hi {")))
 	require.Equal(t, Chunk{Failed: true}, s.ReadChunk(block("", "", `{"error":"overloaded"}`)))
 }
 

@@ -83,8 +83,8 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// among lists names as in a sentence.
-func among(names []string, last string) string {
+// joinWithOr lists names as a sentence does.
+func joinWithOr(names []string, last string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

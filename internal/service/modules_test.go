@@ -143,7 +143,7 @@ func TestRequestsOfModules(t *testing.T) {
 	s = load(t, "ntfy")
 	require.Contains(t, sends(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000,"+sum(`r"1`)+"\n")
 	require.Equal(t, "since", s.Resume.Query)
-	require.True(t, s.Resume.TakesID)
+	require.True(t, s.Resume.SendsReadingID)
 	require.True(t, s.Message.AnyOrder)
 }
 

@@ -8,9 +8,9 @@ import (
 // NoopName is the name of the service that a run without a description tests.
 const NoopName = "noop"
 
-// SpokenByBackend reports whether the backend of this repository speaks the protocol of the service. Such a target has a version,
+// MatchesBackend reports whether the backend of this repository speaks the protocol of the service. Such a target has a version,
 // a ledger, broadcasts and a gauge of its open streams.
-func (s *Service) SpokenByBackend() bool { return s.Name == NoopName }
+func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
 // MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams it would be the largest gap
 // between two messages, which is measured anyway, and cost memory per stream.

@@ -63,12 +63,12 @@ func (p *parser) root(n *node) {
 	}
 	name, ok := p.text(f.need(p, "name", "a short name of the service, such as 'mine'"), "name")
 	if s.Name = name; ok && !nameOfService.MatchString(name) {
-		p.found.add(f.at("name"), "name is %q: it must be letters, digits, dots, hyphens and underscores, at most 64", name)
+		p.found.add(f.position("name"), "name is %q: it must be letters, digits, dots, hyphens and underscores, at most 64", name)
 	}
-	p.token(f.get("token"))
-	s.HasURL = p.function(f.get("url"), "url")
-	if s.HasBody = p.function(f.get("body"), "body"); s.HasBody && !endsByEvent(f) {
-		p.found.add(f.at("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event': write connect.body")
+	p.token(f.valueNode("token"))
+	s.HasURL = p.function(f.valueNode("url"), "url")
+	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
+		p.found.add(f.position("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event': write connect.body")
 	}
 	before := len(p.found)
 	p.connect(f)
@@ -107,17 +107,17 @@ func (p *parser) connect(root *fields) {
 	known := []Field{Base, Topic, N, ID, Run, Token}
 	if endsByEvent(root) {
 		known = append(known, Prompt)
-		if f.get("client") != nil {
+		if f.valueNode("client") != nil {
 			known = append(known, Client)
-			p.clientOf(f.get("client"))
+			p.clientOf(f.valueNode("client"))
 		}
-	} else if client := f.get("client"); client != nil {
+	} else if client := f.valueNode("client"); client != nil {
 		p.found.add(client.at, "connect.client is of requests whose responses end by themselves, and end.by is not 'event'; write connect.then.client")
 	}
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
-	s.MaxEventSize = p.bytes(f.get("maxEventSize"), "connect.maxEventSize")
-	second := f.get("then")
+	s.MaxEventSize = p.bytes(f.valueNode("maxEventSize"), "connect.maxEventSize")
+	second := f.valueNode("then")
 	if second == nil {
 		return
 	}
@@ -127,9 +127,9 @@ func (p *parser) connect(root *fields) {
 	}
 	s.SecondRequest = &SecondRequest{}
 	s.SecondRequest.Event, _ = p.text(t.need(p, "event", "the event that this request waits for, such as 'connected'"), "connect.then.event")
-	s.client = p.extractor(t.get("client"), "connect.then.client", &s.clientPaths)
+	s.client = p.extractor(t.valueNode("client"), "connect.then.client", &s.clientPaths)
 	known = []Field{Base, Topic, N, ID, Run, Token}
-	if t.get("client") != nil {
+	if t.valueNode("client") != nil {
 		known = append(known, Client)
 	}
 	p.request(t, &s.SecondRequest.Request, requestRules{method: "POST", fields: known})
@@ -150,20 +150,20 @@ func (p *parser) clientOf(n *node) {
 }
 
 func (p *parser) heartbeat(root *fields) {
-	n := root.get("heartbeat")
+	n := root.valueNode("heartbeat")
 	f := p.fields(n, "heartbeat", "event", "data", "comment", "every")
 	if f == nil {
 		return
 	}
 	p.service.heartbeat = p.matcher(f, "heartbeat")
-	p.service.HeartbeatEvery = p.seconds(f.get("every"), "heartbeat.every")
+	p.service.HeartbeatEvery = p.seconds(f.valueNode("every"), "heartbeat.every")
 }
 
 // matcher parses event, data and comment.
 func (p *parser) matcher(f *fields, path string) (m matcher) {
-	m.event = p.optional(f.get("event"), path+".event")
-	m.data = p.optional(f.get("data"), path+".data")
-	if c := f.get("comment"); c != nil && c.kind == isBool {
+	m.event = p.optional(f.valueNode("event"), path+".event")
+	m.data = p.optional(f.valueNode("data"), path+".data")
+	if c := f.valueNode("comment"); c != nil && c.kind == isBool {
 		m.onlyComments = c.value == true
 		if !m.onlyComments {
 			p.found.add(c.at, "%s.comment is false: leave it out", path)
@@ -175,7 +175,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	} else {
 		m.comment = p.optional(c, path+".comment")
 	}
-	if f.get("event") == nil && f.get("data") == nil && f.get("comment") == nil && f.get("header") == nil {
+	if f.valueNode("event") == nil && f.valueNode("data") == nil && f.valueNode("comment") == nil && f.valueNode("header") == nil {
 		p.found.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
 	}
 	return m
@@ -199,48 +199,48 @@ func (p *parser) message(root *fields) {
 	paths := &p.service.paths
 	finite := endsByEvent(root)
 	if finite {
-		p.service.Finite = &Finite{content: p.contents(f.get("content"))}
-	} else if c := f.get("content"); c != nil {
+		p.service.Finite = &Finite{content: p.contents(f.valueNode("content"))}
+	} else if c := f.valueNode("content"); c != nil {
 		p.found.add(c.at, "message.content is of responses that end by themselves, and end.by is not 'event'")
 	}
-	m.seq = p.extractor(f.get("seq"), "message.seq", paths)
-	m.marker = p.extractor(f.get("run"), "message.run", paths)
-	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", paths)
-	m.sum = p.extractor(f.get("sum"), "message.sum", paths)
-	m.Numbered, m.Marked, m.Timed = f.get("seq") != nil, f.get("run") != nil, f.get("sentAt") != nil
-	m.Summed = f.get("sum") != nil
-	m.event = p.names(f.get("event"), "message.event")
-	m.data = p.optional(f.get("data"), "message.data")
-	m.PerTopic = p.choice(f.get("per"), "message.per", "stream", "topic", "request") == 1
-	if per := f.get("per"); per != nil && finite != (per.value == "request") {
+	m.seq = p.extractor(f.valueNode("seq"), "message.seq", paths)
+	m.marker = p.extractor(f.valueNode("run"), "message.run", paths)
+	m.sent = p.extractor(f.valueNode("sentAt"), "message.sentAt", paths)
+	m.sum = p.extractor(f.valueNode("sum"), "message.sum", paths)
+	m.Numbered, m.Marked, m.Timed = f.valueNode("seq") != nil, f.valueNode("run") != nil, f.valueNode("sentAt") != nil
+	m.Summed = f.valueNode("sum") != nil
+	m.event = p.names(f.valueNode("event"), "message.event")
+	m.data = p.optional(f.valueNode("data"), "message.data")
+	m.PerTopic = p.choice(f.valueNode("per"), "message.per", "stream", "topic", "request") == 1
+	if per := f.valueNode("per"); per != nil && finite != (per.value == "request") {
 		p.found.add(per.at, "message.per is 'request' with end.by: 'event', and with no other end")
 	}
-	if f.get("per") == nil {
-		m.PerTopic = root.get("publish") != nil
+	if f.valueNode("per") == nil {
+		m.PerTopic = root.valueNode("publish") != nil
 	}
-	m.AnyOrder = p.choice(f.get("order"), "message.order", "published", "any") == 1
-	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
-	m.Interval = p.seconds(f.get("every"), "message.every")
-	m.Noun = nouns[p.choice(f.get("noun"), "message.noun", nouns...)]
+	m.AnyOrder = p.choice(f.valueNode("order"), "message.order", "published", "any") == 1
+	m.AtLeastOnce = p.choice(f.valueNode("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
+	m.Interval = p.seconds(f.valueNode("every"), "message.every")
+	m.Noun = nouns[p.choice(f.valueNode("noun"), "message.noun", nouns...)]
 	p.parseShared(f)
-	if !finite && !m.Shared && root.get("publish") == nil && !f.states("seq", "every", "same") {
+	if !finite && !m.Shared && root.valueNode("publish") == nil && !f.states("seq", "every", "same") {
 		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
-		if f.get(name) != nil && !m.Numbered && !m.Shared && !finite {
-			p.found.add(f.at(name), "message.%s needs message.seq or message.same: only these tell messages apart", name)
+		if f.valueNode(name) != nil && !m.Numbered && !m.Shared && !finite {
+			p.found.add(f.position(name), "message.%s needs message.seq or message.same: only these tell messages apart", name)
 		}
 	}
 }
 
 // endsByEvent reports whether a description has end.by: 'event'.
 func endsByEvent(root *fields) bool {
-	end := root.get("end")
+	end := root.valueNode("end")
 	return end != nil && slices.ContainsFunc(end.members, func(m member) bool { return m.name == "by" && m.node.value == "event" })
 }
 
 func (p *parser) end(root *fields) {
-	f := p.fields(root.get("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
+	f := p.fields(root.valueNode("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
 	if f == nil {
 		return
 	}
@@ -255,8 +255,8 @@ func (p *parser) end(root *fields) {
 		p.finite(f)
 	} else {
 		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
-			if f.get(name) != nil && by != nil && len(p.found) == before {
-				p.found.add(f.at(name), "end.%s is of responses that end by themselves, and end.by is not 'event'", name)
+			if f.valueNode(name) != nil && by != nil && len(p.found) == before {
+				p.found.add(f.position(name), "end.%s is of responses that end by themselves, and end.by is not 'event'", name)
 			}
 		}
 	}
@@ -266,17 +266,17 @@ func (p *parser) end(root *fields) {
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
 	}
 	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
-		if f.get(name) != nil && e.By != ByRequest && valid {
-			p.found.add(f.at(name), "end.%s is of a request, and end.by is not 'request'", name)
+		if f.valueNode(name) != nil && e.By != ByRequest && valid {
+			p.found.add(f.position(name), "end.%s is of a request, and end.by is not 'request'", name)
 		}
 	}
-	switch lifetime := f.get("lifetime"); {
+	switch lifetime := f.valueNode("lifetime"); {
 	case lifetime == nil && e.By == ByServer:
-		p.found.add(f.at("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
+		p.found.add(f.position("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
 		if valid {
-			p.found.add(f.at("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
+			p.found.add(f.position("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
 		}
 	case lifetime.kind == isList && len(lifetime.items) == 2:
 		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
@@ -297,7 +297,7 @@ var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[
 
 func (p *parser) resume(root *fields) {
 	r := &p.service.Resume
-	n := root.get("resume")
+	n := root.valueNode("resume")
 	f := p.fields(n, "resume", "by", "id", "gap")
 	if f == nil {
 		r.Header = n == nil // the default of the standard
@@ -309,8 +309,8 @@ func (p *parser) resume(root *fields) {
 	case by.kind == isObject:
 		if q := p.fields(by, "resume.by", "query"); q != nil {
 			r.Query, _ = p.text(q.need(p, "query", "the name of the parameter, such as 'since'"), "resume.by.query")
-			if q.get("query") != nil && q.get("query").value == "" {
-				p.found.add(q.at("query"), "resume.by.query is empty: it must be the name of the parameter, such as 'since'")
+			if q.valueNode("query") != nil && q.valueNode("query").value == "" {
+				p.found.add(q.position("query"), "resume.by.query is empty: it must be the name of the parameter, such as 'since'")
 			}
 		}
 	case by.value == "query":
@@ -319,9 +319,9 @@ func (p *parser) resume(root *fields) {
 		r.Header = p.choice(by, "resume.by", "header", "none") == 0 && by.value == "header"
 	}
 	noResume := by != nil && by.value == "none"
-	if id := f.get("id"); id != nil {
+	if id := f.valueNode("id"); id != nil {
 		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
-		r.TakesID = true
+		r.SendsReadingID = true
 		if noResume {
 			p.found.add(id.at, "resume.id has no effect: resume.by is 'none'")
 		}
@@ -330,17 +330,17 @@ func (p *parser) resume(root *fields) {
 }
 
 func (p *parser) gap(resume *fields, noResume bool) {
-	n := resume.get("gap")
+	n := resume.valueNode("gap")
 	f := p.fields(n, "resume.gap", "event", "data", "comment", "header")
 	if f == nil {
 		return
 	}
 	p.service.gap = p.matcher(f, "resume.gap")
-	if h, ok := p.text(f.get("header"), "resume.gap.header"); ok {
+	if h, ok := p.text(f.valueNode("header"), "resume.gap.header"); ok {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]
 		} else {
-			p.found.add(f.at("header"), "resume.gap.header is %q: it must be a name and a value, such as 'Last-Event-ID: earliest'", h)
+			p.found.add(f.position("header"), "resume.gap.header is %q: it must be a name and a value, such as 'Last-Event-ID: earliest'", h)
 		}
 	}
 	if noResume {
@@ -349,7 +349,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 }
 
 func (p *parser) publish(root *fields) {
-	f := p.fields(root.get("publish"), "publish", "method", "url", "headers", "body", "ok")
+	f := p.fields(root.valueNode("publish"), "publish", "method", "url", "headers", "body", "ok")
 	if f == nil {
 		return
 	}

@@ -22,19 +22,19 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		if path == "" {
 			path = "a description"
 		}
-		p.found.add(n.at, "%s must be an object, with %s, not %s", path, among(known, "or"), n.kind)
+		p.found.add(n.at, "%s must be an object, with %s, not %s", path, joinWithOr(known, "or"), n.kind)
 		return nil
 	}
 	f := &fields{path: path, node: n, byName: map[string]member{}, reported: map[string]bool{}}
 	for _, m := range n.members {
-		full := f.full(m.name)
+		full := f.qualifiedName(m.name)
 		if !slices.Contains(known, m.name) {
 			suggestion := Nearest(m.name, known)
 			f.reported[suggestion] = true
 			if suggestion != "" {
-				suggestion = ": did you mean " + f.full(suggestion) + "?"
+				suggestion = ": did you mean " + f.qualifiedName(suggestion) + "?"
 			}
-			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, among(known, "and"))
+			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, joinWithOr(known, "and"))
 			continue
 		}
 		if _, duplicate := f.byName[m.name]; duplicate {
@@ -50,32 +50,32 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 	return f
 }
 
-func (f *fields) full(name string) string {
+func (f *fields) qualifiedName(name string) string {
 	if f.path == "" {
 		return name
 	}
 	return f.path + "." + name
 }
 
-// get returns the value of a field; nil: it is missing.
-func (f *fields) get(name string) *node { return f.byName[name].node }
+// valueNode returns the value of a field; nil: it is missing.
+func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
 // states reports whether any of the fields is there, or was meant to be.
 func (f *fields) states(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return f.get(name) != nil || f.reported[name] })
+	return slices.ContainsFunc(names, func(name string) bool { return f.valueNode(name) != nil || f.reported[name] })
 }
 
 // need returns the value of a required field. what describes it for the error.
 func (f *fields) need(p *parser, name, purpose string) *node {
-	n := f.get(name)
+	n := f.valueNode(name)
 	if n == nil && !f.reported[name] {
-		p.found.add(f.node.at, "%s is missing: %s", f.full(name), purpose)
+		p.found.add(f.node.at, "%s is missing: %s", f.qualifiedName(name), purpose)
 	}
 	return n
 }
 
-// at returns the position of a field.
-func (f *fields) at(name string) int64 {
+// position returns the position of a field.
+func (f *fields) position(name string) int64 {
 	if m, ok := f.byName[name]; ok {
 		return m.node.at
 	}
@@ -136,7 +136,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	if i := slices.Index(words, fmt.Sprint(n.value)); i >= 0 && n.kind == isText {
 		return i
 	}
-	all := among(quoted(words), "or")
+	all := joinWithOr(quoteAll(words), "or")
 	if n.kind == isText {
 		p.found.add(n.at, "%s is %q: it must be %s", path, n.value, all)
 	} else {
@@ -145,7 +145,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-func quoted(words []string) (out []string) {
+func quoteAll(words []string) (out []string) {
 	for _, w := range words {
 		out = append(out, "'"+w+"'")
 	}

@@ -24,9 +24,9 @@ var (
 // request parses method, url, headers, body and ok.
 func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	r.Method = rules.method
-	if method, ok := p.text(f.get("method"), f.full("method")); ok {
+	if method, ok := p.text(f.valueNode("method"), f.qualifiedName("method")); ok {
 		if r.Method = method; !methodName.MatchString(method) {
-			p.found.add(f.at("method"), "%s is %q: it must be a method in capitals, such as 'POST'", f.full("method"), method)
+			p.found.add(f.position("method"), "%s is %q: it must be a method in capitals, such as 'POST'", f.qualifiedName("method"), method)
 		}
 	}
 	p.url(f, r, rules)
@@ -36,8 +36,8 @@ func (p *parser) request(f *fields, r *Request, rules requestRules) {
 }
 
 func (p *parser) url(f *fields, r *Request, rules requestRules) {
-	name := f.full("url")
-	switch url := f.get("url"); {
+	name := f.qualifiedName("url")
+	switch url := f.valueNode("url"); {
 	case rules.noURL && url != nil:
 		p.found.add(url.at, "%s is there, and the function url(n) as well: leave one of them out", name)
 	case rules.noURL:
@@ -53,17 +53,17 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 }
 
 func (p *parser) headers(f *fields, r *Request, rules requestRules) {
-	n := f.get("headers")
+	n := f.valueNode("headers")
 	if n == nil {
 		return
 	}
 	if n.kind != isObject {
-		p.found.add(n.at, "%s must be an object of names and values, not %s", f.full("headers"), n.kind)
+		p.found.add(n.at, "%s must be an object of names and values, not %s", f.qualifiedName("headers"), n.kind)
 		return
 	}
 	names := map[string]bool{}
 	for _, m := range n.members {
-		name := f.full("headers") + "." + m.name
+		name := f.qualifiedName("headers") + "." + m.name
 		lower := strings.ToLower(m.name)
 		switch {
 		case !headerName.MatchString(m.name):
@@ -84,11 +84,11 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 
 // body parses the body. Its language is that of the Content-Type; without one, the first letter shows whether it is JSON.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
-	n := f.get("body")
+	n := f.valueNode("body")
 	if n == nil {
 		return
 	}
-	name := f.full("body")
+	name := f.qualifiedName("body")
 	if rules.noBody {
 		p.found.add(n.at, "%s is there, and the function body(n) as well: leave one of them out", name)
 	}
@@ -101,7 +101,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	if r.Method == "GET" || r.Method == "HEAD" {
-		p.found.add(n.at, "%s is sent by no %s: say %s as well, such as 'POST'", name, r.Method, f.full("method"))
+		p.found.add(n.at, "%s is sent by no %s: say %s as well, such as 'POST'", name, r.Method, f.qualifiedName("method"))
 	}
 	l := plain
 	at := slices.IndexFunc(r.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") })
@@ -121,20 +121,20 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 
 // statuses parses the statuses that confirm the request.
 func (p *parser) statuses(f *fields, r *Request) {
-	n := f.get("ok")
+	n := f.valueNode("ok")
 	if n == nil {
 		r.OK = []int{200, 201, 202, 204}
 		return
 	}
 	if n.kind != isList || len(n.items) == 0 {
-		p.found.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.full("ok"))
+		p.found.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.qualifiedName("ok"))
 		return
 	}
 	for _, item := range n.items {
 		number, _ := item.value.(json.Number)
 		status, err := number.Int64()
 		if err != nil || status < 200 || status > 399 {
-			p.found.add(item.at, "%s has %v: a status that confirms a request is a number from 200 to 399", f.full("ok"), item.value)
+			p.found.add(item.at, "%s has %v: a status that confirms a request is a number from 200 to 399", f.qualifiedName("ok"), item.value)
 			continue
 		}
 		r.OK = append(r.OK, int(status))

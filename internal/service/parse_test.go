@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	require.False(t, s.HasURL)
 	require.Equal(t, []string{"a", "b"}, s.Message.event)
 	require.True(t, s.Message.AnyOrder && s.Message.AtLeastOnce && s.Message.PerTopic)
-	require.Equal(t, Resume{Query: "since", TakesID: true}, s.Resume)
+	require.Equal(t, Resume{Query: "since", SendsReadingID: true}, s.Resume)
 	require.Equal(t, []int{200, 201, 202, 204}, s.Publish.OK)
 	require.Equal(t, 4_000_000, s.MaxEventSize)
 }

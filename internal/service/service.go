@@ -174,8 +174,8 @@ type Resume struct {
 	Query  string // name of the parameter in the URL; "": none
 	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be AnotherID.
 	GapHeader, GapValue string
-	// TakesID reports whether the client sends Reading.ID of the last message instead of its id: field.
-	TakesID bool
+	// SendsReadingID reports whether the client sends Reading.ID of the last message instead of its id: field.
+	SendsReadingID bool
 }
 
 // AnotherID is the GapValue of a service that names the id after which it resumes: another id than the requested one is a gap.

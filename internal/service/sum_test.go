@@ -145,7 +145,7 @@ func TestAMessageOfAnotherTopicIsAStray(t *testing.T) {
 		name, description string
 		want              Kind
 	}{
-		{"asked for by topic", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Stray},
+		{"asked for by topic", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, OtherTopic},
 		{"one stream of everything", `{"name":"x","connect":{"url":"{base}"},` + message + `,"publish":{"url":"{base}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
 		{"a URL of its own", `{"name":"x","url":true,"connect":{},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
 		{"nothing is published", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `}`, Foreign},
@@ -153,7 +153,7 @@ func TestAMessageOfAnotherTopicIsAStray(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Parse([]byte(c.description))
 			require.NoError(t, err)
-			r := s.Reader("r1.0").Among("r1.")
+			r := s.Reader("r1.0").WithFamily("r1.")
 			for run, want := range map[string]Kind{"r1.0": Delivery, "r1.1": c.want, "r1.10": c.want, "r2.0": Foreign, "r1": Foreign} {
 				require.Equal(t, want, r.Read(&Block{Data: []byte(`{"seq":1,"run":"` + run + `"}`), HasData: true}).Kind, run)
 			}

@@ -27,7 +27,7 @@ type Service struct {
 	Gap    string `json:"gap,omitempty"`
 	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "" if there is none.
 	EndRequest string `json:"end_request,omitempty"`
-	Backend    bool   `json:"backend,omitempty"` // see service.Service.SpokenByBackend
+	Backend    bool   `json:"backend,omitempty"` // see service.Service.MatchesBackend
 }
 
 // Counts is the property by which messages are counted.
@@ -47,7 +47,7 @@ func ServiceOf(s *service.Service) Service {
 	return Service{
 		Name: s.Name, SHA256: s.Hash(), Counts: countsOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
 		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
-		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.SpokenByBackend(),
+		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.MatchesBackend(),
 	}
 }
 

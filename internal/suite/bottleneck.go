@@ -62,12 +62,12 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	From      float64 // the lowest load from which on it was full; 0: it was not full
+	FullFrom  float64 // the lowest load from which on it was full; 0: it was not full
 }
 
 // FindBottleneck compares the stages around the breaking point; nil if there is none.
 func FindBottleneck(stages []StageResult, b Breaking) *Bottleneck {
-	if b.Failed == 0 || b.Status == NoMore {
+	if b.Failed == 0 || b.Status == BadAgain {
 		return nil
 	}
 	out := &Bottleneck{Status: b.Status}
@@ -93,7 +93,7 @@ func FindBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 			if u := limited.measure(st); !u.measured || u.share < limited.Limit {
 				break
 			}
-			use.From = st.Rate
+			use.FullFrom = st.Rate
 		}
 		out.Uses = append(out.Uses, use)
 	}
@@ -102,8 +102,8 @@ func FindBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 
 // Full returns the resources that were full, the one that was full at the lowest load first.
 func (b *Bottleneck) Full() []ResourceUse {
-	full := slices.DeleteFunc(slices.Clone(b.Uses), func(u ResourceUse) bool { return u.From == 0 })
-	slices.SortStableFunc(full, func(x, y ResourceUse) int { return int(x.From - y.From) })
+	full := slices.DeleteFunc(slices.Clone(b.Uses), func(u ResourceUse) bool { return u.FullFrom == 0 })
+	slices.SortStableFunc(full, func(x, y ResourceUse) int { return int(x.FullFrom - y.FullFrom) })
 	return full
 }
 
@@ -115,13 +115,13 @@ func (b *Bottleneck) String() string {
 			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.measured })
 	}
 	first := full[0]
-	text := sentence("%s: full from %v/s on, %s at %s", first.Name, first.From, first.bad.text, b.Bad.Title)
+	text := sentence("%s: full from %v/s on, %s at %s", first.Name, first.FullFrom, first.bad.text, b.Bad.Title)
 	if b.Good != nil {
 		text += fmt.Sprintf(", %s at %s, which was good", first.good.text, b.Good.Title)
 	}
 	return text +
-		b.list("; full from the same load on: ", func(u ResourceUse) bool { return u.From == first.From && u.Name != first.Name }) +
-		b.list("; full later: ", func(u ResourceUse) bool { return u.From > first.From })
+		b.list("; full from the same load on: ", func(u ResourceUse) bool { return u.FullFrom == first.FullFrom && u.Name != first.Name }) +
+		b.list("; full later: ", func(u ResourceUse) bool { return u.FullFrom > first.FullFrom })
 }
 
 // list names some of the resources with their use at the bad load, after an introduction; "" for none.
@@ -174,8 +174,8 @@ func (b *Bottleneck) tables() []verdict.Table {
 	t := newTable("What was full", "by the samples of the last load that was good and of the first that was not", "resource|"+good+"|"+b.Bad.Title+"|full from")
 	for _, u := range b.Uses {
 		from := "–"
-		if u.From > 0 {
-			from = count(u.From) + "/s"
+		if u.FullFrom > 0 {
+			from = count(u.FullFrom) + "/s"
 		}
 		t.Add(u.Name, u.good.cell(), u.bad.cell(), from)
 	}

@@ -185,7 +185,7 @@ func TestFirstFullResource(t *testing.T) {
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
 	f = FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
-	require.InDelta(t, 300, f.Full()[0].From, 0, "not at 200/s, so it was not full from 100/s on")
+	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "not at 200/s, so it was not full from 100/s on")
 	f = FindBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
 	require.Equal(t, "–", f.tables()[0].Rows[0][1])

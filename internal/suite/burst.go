@@ -53,19 +53,19 @@ func assessBurst(r *Run) verdict.Assessment {
 			health = "good"
 			if h.OK.Count() == 0 { // a service that does not recover broke, whatever it answered before
 				health = "bad"
-				levels[i].FailedShare, levels[i].OwnFailed, levels[i].Firm = 1, 1, 1
+				levels[i].FailedShare, levels[i].OwnFailed, levels[i].HardFailures = 1, 1, 1
 			}
 		}
 		status, _ := limits.Judge(levels[i])
 		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inHand(st, inFlight[st.Name]),
 			st.PerSecond(), p95Cell(st.Requests), health, status)...)
 	}
-	tried := limits.Try(levels)
+	tried := limits.Trials(levels)
 	breaking, sum := FindBreaking(tried), total(all)
 	a := verdict.Assessment{
 		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
 		Checks: []verdict.Check{
-			rightAnswers(sum, all), recovered(all), lowestSustained("the lowest load is sustained", tried), keptUp("at every load", "", tried),
+			correctResponses(sum, all), recovered(all), lowestSustained("the lowest load is sustained", tried), sustained("at every load", "", tried),
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},

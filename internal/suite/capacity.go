@@ -39,13 +39,13 @@ func assessCapacity(r *Run) verdict.Assessment {
 	cpu.Columns[0] = "held"
 	tried := make([]Trial, 0, len(steps))
 	for _, s := range steps {
-		try := s.try()
+		try := s.trial()
 		late := []string{"–", "–", "–"}
 		if s.lateness != nil {
 			late = quantiles(s.lateness, .5, .99, 1)
 		}
 		t.Add(row(s.Concurrency, trend(s.connect, .5), trend(s.connect, .99), late[0], late[1], late[2],
-			s.refused, s.dropped, s.missed, s.late, s.wrong, try.Status)...)
+			s.refused, s.dropped, s.missed, s.late, s.faults, try.Status)...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
 		tried = append(tried, try)
 	}
@@ -63,8 +63,8 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			everyStream(m), first, b.longEnough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), inconclusive(ended),
-		}, streams.AtAnyLoad(), []verdict.Check{keptUp("at every step", " "+streamsUnit, tried)}),
+			everyStream(m), first, b.longEnough(r, "MIN_CONNECTIONS", "connections sustained"), endedOnRequest(streams, m, b), inconclusive(ended),
+		}, streams.AtAnyLoad(), []verdict.Check{sustained("at every step", " "+streamsUnit, tried)}),
 	}
 }
 
@@ -82,8 +82,8 @@ func (r *Run) startedSteps() *shard.Merged {
 	return &m
 }
 
-// endedWhenAsked fails a service that does not end a sustained stream when asked to.
-func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
+// endedOnRequest fails a service that does not end a sustained stream when asked to.
+func endedOnRequest(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
 	var open int64
 	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {

@@ -12,8 +12,8 @@ var whys = map[verdict.CheckID]string{
 }
 
 // impact returns the id of a check, and records its impact.
-func impact(id verdict.CheckID, why string) verdict.CheckID {
-	whys[id] = why
+func impact(id verdict.CheckID, reason string) verdict.CheckID {
+	whys[id] = reason
 	return id
 }
 
@@ -38,7 +38,7 @@ var (
 	CheckTried      = impact("handshakes.tried", "a connection that was not tried proves nothing")
 	CheckFailed     = impact("handshakes.failed", "users cannot connect")
 	CheckMean       = impact("handshakes.mean", "users wait that long to connect")
-	CheckStrangers  = impact("handshakes.untrusted", "the server accepts untrusted certificates")
+	CheckUntrusted  = impact("handshakes.untrusted", "the server accepts untrusted certificates")
 	CheckHeldAtOnce = impact("handshakes.held-at-once", "the server never had that many connections")
 
 	CheckBystanders = impact("bystanders.lost", "other clients lose their streams") // streams that the suite leaves alone

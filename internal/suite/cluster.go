@@ -36,12 +36,12 @@ var clusterSuite = Suite{
 }
 
 const (
-	clusterSize  = 3   // backends, unless CLUSTER_SIZE is set
-	leastGain    = .1  // difference that a winner has to exceed, however certain it is
-	confidence   = .95 // of the interval of a difference
-	moreFailures = .01 // share of the requests by which a worse target fails more of them
-	leastEven    = .8  // requests of the least busy server ÷ those of the busiest
-	worthCluster = 1.2 // peak of a cluster ÷ peak of a single backend that makes up for its costs
+	clusterSize   = 3   // backends, unless CLUSTER_SIZE is set
+	leastGain     = .1  // difference that a winner has to exceed, however certain it is
+	confidence    = .95 // of the interval of a difference
+	failureMargin = .01 // share of the requests by which a worse target fails more of them
+	leastEven     = .8  // requests of the least busy server ÷ those of the busiest
+	worthCluster  = 1.2 // peak of a cluster ÷ peak of a single backend that makes up for its costs
 )
 
 // A Side is one target at all levels.
@@ -51,8 +51,8 @@ type Side struct {
 	FailedShare float64 // of all requests
 	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 if one of them got none
 
-	best   roundLevel // its best level
-	levels []roundLevel
+	bestLevel roundLevel // its best level
+	levels    []roundLevel
 }
 
 // sideOf sums up a target of size servers. A server that never named itself got no request.
@@ -62,7 +62,7 @@ func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	for _, level := range s.levels {
 		s.P95 += p95(&level.StageResult) / float64(len(s.levels))
 		if level.PerSecond() > s.Peak {
-			s.Peak, s.best = level.PerSecond(), level
+			s.Peak, s.bestLevel = level.PerSecond(), level
 		}
 	}
 	switch {
@@ -102,7 +102,7 @@ func (s *Side) peakMetric(name string) verdict.Metric {
 	if s.Peak == 0 {
 		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
 	}
-	return s.best.rateMetric(name)
+	return s.bestLevel.rateMetric(name)
 }
 
 // peakText states the concurrency of the peak, and what limited it.
@@ -110,7 +110,7 @@ func (s *Side) peakText() string {
 	if s.Peak == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" with %d at a time%s", s.best.Concurrency, boundText(s.best.StageResult))
+	return fmt.Sprintf(" with %d at a time%s", s.bestLevel.Concurrency, boundText(s.bestLevel.StageResult))
 }
 
 func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
@@ -125,7 +125,7 @@ func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 // the load generator comes first.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
-	By       string // how much better the winner is
+	Margin   string // how much better the winner is
 	Interval string // difference of the cluster from the single backend, 95 %
 	None     Reason // why there is no winner
 }
@@ -157,7 +157,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 	case factor-1 < leastGain:
 		c.None = Reason{"under " + percent(leastGain), "little"}
 	default:
-		c.By = percent(factor - 1)
+		c.Margin = percent(factor - 1)
 		if c.Winner = cluster; (mean > 0) == lower {
 			c.Winner = single
 		}
@@ -168,10 +168,10 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 // compareFailures compares shares of failed requests, which do not vary by chance.
 func compareFailures(one, several float64) Comparison {
 	switch {
-	case one-several > moreFailures:
-		return Comparison{Interval: "–", Winner: cluster, By: percentOf(one - several)}
-	case several-one > moreFailures:
-		return Comparison{Interval: "–", Winner: single, By: percentOf(several - one)}
+	case one-several > failureMargin:
+		return Comparison{Interval: "–", Winner: cluster, Margin: percentOf(one - several)}
+	case several-one > failureMargin:
+		return Comparison{Interval: "–", Winner: single, Margin: percentOf(several - one)}
 	}
 	return Comparison{Interval: "–", None: Reason{Word: "little"}}
 }
@@ -189,7 +189,7 @@ func signed(log float64) string {
 func (c Comparison) Sentence() string {
 	switch {
 	case c.Winner != "":
-		return fmt.Sprintf("winner: %s by %s (interval of the difference: %s)", c.Winner, c.By, c.Interval)
+		return fmt.Sprintf("winner: %s by %s (interval of the difference: %s)", c.Winner, c.Margin, c.Interval)
 	case c.Interval == "–":
 		return "no winner: " + c.None.Sentence
 	}
@@ -203,11 +203,11 @@ func incomparable(one, several []roundLevel) Reason {
 			name  string
 			level roundLevel
 		}{{"the single backend", one[i]}, {"the cluster", several[i]}} { // #nosec G602 -- i is below both lengths
-			switch limit, why := side.level.Machine.Limit(); limit {
-			case LimitIsOurs:
-				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, why), "generator"}
+			switch limit, reason := side.level.Machine.Limit(); limit {
+			case LimitGenerator:
+				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, reason), "generator"}
 			case LimitUnknown:
-				return Reason{fmt.Sprintf("the limit at %s is not known (%s)", side.name, why), "not known"}
+				return Reason{fmt.Sprintf("the limit at %s is not known (%s)", side.name, reason), "not known"}
 			}
 		}
 	}
@@ -220,7 +220,7 @@ func incomparable(one, several []roundLevel) Reason {
 //  2. The cluster spreads its requests unevenly (the least busy server gets under 80 % of the busiest): fix that first.
 //  3. The cluster's peak wins, and is over a fifth higher: the cluster.
 //  4. Else a single backend: the cluster buys availability only, for several times the processes.
-func Deployment(one, several Side, peaks Comparison) (choice, why string) {
+func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 	const unless = "; the cluster only where a backend must be able to fail"
 	failures := compareFailures(one.FailedShare, several.FailedShare)
 	switch {
@@ -231,11 +231,11 @@ func Deployment(one, several Side, peaks Comparison) (choice, why string) {
 	case several.Evenness < leastEven:
 		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(several.Evenness))
 	case peaks.Winner == cluster && several.Peak > worthCluster*one.Peak:
-		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
+		return cluster, fmt.Sprintf("it answers %s more a second", peaks.Margin)
 	case peaks.Winner == cluster:
 		return single, "the cluster is not over a fifth faster" + unless
 	case peaks.Winner == single:
-		return single, fmt.Sprintf("it answers %s more a second%s", peaks.By, unless)
+		return single, fmt.Sprintf("it answers %s more a second%s", peaks.Margin, unless)
 	}
 	return single, "throughput decides nothing" + unless
 }
@@ -251,21 +251,21 @@ func assessCluster(r *Run) verdict.Assessment {
 	several, manyTotal := sideOf(by[cluster], size)
 	all := append(one.stages(), several.stages()...)
 	sum, limits := total(loads), r.limits()
-	peaks := Compare(one.best.values(perSecondOf), several.best.values(perSecondOf), false, incomparable([]roundLevel{one.best}, []roundLevel{several.best}))
-	choice, why := Deployment(one, several, peaks)
+	peaks := Compare(one.bestLevel.values(perSecondOf), several.bestLevel.values(perSecondOf), false, incomparable([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
+	choice, reason := Deployment(one, several, peaks)
 	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
 			{Name: "peak", Value: sentence("single %v answers/s%s; cluster %v%s", one.Peak, one.peakText(), several.Peak, several.peakText())},
 			{Name: "winner", Value: peaks.Sentence()},
-			{Name: "deploy", Value: choice + ": " + why},
+			{Name: "deploy", Value: choice + ": " + reason},
 		},
 		Checks: append([]verdict.Check{
-			rightAnswers(sum, stages), lowestSustained("the lowest load is sustained", limits.Try(limits.fixedLevels(one.stages()))),
+			correctResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
 			everyServer(several.stages(), manyTotal, size), notTheGenerator(all),
 		}, r.ownCount(stages)...),
-		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, why)},
+		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(oneTotal, manyTotal),
 			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, several.stages()),
@@ -321,14 +321,14 @@ func (c Comparison) row(one, several string) []string {
 	if c.Winner == "" {
 		return []string{one, several, c.Interval, "none", c.None.Word}
 	}
-	return []string{one, several, c.Interval, c.Winner, c.By}
+	return []string{one, several, c.Interval, c.Winner, c.Margin}
 }
 
 // levelTable compares the two level by level.
 func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
 		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
-		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(moreFailures)), "at a time|figure"+comparedColumns)
+		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
 		i := slices.IndexFunc(several.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
 		if i < 0 {

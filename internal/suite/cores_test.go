@@ -41,9 +41,9 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 		why                string
 	}{
 		{.97, .61, LimitService, "the service's cores were 97 % busy, the generator's 61 %"},
-		{.61, .97, LimitIsOurs, "the service's cores were 61 % busy, the generator's 97 %"},
+		{.61, .97, LimitGenerator, "the service's cores were 61 % busy, the generator's 97 %"},
 		{.99, .93, LimitService, "the service's cores were 99 % busy, the generator's 93 %"},
-		{.93, .99, LimitIsOurs, "the service's cores were 93 % busy, the generator's 99 %"},
+		{.93, .99, LimitGenerator, "the service's cores were 93 % busy, the generator's 99 %"},
 		{.80, .80, NoLimit, ""},
 	} {
 		r := levels().answers("level-10", 2000, 20).apart(c.service, c.generator)
@@ -181,7 +181,7 @@ func TestOtherProgramsOnGeneratorCores(t *testing.T) {
 	for _, c := range []struct {
 		backend, runners float64 // of a core, all of which is taken on both sides
 		want             Limit
-	}{{.95, .33, LimitService}, {.95, .97, LimitIsOurs}, {.80, .33, LimitIsOurs}} {
+	}{{.95, .33, LimitService}, {.95, .97, LimitGenerator}, {.80, .33, LimitGenerator}} {
 		r := levels().answers("level-10", 2000, 20).apart(.99, 1)
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.backend / (.8 * .99)

@@ -51,7 +51,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		},
 		Passed: []string{sentence("%v of %v connections came about, each with a full handshake; strangers were refused", sum.OK.Count(), sum.Total())},
 	}
-	a.Checks = append([]verdict.Check{allTried(stages), failedShare(r, stages), strangersRefused(m)}, r.fastEnough(stages)...)
+	a.Checks = append([]verdict.Check{allTried(stages), failedShare(r, stages), untrustedRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Checks = append(append(a.Checks, openToTheEnd(m)), openAtOnce(m, stages[0])...)
@@ -134,18 +134,18 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 	return c
 }
 
-// strangers are the kinds of clients that a server must refuse, as the script names them.
-var strangers = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
+// untrustedClients are the kinds of clients that a server must refuse, as the script names them.
+var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// strangersRefused reads the script's checks before and during the load. The script checks an attempt only if the server
+// untrustedRefused reads the script's checks before and during the load. The script checks an attempt only if the server
 // answered, which accepts the stranger, or refused it by an alert or a status.
-func strangersRefused(m *shard.Merged) verdict.Check {
-	c := check(CheckStrangers, "strangers are refused", "each attempt, before and during the load", "", true)
+func untrustedRefused(m *shard.Merged) verdict.Check {
+	c := check(CheckUntrusted, "strangers are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
-	for _, credentials := range strangers {
+	for _, credentials := range untrustedClients {
 		passes, fails := scriptCheck(m, "refused "+credentials)
 		attempts += passes
-		answered, ends := stranger(m, credentials)
+		answered, ends := untrustedResult(m, credentials)
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
@@ -164,8 +164,8 @@ func strangersRefused(m *shard.Merged) verdict.Check {
 	return c
 }
 
-// stranger reports whether a stranger got an answer, and how its other connections ended, in words.
-func stranger(m *shard.Merged, credentials string) (answered bool, ends []string) {
+// untrustedResult reports whether an untrusted client got a response, and how its other connections ended.
+func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
 		if metric.Tags[shard.TagStage] != "stranger "+credentials {
 			continue

@@ -25,7 +25,7 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 	for _, st := range stages {
 		a, b := r.memory(m, st.First, st.Last)
 		runners, backend = append(runners, a), append(backend, b)
-		t.Add(st.Title, sampled(a), sampled(b))
+		t.Add(st.Title, sampledBytes(a), sampledBytes(b))
 	}
 	if len(stages) < 2 || r.number("HOLD_SECONDS") > 0 {
 		return t, nil
@@ -43,8 +43,8 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 	return t, flat
 }
 
-// sampled writes an amount of memory, "–" if there was no sample.
-func sampled(n uint64) string {
+// sampledBytes formats an amount of memory; "–" if there was no sample.
+func sampledBytes(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
@@ -99,8 +99,8 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
-		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), during(m, stages, start, end), sampled(runners.RSS), sampled(runners.HeapLive),
-			format.Thousands(runners.Files), sampled(backend), format.Thousands(files), format.Thousands(waiting))
+		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), during(m, stages, start, end), sampledBytes(runners.RSS), sampledBytes(runners.HeapLive),
+			format.Thousands(runners.Files), sampledBytes(backend), format.Thousands(files), format.Thousands(waiting))
 	}
 	return t
 }
@@ -135,7 +135,7 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 			perHandshake = figure(kb)
 			metrics = append(metrics, verdict.Metric{Name: metric, Unit: "KB", Value: kb})
 		}
-		t.Add(row(name, st.OK.Count(), sampled(p.before), sampled(p.peak), sampled(p.open), perHandshake)...)
+		t.Add(row(name, st.OK.Count(), sampledBytes(p.before), sampledBytes(p.peak), sampledBytes(p.open), perHandshake)...)
 	}
 	add("runners, together", "runner, per held connection", runnersRSS(m))
 	add("backend", "backend, per held connection", func(yield func(time.Time, uint64) bool) {

@@ -27,8 +27,8 @@ type Level struct {
 	Failure               string  // the most frequent failure in words; "": not known
 	OwnFailed             float64
 	P95, OwnP95           float64 // of the good answers, milliseconds
-	Firm                  float64 // share of failures that no slowness explains: a status, a wrong answer, a reset
-	Full                  string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
+	HardFailures          float64 // share of failures that no slowness explains: a status, a wrong answer, a reset
+	MachineLimit          string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
 	TooFewConnections     string  // why the generator had too few connections for the rate; "": it had enough
 	GeneratorDelay        string  // the delays of the generator
 }
@@ -41,7 +41,7 @@ const (
 	Good        Status = "good"
 	Bad         Status = "bad"
 	ByGenerator Status = "generator"
-	NoMore      Status = "good at first" // tried again, and bad
+	BadAgain    Status = "good at first" // tried again, and bad
 )
 
 // A Trial is a load that was offered, and how it was sustained.
@@ -51,12 +51,12 @@ type Trial struct {
 	Reason string // why it is not Good
 }
 
-// Try judges levels, and puts them in the order of their loads.
-func (l Limits) Try(levels []Level) []Trial {
+// Trials judges levels, and puts them in the order of their loads.
+func (l Limits) Trials(levels []Level) []Trial {
 	out := make([]Trial, 0, len(levels))
 	for _, v := range levels {
-		status, why := l.Judge(v)
-		out = append(out, Trial{v.Load, status, why})
+		status, reason := l.Judge(v)
+		out = append(out, Trial{v.Load, status, reason})
 	}
 	slices.SortStableFunc(out, func(x, y Trial) int { return cmp.Compare(x.Load, y.Load) })
 	return out
@@ -68,44 +68,44 @@ func (l Limits) Try(levels []Level) []Trial {
 // was answered. A bad level is attributed to the generator if it would be good without the delays that the generator can have
 // added, if the machine was full and slowness explains the failures, or if only the wait for a connection was slow.
 func (l Limits) Judge(v Level) (Status, string) {
-	why := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
+	reason := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
-	case why == "":
+	case reason == "":
 		return Good, ""
 	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
-		return ByGenerator, why + "; " + v.GeneratorDelay
-	case v.Full != "" && v.Firm <= l.FailedShare:
-		return ByGenerator, why + "; " + v.Full
+		return ByGenerator, reason + "; " + v.GeneratorDelay
+	case v.MachineLimit != "" && v.HardFailures <= l.FailedShare:
+		return ByGenerator, reason + "; " + v.MachineLimit
 	case v.TooFewConnections != "" && v.FailedShare <= l.FailedShare:
-		return ByGenerator, why + "; " + v.TooFewConnections
+		return ByGenerator, reason + "; " + v.TooFewConnections
 	}
-	return Bad, why
+	return Bad, reason
 }
 
 // missed names the exceeded limits, "" if there are none.
 func (l Limits) missed(failed, p95, answered float64, failure string) string {
-	var why []string
+	var reason []string
 	if failed > l.FailedShare {
 		text := fmt.Sprintf("%.2f %% failed", 100*failed)
 		if failure != "" {
 			text += ", mostly by " + failure
 		}
-		why = append(why, text)
+		reason = append(reason, text)
 	}
 	if l.P95 > 0 && p95 > l.P95 {
-		why = append(why, fmt.Sprintf("p95 %s", ms(p95)))
+		reason = append(reason, fmt.Sprintf("p95 %s", ms(p95)))
 	}
 	if answered < l.Answered {
-		why = append(why, fmt.Sprintf("%.1f %% answered", 100*answered))
+		reason = append(reason, fmt.Sprintf("%.1f %% answered", 100*answered))
 	}
-	return strings.Join(why, ", ")
+	return strings.Join(reason, ", ")
 }
 
 // A Breaking is a breaking point: the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
 	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
-	Status    Status  // of Failed: Bad is a breaking point, ByGenerator and NoMore are none
+	Status    Status  // of Failed: Bad is a breaking point, ByGenerator and BadAgain are none
 	Reason    string
 	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
@@ -118,7 +118,7 @@ func FindBreaking(rising []Trial) (b Breaking) {
 		switch served := b.Failed == 0 && v.Load == b.Sustained; {
 		case served && v.Status == ByGenerator: // it was good before
 		case served && v.Status == Bad:
-			return Breaking{Sustained: v.Load, Failed: v.Load, Status: NoMore, Reason: v.Reason}
+			return Breaking{Sustained: v.Load, Failed: v.Load, Status: BadAgain, Reason: v.Reason}
 		case v.Status == Bad:
 			if b.Failed > 0 {
 				b.Unclear = b.Failed
@@ -142,7 +142,7 @@ func (b Breaking) Sentence(unit string) string {
 		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	case b.Status == ByGenerator:
 		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Reason, b.Sustained)
-	case b.Status == NoMore:
+	case b.Status == BadAgain:
 		return sentence("not found: %v %s were borne at first, and no longer when they were tried again at the end (%s); "+
 			"not the load alone decides, but also time, or what came before", b.Sustained, unit, b.Reason)
 	case b.Sustained == 0 && b.Unclear == 0:
@@ -158,7 +158,7 @@ func (b Breaking) Sentence(unit string) string {
 // Summary states the result of the search.
 func (b Breaking) Summary(unit string) string {
 	switch {
-	case b.Status == NoMore:
+	case b.Status == BadAgain:
 		return "breaking point " + b.Sentence(unit)
 	case b.Failed == 0:
 		return sentence("%v %s were sustained, the highest load that was tried", b.Sustained, unit)
@@ -174,7 +174,7 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 	t := newTable("Recommended maximum loads", "the sustained load, divided by the margin", "load|margin|"+unit+"|for")
 	add := func(name string, margin float64, purpose string) {
 		load := count(b.Sustained / margin)
-		if b.Status == NoMore {
+		if b.Status == BadAgain {
 			load = "not known"
 		}
 		t.Add(name, fmt.Sprintf("%.1f×", margin), load, purpose)
@@ -188,14 +188,14 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 // facts states the breaking point and the safe loads below it; burst is the name of loads that are safe for a moment.
 func (b Breaking) facts(unit, burst string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
-	safe, moment := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
+	safe, time := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
 	switch {
-	case b.Status == NoMore:
-		safe, moment = "not known", "not known"
+	case b.Status == BadAgain:
+		safe, time = "not known", "not known"
 	case b.Sustained == 0:
-		safe, moment = "none", "none"
+		safe, time = "none", "none"
 	}
-	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: moment}}
+	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: time}}
 }
 
 // lowestSustained requires that the lowest load is sustained.
@@ -215,7 +215,7 @@ func (b Breaking) longEnough(r *Run, setting, name string) verdict.Check {
 	least := r.number(setting)
 	c := check(CheckSustained, name, atLeast(least), b.Sustained, b.Sustained >= least)
 	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed)
-	if b.Status == NoMore {
+	if b.Status == BadAgain {
 		c.Actual += " at first"
 		if least > 0 && c.Pass {
 			c.Pass, c.Severity = false, verdict.InconclusiveIf(least < b.Sustained) // it was not tried again
@@ -224,8 +224,8 @@ func (b Breaking) longEnough(r *Run, setting, name string) verdict.Check {
 	return c
 }
 
-// keptUp warns of loads at which the load generator was saturated, which are not attributed to the service.
-func keptUp(limit, unit string, tried []Trial) verdict.Check {
+// sustained warns of loads at which the load generator was saturated, which are not attributed to the service.
+func sustained(limit, unit string, tried []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range tried {
 		if v.Status == ByGenerator {
@@ -245,16 +245,16 @@ func notTheGenerator(stages []StageResult) verdict.Check {
 	at := map[Limit]int{}
 	because := map[Limit]string{}
 	for _, st := range stages {
-		limit, why := st.Machine.Limit()
+		limit, reason := st.Machine.Limit()
 		at[limit]++
-		because[limit] = why
+		because[limit] = reason
 	}
-	limited, unknown := at[LimitIsOurs], at[LimitUnknown]
+	limited, unknown := at[LimitGenerator], at[LimitUnknown]
 	actual, reason := "at none", ""
 	switch {
 	case limited > 0:
 		actual = fmt.Sprintf("at %d of %d", limited, len(stages))
-		reason = actual + " loads the load generator was saturated, so these figures are lower bounds of the service's (" + because[LimitIsOurs] + ")"
+		reason = actual + " loads the load generator was saturated, so these figures are lower bounds of the service's (" + because[LimitGenerator] + ")"
 		if unknown > 0 {
 			actual += fmt.Sprintf(", not known at %d", unknown)
 		}
@@ -265,8 +265,8 @@ func notTheGenerator(stages []StageResult) verdict.Check {
 	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// Between returns the load to try next in search of the breaking point; 0 if it is known to a tenth, or cannot be found.
-func (b Breaking) Between() float64 {
+// NextLoad returns the load to try next in search of the breaking point; 0 if it is known to a tenth, or cannot be found.
+func (b Breaking) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
 		return 0
@@ -286,8 +286,8 @@ func (l Limits) goodMeans() string {
 	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
 }
 
-// wrongAnswers returns the number of answers with status 200 and wrong or truncated content.
-func (q *Requests) wrongAnswers() int64 {
+// wrongResponses returns the number of answers with status 200 and wrong or truncated content.
+func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrong] + q.Codes[shard.CodeTruncated]
 }
 
@@ -299,23 +299,23 @@ func unrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// rightAnswers fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted holds the
+// correctResponses fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted holds the
 // requests that the other checks count.
-func rightAnswers(counted Total, all []StageResult) verdict.Check {
+func correctResponses(counted Total, all []StageResult) verdict.Check {
 	sum := total(all)
-	wrong, cases := sum.wrongAnswers(), unrequested(all)
-	c := check(CheckCorrect, "answers are right", "all", sentence("%v wrong", wrong), wrong+cases == 0 && counted.Total() > 0)
+	count, cases := sum.wrongResponses(), unrequested(all)
+	c := check(CheckCorrect, "answers are right", "all", sentence("%v wrong", count), count+cases == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
 		return inconclusive(c)
 	}
-	if sum.OK.Count() == 0 && wrong+cases == 0 {
+	if sum.OK.Count() == 0 && count+cases == 0 {
 		return c.NotJudged("no request was answered")
 	}
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if before := total(ofKinds(all, kindWarmup)).wrongAnswers(); before > 0 {
+	if before := total(ofKinds(all, kindWarmup)).wrongResponses(); before > 0 {
 		c.Actual += sentence(", %v of them in the warm-up", before)
 	}
 	if cases > 0 {

@@ -22,16 +22,16 @@ func level(load float64, edit func(*Level)) Level {
 	return v
 }
 
-func refused(v *Level)  { v.FailedShare, v.Firm, v.Answered = .2, .2, .8 }
+func refused(v *Level)  { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
 func slow(v *Level)     { v.P95 = 800 }
 func timeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
 func fewer(v *Level)    { v.Answered = .7 }
-func full(v *Level)     { v.Full = "the machine was full" }
+func full(v *Level)     { v.MachineLimit = "the machine was full" }
 
 // saturated is a generator that can have added all of it, but no refusal.
 func saturated(v *Level) {
 	v.GeneratorDelay = "it waited up to 300 ms to run"
-	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.Firm, 1-v.Firm
+	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.HardFailures, 1-v.HardFailures
 }
 
 func both(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
@@ -89,15 +89,15 @@ func TestFindBreaking(t *testing.T) {
 		{"no whole number between", []Level{level(4, nil), level(5, slow)}, 4, 5, Bad, "between 4 and 5", 0},
 		{"good again", []Level{level(100, nil), level(110, slow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
 		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, both(fewer, saturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
-		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, NoMore, "not found: 100 requests/s were borne at first", 0},
+		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadAgain, "not found: 100 requests/s were borne at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
-		b := FindBreaking(limits.Try(c.levels))
+		b := FindBreaking(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)
 		require.Contains(t, b.Sentence(perSecond), c.says, c.name)
-		require.InDelta(t, c.between, b.Between(), 0, c.name)
+		require.InDelta(t, c.between, b.NextLoad(), 0, c.name)
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out.Usage = r.usage(m, from, to)
 	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.Control, out.Controlled = control(m, from, to)
-	from, to, known := r.sampled(from, to)
+	from, to, known := r.sampleRange(from, to)
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
@@ -127,9 +127,9 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
-// sampled returns the times of the first and the last sample between two instants. It returns the instants and false if there
+// sampleRange returns the times of the first and the last sample between two instants. It returns the instants and false if there
 // are no two samples, or only those of a Prometheus, which are timed by whole seconds.
-func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
+func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {
 			if first.IsZero() {

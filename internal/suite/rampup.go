@@ -49,8 +49,8 @@ func searchRampup(r *Run) map[string]string {
 	}
 	stages := ofKinds(r.stages(), kindLoad)
 	limits := r.limits()
-	breaking := FindBreaking(limits.Try(limits.arrivalLevels(stages)))
-	next := breaking.Between()
+	breaking := FindBreaking(limits.Trials(limits.arrivalLevels(stages)))
+	next := breaking.NextLoad()
 	if next == 0 || len(r.Rounds) > searchRounds {
 		next = breaking.Recovered(stages)
 	}
@@ -83,7 +83,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	stages := ofKinds(all, kindLoad)
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
-	tried := limits.Try(levels)
+	tried := limits.Trials(levels)
 	breaking, sum := FindBreaking(tried), total(stages)
 	bottleneck := FindBottleneck(stages, breaking)
 	t := newTable("Stages", limits.goodMeans()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
@@ -102,8 +102,8 @@ func assessRampup(r *Run) verdict.Assessment {
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
 			breaking.facts(perSecond, "in bursts"), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
 		Checks: []verdict.Check{
-			rightAnswers(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
-			keptUp("at every load", "", tried),
+			correctResponses(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
+			sustained("at every load", "", tried),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},
 	}

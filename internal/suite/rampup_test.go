@@ -332,7 +332,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		}
 		all := r.stages()
 		stages := ofKinds(all, kindLoad)
-		tried := r.limits().Try(r.limits().arrivalLevels(stages))
+		tried := r.limits().Trials(r.limits().arrivalLevels(stages))
 		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Reason)
 		broke := FindBottleneck(stages, FindBreaking(tried))
 		if c.status == ByGenerator {

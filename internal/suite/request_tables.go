@@ -101,7 +101,7 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 		if seconds > 0 {
 			rate = count(float64(q.inTime()) / seconds)
 		}
-		counts.Add(row(endpoint, q.Total(), q.Failed.Count(), q.wrongAnswers(), rate)...)
+		counts.Add(row(endpoint, q.Total(), q.Failed.Count(), q.wrongResponses(), rate)...)
 		parts = append(parts, part{endpoint, q})
 	}
 	return []verdict.Table{counts, latencyTable("Latency by endpoint"+suffix+", ms", "endpoint", parts)}
@@ -158,7 +158,7 @@ const fewFailures = .01
 func refusals(stages []StageResult) []verdict.Fact {
 	most := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
-			if !isTimeout(code) && !isOurs(code) {
+			if !isTimeout(code) && !isGeneratorFailure(code) {
 				return code, st.Codes[code]
 			}
 		}

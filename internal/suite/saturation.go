@@ -38,14 +38,15 @@ func isTimeout(code string) bool {
 	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
-// isOurs reports whether the generator caused a failure of that code: it had no address, port or descriptor left.
-func isOurs(code string) bool { return code == shard.CodeNet+"1213" }
+// isGeneratorFailure reports whether the generator caused a failure of that code: it had no address, port or
+// descriptor.
+func isGeneratorFailure(code string) bool { return code == shard.CodeNet+"1213" }
 
 // attributeToGenerator looks, when all of a stage's requests have been added, for what the waits of the generator explain.
 func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 	for _, f := range st.metrics {
 		switch {
-		case isOurs(f.Tags[shard.TagCode]):
+		case isGeneratorFailure(f.Tags[shard.TagCode]):
 			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
 			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
@@ -55,7 +56,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			st.Attributed += f.Own.CountBy([]time.Duration{half})[0]
 		}
 	}
-	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.waitedMore()) {
+	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.generatorWaited()) {
 		st.AttributedDropped = st.Dropped
 	}
 }
@@ -101,9 +102,9 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 	return false
 }
 
-// waitedMore reports whether more of the connections' time was spent on the generator's own waits than on the
+// generatorWaited reports whether more of the connections' time was spent on the generator's own waits than on the
 // service's times.
-func (st *StageResult) waitedMore() bool { return 2*totalTime(st.Undelayed) < totalTime(st.OK) }
+func (st *StageResult) generatorWaited() bool { return 2*totalTime(st.Undelayed) < totalTime(st.OK) }
 
 // waitOf returns the longest wait in a second.
 func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
@@ -186,15 +187,15 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 			took = max(took, f.Trend.Max())
 		}
 	}
-	v.Full = st.Machine.crowded(took, st.unhindered(took))
+	v.MachineLimit = st.Machine.crowded(took, st.unhindered(took))
 	v.TooFewConnections = st.connectionLimit
-	var firm int64
+	var hard int64
 	for code, n := range st.Codes {
-		if !isTimeout(code) && !isOurs(code) {
-			firm += n
+		if !isTimeout(code) && !isGeneratorFailure(code) {
+			hard += n
 		}
 	}
-	v.Firm = share(firm, st.Total())
+	v.HardFailures = share(hard, st.Total())
 	if offered > 0 {
 		grace := st.grace(l)
 		v.Answered = min(float64(st.answeredBy(grace))/offered, 1)
@@ -224,19 +225,19 @@ type Limit string
 
 // Of a stage that was over too soon nothing is known: the figures are taken once a second.
 const (
-	NoLimit      Limit = "–"
-	LimitUnknown Limit = "not known"
-	LimitIsOurs  Limit = "generator"
-	LimitService Limit = "service" // where it had cores of its own, and filled them
+	NoLimit        Limit = "–"
+	LimitUnknown   Limit = "not known"
+	LimitGenerator Limit = "generator"
+	LimitService   Limit = "service" // where it had cores of its own, and filled them
 )
 
 // Limit is which of the two was the limit, and why. That it was the service is known only where each has cores of its own.
-func (m Machine) Limit() (limit Limit, why string) {
+func (m Machine) Limit() (limit Limit, reason string) {
 	if m.Short {
 		return LimitUnknown, fmt.Sprintf("less than %.0f seconds is too short to tell whether the load generator was saturated", shortest)
 	}
-	if why := m.GeneratorLimit(); why != "" {
-		return LimitIsOurs, why
+	if reason := m.GeneratorLimit(); reason != "" {
+		return LimitGenerator, reason
 	}
 	switch {
 	case !m.SeparateCores || m.ServiceBusy < machineFull:

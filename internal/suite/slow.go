@@ -41,18 +41,18 @@ var slowReaders = Suite{
 func assessSlow(r *Run) verdict.Assessment {
 	m, open := r.Rounds[0], r.streamsOf(r.isNotEvery)
 	s := r.slowStreams()
-	closed, behind := [2]string{"–", "–"}, s.behind
+	closed, behind := [2]string{"–", "–"}, s.backlog
 	if s.closed.Count > 0 {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
 	t := newTable("Slow streams", "cut: seconds after which those were cut that saw it at once; behind: KB by which the others were when they read on",
 		"slow|cut|first|last|cut, seen later|how|kept, all came|kept, some missing|behind p50|max")
-	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.whole, s.started-s.closedAll()-s.whole,
+	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.bystandersKept(open), s.all()}, s.accepted(), []verdict.Check{s.fellBehind(r)}, s.delivered(), s.policy(r), s.growth(r)),
+			[]verdict.Check{r.bystandersKept(open), s.allSlow()}, s.accepted(), []verdict.Check{s.filledBuffers(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
 			{Name: "of these", Value: s.outcome()},
@@ -98,8 +98,8 @@ type slowStreams struct {
 	feed                     bool
 	rate                     string
 	lasted                   time.Duration
-	closed, behind           shard.Metric
-	closedUnseen, whole      int
+	closed, backlog          shard.Metric
+	closedUnseen, complete   int
 	reasons                  map[string]int // why slow streams ended
 	closedAfter              time.Duration  // after which our backend had closed all of them, by its own gauge; 0: not known
 	memory                   memory
@@ -113,7 +113,7 @@ func (r *Run) slowStreams() slowStreams {
 		started: sum("begun"), filled: sum("filled"), confirmed: sum("taken"), unconfirmed: sum("untaken"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("again"),
 		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
-		closed: metric("cut"), behind: metric("behind"), closedUnseen: sum("cut_unseen"), whole: sum("whole"), reasons: map[string]int{},
+		closed: metric("cut"), backlog: metric("behind"), closedUnseen: sum("cut_unseen"), complete: sum("whole"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
 		s.rate = count(kb) + " KB/s"
@@ -131,7 +131,7 @@ func (r *Run) slowStreams() slowStreams {
 		}
 	}
 	if !s.broadcasts {
-		s.whole = whole
+		s.complete = whole
 	}
 	if first := metric("begun").FirstUS; first > 0 {
 		s.memory = r.memoryWhile(m.Suite.Parameters["GAUGE"], time.UnixMicro(first), s.lasted)
@@ -175,15 +175,15 @@ func (s *slowStreams) outcome() string {
 		result += fmt.Sprintf(": the backend had closed the last after %.0f s", s.closedAfter.Seconds())
 	}
 	add(s.closedUnseen, result)
-	add(s.whole, "kept, with all messages in the end")
-	add(s.started-s.closedAll()-s.whole, "kept, but with messages missing in the end")
+	add(s.complete, "kept, with all messages in the end")
+	add(s.started-s.closedAll()-s.complete, "kept, but with messages missing in the end")
 	if len(out) == 0 {
 		return "none was slow"
 	}
 	return strings.Join(out, "; ")
 }
 
-func (s *slowStreams) all() verdict.Check {
+func (s *slowStreams) allSlow() verdict.Check {
 	return allOf(CheckSlow, "clients are slow", s.started, s.planned,
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
@@ -208,8 +208,8 @@ func (s *slowStreams) accepted() []verdict.Check {
 	return []verdict.Check{c}
 }
 
-// fellBehind turns a pass into invalid if slow streams did not fill the service's buffers.
-func (s *slowStreams) fellBehind(r *Run) verdict.Check {
+// filledBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
+func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
 	remedy := "send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
 		remedy = "hold them for longer (SECONDS), or let its messages be larger"

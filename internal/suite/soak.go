@@ -18,7 +18,7 @@ var soak = Suite{
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
 	Plan:     Plan{DeclaredLoad: true},
 	Target:   Target{Streams: true},
-	Sampling: Sampling{Every: resources.Interval, Optional: true},
+	Sampling: Sampling{Interval: resources.Interval, Optional: true},
 	Page: Page{Doc: "docs/accounting.md", Sections: []string{
 		"checks", "actions", "windows", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	}},

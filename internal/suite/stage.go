@@ -263,7 +263,7 @@ func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric 
 // limited reports whether the load generator was the limit of the stage.
 func (st *StageResult) limited() bool {
 	limit, _ := st.Machine.Limit()
-	return limit == LimitIsOurs
+	return limit == LimitGenerator
 }
 
 // Curve returns the name of the load of a stage in a chart of times: the rounds of a level are one, and warm-ups and health
@@ -373,7 +373,7 @@ func typical(all []Machine) Machine {
 	}
 	rank := func(m Machine) int {
 		switch limit, _ := m.Limit(); limit {
-		case LimitIsOurs:
+		case LimitGenerator:
 			return 2
 		case LimitUnknown:
 			return 1

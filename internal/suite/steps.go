@@ -19,7 +19,7 @@ type step struct {
 	shard.Stage
 	from, to                       time.Time
 	refused, dropped, missed, late int64
-	wrong                          int64 // duplicated, reordered or corrupted noops: no load explains them
+	faults                         int64 // duplicated, reordered or corrupted noops: no load explains them
 	idle                           int64 // of those dropped: the client gave up after silence
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
@@ -27,25 +27,25 @@ type step struct {
 	tolerance                      time.Duration // LATE_MS: a later noop counts as late
 }
 
-// try returns how a step was sustained. The generator may explain lateness, and silence after which it gave up, but not a
+// trial returns how a step was sustained. The generator may explain lateness, and silence after which it gave up, but not a
 // refusal, a disconnect or a loss on an open stream.
-func (s step) try() Trial {
-	var why []string
+func (s step) trial() Trial {
+	var reason []string
 	for _, f := range []struct {
 		n     int64
 		phase string
-	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.wrong, "noops doubled, overtaken or damaged"}} {
+	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.faults, "noops doubled, overtaken or damaged"}} {
 		if f.n > 0 {
-			why = append(why, format.Thousands(f.n)+" "+f.phase)
+			reason = append(reason, format.Thousands(f.n)+" "+f.phase)
 		}
 	}
 	switch {
-	case len(why) == 0:
+	case len(reason) == 0:
 		return Trial{float64(s.Concurrency), Good, ""}
-	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
-		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(why, s.generatorDelay()), "; ")}
+	case s.refused+s.faults == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
+		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, s.generatorDelay()), "; ")}
 	}
-	return Trial{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
+	return Trial{float64(s.Concurrency), Bad, strings.Join(reason, ", ")}
 }
 
 // leastSilence is the shortest silence after which a client drops its stream as idle.
@@ -112,7 +112,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 		underWay(steps, opening, runner.At(c.ClosedAt)).dropped++
 	}
 	// A record lists only the first findings. Those beyond the list were found later than all listed ones.
-	missed, late, wrong := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
+	missed, late, faults := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
 	lastMissed, lastLate, lastWrong := opening, opening, opening
 	for _, f := range c.Findings {
 		switch f.Kind {
@@ -122,8 +122,8 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 			late--
 		case ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
 			lastWrong = underWay(steps, opening, runner.At(f.At))
-			lastWrong.wrong++
-			wrong--
+			lastWrong.faults++
+			faults--
 		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
 			for due, left := firstDue(c, f, interval), f.Count; left > 0 && missed > 0; due += interval {
 				k := uint64(1)
@@ -139,7 +139,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 	}
 	lastMissed.missed += missed
 	lastLate.late += max(late, 0)
-	lastWrong.wrong += max(wrong, 0)
+	lastWrong.faults += max(faults, 0)
 }
 
 // firstDue returns when the first noop of a finding was due. The others follow at intervals.

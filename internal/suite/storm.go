@@ -48,9 +48,9 @@ func assessStorm(r *Run) verdict.Assessment {
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
 		a.Checks = append(a.Checks, s.droppedAtOnce(), s.dialed(r), s.reconnected(), s.unrefused(), s.quick())
-		a.Passed = append(a.Passed, sentence("%s: all %v streams came back within %s", s.Title, s.dropped, s.after(1)))
+		a.Passed = append(a.Passed, sentence("%s: all %v streams came back within %s", s.Title, s.dropped, s.backText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
-		t.Add(row(s.Title, s.dropped, s.after(.5), s.after(.99), s.after(1), s.rateText(), s.peak(),
+		t.Add(row(s.Title, s.dropped, s.backText(.5), s.backText(.99), s.backText(1), s.rateText(), s.peak(),
 			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.waited, .99))...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
@@ -101,11 +101,11 @@ func (s *stormStage) droppedAtOnce() verdict.Check {
 func (s *stormStage) dialed(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
-	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.at) == 0 {
+	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
 		return check(CheckDialed, name, limitText, "not known", false,
 			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").InDoubt()
 	}
-	gap, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
+	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.waited.Trend.Quantile(.99)
 	c := check(CheckDialed, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
 		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, and %v is the limit (DIAL_MS); "+
 			"use more machines, or fewer streams", s.Title, gap, wait, limit))
@@ -119,7 +119,7 @@ func (s *stormStage) reconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
 	inTime, _ := slices.BinarySearch(s.back, limit+1)
 	missing := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
-	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", limit), "within "+s.after(1), missing == 0 && s.lost == 0)
+	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", limit), "within "+s.backText(1), missing == 0 && s.lost == 0)
 	if missing > 0 {
 		c.Actual = text(missing) + " are not"
 		reason := sentence("%s: %v of %v streams were not back within %v", s.Title, missing, s.dropped, limit)
@@ -197,18 +197,18 @@ func (r *Run) queueTable() verdict.Table {
 // A stormStage is one storm: streams that are dropped at once, and reconnect.
 type stormStage struct {
 	shard.Stage
-	dropped int             // streams
-	at      []time.Duration // when each was dropped, since the first one; sorted
-	back    []time.Duration // when each was back, since the first drop; sorted
-	lost    int             // streams, held ones included, that ended meanwhile although neither client nor service ended them on purpose
-	refused map[string]int  // attempts, by reason
-	delayed int             // streams with a refused attempt: their clients wait longer before each further attempt
-	first   time.Duration   // when the first of these failed, 0 where none did
-	waited  shard.Metric
-	connect shard.Metric
-	slow    int64
-	slowMS  float64
-	machine Machine
+	dropped   int             // streams
+	dropTimes []time.Duration // when each was dropped, since the first one; sorted
+	back      []time.Duration // when each was back, since the first drop; sorted
+	lost      int             // streams, held ones included, that ended meanwhile although neither client nor service ended them on purpose
+	refused   map[string]int  // attempts, by reason
+	delayed   int             // streams with a refused attempt: their clients wait longer before each further attempt
+	first     time.Duration   // when the first of these failed, 0 where none did
+	waited    shard.Metric
+	connect   shard.Metric
+	slow      int64
+	slowMS    float64
+	machine   Machine
 }
 
 // storms returns the storms that were started, in order.
@@ -260,7 +260,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 			switch opened := runner.At(o.From).UnixMicro(); {
 			case opened >= to-sooner || opened < since-sooner:
 			case !o.Planned:
-				lost = lost || r.lost(o)
+				lost = lost || r.lostStream(o)
 			case !untouched && !dropped && opened >= from-sooner:
 				dropped = true
 				at, back = append(at, opened), append(back, runner.At(o.To).UnixMicro())
@@ -277,7 +277,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 	slices.Sort(at)
 	slices.Sort(back)
 	for i := range at {
-		s.at, s.back = append(s.at, time.Duration(at[i]-at[0])*time.Microsecond), append(s.back, time.Duration(back[i]-at[0])*time.Microsecond)
+		s.dropTimes, s.back = append(s.dropTimes, time.Duration(at[i]-at[0])*time.Microsecond), append(s.back, time.Duration(back[i]-at[0])*time.Microsecond)
 	}
 	if len(failed) > 0 && len(at) > 0 {
 		s.first = time.Duration(max(slices.Min(failed)-at[0], 1)) * time.Microsecond
@@ -305,8 +305,8 @@ func (s *stormStage) backIn(share float64) time.Duration {
 	return s.back[rank-1]
 }
 
-// after writes backIn.
-func (s *stormStage) after(share float64) string {
+// backText formats backIn.
+func (s *stormStage) backText(share float64) string {
 	if d := s.backIn(share); d > 0 {
 		return format.Duration(d)
 	}
@@ -365,7 +365,7 @@ func (s *stormStage) beforeRefusal() string {
 func (s *stormStage) String() string {
 	out := []string{sentence("%v streams dropped", s.dropped)}
 	if s.rate() > 0 {
-		out = append(out, sentence("99 %% back after %s: %s connects/s, at most %v in a second", s.after(.99), s.rateText(), s.peak()))
+		out = append(out, sentence("99 %% back after %s: %s connects/s, at most %v in a second", s.backText(.99), s.rateText(), s.peak()))
 	}
 	for _, text := range []string{s.backoff(), s.beforeRefusal()} {
 		if text != "" {

@@ -125,11 +125,11 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // bystanderSetting belongs to every suite that drops or slows a share of its streams and leaves the others alone.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number (default: 0)"}
 
-// every returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).
-func (r *Run) every() int { return max(int(r.number("EVERY")), 1) }
+// shareEvery returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).
+func (r *Run) shareEvery() int { return max(int(r.number("EVERY")), 1) }
 
 // isEvery reports whether a stream is one of each every().
-func (r *Run) isEvery(n int) bool { return n%r.every() == 0 }
+func (r *Run) isEvery(n int) bool { return n%r.shareEvery() == 0 }
 
 func (r *Run) isNotEvery(n int) bool { return !r.isEvery(n) }
 
@@ -176,9 +176,9 @@ func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, subject)
 }
 
-// lost reports whether a stream was lost and came back, although neither its client nor the service ended it on purpose. If a
+// lostStream reports whether a stream was lost and came back, although neither its client nor the service ended it on purpose. If a
 // service ends streams on purpose, other checks find those that it ended too early.
-func (r *Run) lost(o ledger.Outage) bool {
+func (r *Run) lostStream(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
@@ -188,7 +188,7 @@ func (r *Run) bystandersKept(s *verdict.Streams) verdict.Check {
 	const most = 10 // names
 	lost, reasons := 0, []string(nil)
 	for one := range s.Records() {
-		if slices.ContainsFunc(one.Outages, r.lost) {
+		if slices.ContainsFunc(one.Outages, r.lostStream) {
 			if lost++; lost <= most {
 				reasons = append(reasons, one.ID+" was held, and lost its stream")
 			}

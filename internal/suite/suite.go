@@ -79,7 +79,7 @@ var oneRunner = Runners{Default: 1, OneMachine: "one runner has to know of all c
 
 // Sampling states how target and host are sampled.
 type Sampling struct {
-	Every    time.Duration // 0: one second
+	Interval time.Duration // 0: one second
 	Optional bool          // no check needs the samples: unreadable ones are a warning
 }
 

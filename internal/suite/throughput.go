@@ -34,13 +34,13 @@ func peak(stages []StageResult) (best StageResult, ok bool) {
 
 // boundText states what limited a peak: if the load generator was saturated, the service may be able to do more.
 func boundText(st StageResult) string {
-	switch limit, why := st.Machine.Limit(); limit {
-	case LimitIsOurs:
-		return "; a lower bound, the load generator was saturated: " + why
+	switch limit, reason := st.Machine.Limit(); limit {
+	case LimitGenerator:
+		return "; a lower bound, the load generator was saturated: " + reason
 	case LimitUnknown:
-		return "; perhaps a lower bound, " + why
+		return "; perhaps a lower bound, " + reason
 	case LimitService:
-		return "; the service was the limit: " + why
+		return "; the service was the limit: " + reason
 	}
 	return ""
 }
@@ -53,7 +53,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{sum.fact()},
 		Checks: []verdict.Check{
-			rightAnswers(sum, all), lowestSustained("the lowest load is sustained", limits.Try(limits.fixedLevels(levels))), notTheGenerator(counted),
+			correctResponses(sum, all), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), notTheGenerator(counted),
 		},
 		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}

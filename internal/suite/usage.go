@@ -32,7 +32,7 @@ const (
 	noNginx      = "no nginx on this machine is known to stand before the service"
 )
 
-func unknown(why string) measurement { return measurement{text: "not known: " + why} }
+func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
 func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
@@ -79,7 +79,7 @@ func (m Machine) mostCPU() string {
 
 // serviceCores returns the busy share of the service's cores, and how many cores others than service and generator used of
 // them; or why that is not known.
-func (m Machine) serviceCores() (busy, otherUse float64, why string) {
+func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
 	switch {
@@ -99,15 +99,15 @@ func (m Machine) serviceCores() (busy, otherUse float64, why string) {
 func cpuOf(user string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		m := st.Machine
-		busy, otherUse, why := m.serviceCores()
+		busy, otherUse, reason := m.serviceCores()
 		service := m.Backend + m.Nginx
 		switch {
-		case why != "":
-			return unknown(why)
+		case reason != "":
+			return unknownValue(reason)
 		case user == byPrograms && !m.Usage.Inside: // a backend that is not ours counts as others
-			return unknown(noSamples)
+			return unknownValue(noSamples)
 		case user == byService && !m.Usage.Inside && service == 0:
-			return unknown("no process of the service was found")
+			return unknownValue("no process of the service was found")
 		}
 		most, share := m.mostCPU(), busy
 		if most != user {
@@ -151,7 +151,7 @@ func cpuLimit(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
 	case !t.Inside:
-		return unknown(noSamples)
+		return unknownValue(noSamples)
 	case t.Periods == 0:
 		return usageOf(0, "it has none")
 	}
@@ -162,7 +162,7 @@ func cpuLimit(st *StageResult) measurement {
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
 	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {
-		return unknown("the backend does not expose CPU metrics")
+		return unknownValue("the backend does not expose CPU metrics")
 	}
 	share := m.Backend / 100 / m.Usage.Procs
 	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
@@ -174,7 +174,7 @@ func memoryUse(st *StageResult) measurement {
 	case t.Killed > 0:
 		return usageOf(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
 	case !t.Host || t.Memory == 0 || t.Available == 0:
-		return unknown(noPrometheus)
+		return unknownValue(noPrometheus)
 	}
 	share := 1 - t.Available/t.Memory
 	return usageOf(share, "%s of %s", percent(share), format.Bytes(uint64(t.Memory)))
@@ -193,13 +193,13 @@ func bandwidth(st *StageResult) measurement {
 	case t.Allowed:
 		return usageOf(0, "AWS held nothing back")
 	}
-	return unknown("neither network cards nor AWS report the capacity")
+	return unknownValue("neither network cards nor AWS report the capacity")
 }
 
 func backendFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
 	if t.MaxFiles == 0 || t.Files == 0 {
-		return unknown("the backend does not expose its descriptors")
+		return unknownValue("the backend does not expose its descriptors")
 	}
 	return usageOf(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
 }
@@ -214,7 +214,7 @@ func nginxFiles(st *StageResult) measurement {
 
 func acceptQueue(st *StageResult) measurement {
 	if !st.Machine.Usage.Queue {
-		return unknown(noPrometheus)
+		return unknownValue(noPrometheus)
 	}
 	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")
 }
@@ -223,7 +223,7 @@ func acceptQueue(st *StageResult) measurement {
 func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		if !st.Machine.Usage.Proxy {
-			return unknown(noNginx)
+			return unknownValue(noNginx)
 		}
 		return byFailures(st, float64(messages(st.Machine.Usage.Log)), text)
 	}
@@ -233,11 +233,11 @@ func generatorCPU(st *StageResult) measurement {
 	m := st.Machine
 	switch {
 	case m.Short:
-		return unknown(tooShort)
+		return unknownValue(tooShort)
 	case m.SeparateCores:
 		return usageOf(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
 	case m.Usage.GeneratorCores == 0:
-		return unknown("the runners' machines do not report their cores")
+		return unknownValue("the runners' machines do not report their cores")
 	}
 	share := m.Runners / 100 / m.Usage.GeneratorCores
 	return usageOf(share, "%s busy", percent(share))
@@ -256,7 +256,7 @@ func generatorConnections(st *StageResult) measurement {
 func generatorPorts(st *StageResult) measurement {
 	var n int64
 	for code, times := range st.Codes {
-		if isOurs(code) {
+		if isGeneratorFailure(code) {
 			n += times
 		}
 	}

@@ -41,15 +41,15 @@ func assessVanish(r *Run) verdict.Assessment {
 			[]verdict.Check{r.bystandersKept(open), w.allVanished(), w.countsStreams(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
-			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
+			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.fallText(.5), w.fallText(.99), w.fallText(1))},
 		}, streamFacts(open, m)...),
-		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
+		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.fallText(1), format.Count(w.vanished, "client"))},
 		Tables: []verdict.Table{w.table()},
 	}
 	if !m.Service.Backend {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service released the memory of vanished clients: only its gauge is known"})
 	}
-	if at, ok := w.in(1); ok {
+	if at, ok := w.fallTime(1); ok {
 		a.Metrics = []verdict.Metric{{Name: "noticed", Unit: "s", Value: at.Seconds()}}
 	}
 	return a
@@ -65,7 +65,7 @@ type streamGauge struct {
 	unit              float64   // by how much it rises with a stream
 	sampled           bool      // there were samples before they vanished
 	counter           bool      // it never falls
-	at                []reading // afterwards
+	readings          []reading // afterwards
 }
 
 type reading struct {
@@ -73,8 +73,8 @@ type reading struct {
 	value float64
 }
 
-// steady is the time before clients vanish in which the gauge must not move.
-const steady = 2 * time.Second
+// settleTime is the time before clients vanish in which the gauge must not move.
+const settleTime = 2 * time.Second
 
 // streamGauge reads the samples. They are a second wide: a reading is noted when its second is over.
 func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
@@ -98,11 +98,11 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 			w.base = v
 		case after <= 0:
 			w.before, w.sampled = v, true
-			if after > -steady {
+			if after > -settleTime {
 				least, most = min(least, v), max(most, v)
 			}
 		case after <= w.limit:
-			w.at = append(w.at, reading{after, v})
+			w.readings = append(w.readings, reading{after, v})
 		}
 	}
 	w.moved = max(most-least, 0)
@@ -121,18 +121,18 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// in returns when the gauge had fallen by a share of the vanished clients for good: a reading of a part of the service, or of a
+// fallTime returns when the gauge had fallen by a share of the vanished clients for good: a reading of a part of the service, or of a
 // restart, is followed by a higher one.
-func (w *streamGauge) in(share float64) (after time.Duration, ok bool) {
+func (w *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !w.isGauge() || w.vanished == 0 {
 		return 0, false
 	}
 	target := w.before - (math.Ceil(share*float64(w.vanished))-.5)*w.unit
-	for _, r := range slices.Backward(w.at) {
+	for _, r := range slices.Backward(w.readings) {
 		if r.value > target {
 			break
 		}
-		if r.value >= w.least() {
+		if r.value >= w.lowerBound() {
 			after, ok = r.after, true
 		}
 	}
@@ -141,23 +141,23 @@ func (w *streamGauge) in(share float64) (after time.Duration, ok bool) {
 
 // last returns the last reading.
 func (w *streamGauge) last() float64 {
-	if n := len(w.at); n > 0 {
-		return w.at[n-1].value
+	if n := len(w.readings); n > 0 {
+		return w.readings[n-1].value
 	}
 	return w.before
 }
 
-// least returns the lowest possible value while the other streams are open. A lower one is not of all streams, or others left.
-func (w *streamGauge) least() float64 {
+// lowerBound returns the lowest possible value while the other streams are open. A lower one is not of all streams, or others left.
+func (w *streamGauge) lowerBound() float64 {
 	return w.before - (float64(w.vanished)+.5)*w.unit - w.slack()
 }
 
 // slack returns the tolerated unexplained change.
 func (w *streamGauge) slack() float64 { return w.unit * max(1, float64(w.vanished)/20) }
 
-// after writes in.
-func (w *streamGauge) after(share float64) string {
-	if d, ok := w.in(share); ok {
+// fallText formats fallTime.
+func (w *streamGauge) fallText(share float64) string {
+	if d, ok := w.fallTime(share); ok {
 		return format.Duration(d.Round(time.Second))
 	}
 	return "–"
@@ -174,12 +174,12 @@ func (w *streamGauge) isGauge() bool {
 const longestGap = 10 * time.Second
 
 // stopped reports whether there were no readings at the end.
-func (w *streamGauge) stopped() bool { return len(w.at) == 0 || w.limit-w.lastAt() > longestGap }
+func (w *streamGauge) stopped() bool { return len(w.readings) == 0 || w.limit-w.lastAt() > longestGap }
 
 // lastAt returns the time of the last reading after clients vanished.
 func (w *streamGauge) lastAt() time.Duration {
-	if n := len(w.at); n > 0 {
-		return w.at[n-1].after
+	if n := len(w.readings); n > 0 {
+		return w.readings[n-1].after
 	}
 	return 0
 }
@@ -190,7 +190,7 @@ func (w *streamGauge) rose() bool {
 	if w.unit < rises {
 		most = rises
 	}
-	return slices.ContainsFunc(w.at, func(r reading) bool { return r.value >= w.before+most })
+	return slices.ContainsFunc(w.readings, func(r reading) bool { return r.value >= w.before+most })
 }
 
 // countsStreams turns a pass into invalid if it is not known whether the gauge counts the streams.
@@ -229,15 +229,15 @@ func (w *streamGauge) allVanished() verdict.Check {
 }
 
 func (w *streamGauge) noticed() verdict.Check {
-	_, ok := w.in(1)
+	_, ok := w.fallTime(1)
 	last := w.last()
-	c := check(CheckNoticed, "noticed that they vanished", sentence("all within %v", w.limit), "after "+w.after(1), ok)
+	c := check(CheckNoticed, "noticed that they vanished", sentence("all within %v", w.limit), "after "+w.fallText(1), ok)
 	switch {
 	case ok:
 	case !w.isGauge() || w.vanished == 0:
 		c.Actual = "not known"
 		return c.InDoubt()
-	case last < w.least():
+	case last < w.lowerBound():
 		c.Actual = "not known"
 		c.Reasons = []string{sentence("the gauge %s fell by %v, and only %v clients had vanished: it was not of all streams, or others used the service, too",
 			w.name, w.before-last, w.vanished)}
@@ -259,8 +259,8 @@ func (w *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(w.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(w.before))
 	last := w.before
-	for i, r := range w.at {
-		if len(t.Rows) < mostReadings && (r.value != last || i == len(w.at)-1) {
+	for i, r := range w.readings {
+		if len(t.Rows) < mostReadings && (r.value != last || i == len(w.readings)-1) {
 			t.Add(row(r.after.Seconds(), r.value)...)
 		}
 		last = r.value

@@ -66,7 +66,7 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 		}
 		packets += counter.Increase
 		for _, moved := range counter.moved {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Means, known.Remedy)
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Meaning, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}

@@ -78,7 +78,7 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 		Connecting: o.connecting, Opened: o.opened, Event: o.event, Block: o.block, Comment: o.comment, Answered: o.answered,
 		Closed: o.closed,
 	}
-	if o.topic.service.Resume.TakesID {
+	if o.topic.service.Resume.SendsReadingID {
 		on.LastEventID = func() string { return string(o.readRareState().last) }
 	}
 	if o.recorder.cuts() {
@@ -231,7 +231,7 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 		o.ledger.Announced(instant)
 	case service.Foreign:
 		o.ledger.Heard(instant, ledger.AForeigner)
-	case service.Stray:
+	case service.OtherTopic:
 		o.ledger.Strayed(instant, o.credentials().excerpt(block.Data))
 	case service.Unmarked:
 		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
@@ -260,7 +260,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 // keepID keeps the id to resume from; an empty one leaves the client without.
 func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Reading) {
 	id, has := b.ID, b.HasID
-	if o.topic.service.Resume.TakesID {
+	if o.topic.service.Resume.SendsReadingID {
 		id, has = reading.ID, len(reading.ID) > 0
 	}
 	if !has {

@@ -120,8 +120,8 @@ func (r *recorder) configure() {
 	r.topics = make([]*topicReader, p.TopicCount())
 	for k := range r.topics {
 		r.topics[k] = &topicReader{
-			Reader: s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,
-			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.TakesID || s.Resume.GapHeader != ""),
+			Reader: s.Reader(p.MarkerOf(k)).WithFamily(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,
+			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.SendsReadingID || s.Resume.GapHeader != ""),
 		}
 	}
 	for _, t := range r.topics {

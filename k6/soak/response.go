@@ -88,7 +88,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	if c.Content {
 		r.number(c.Text)
 	}
-	if c.Counted && f.service.Finite.States() {
+	if c.IsStated && f.service.Finite.States() {
 		r.account.Text(c.Text)
 	}
 	if c.HasStatedText {

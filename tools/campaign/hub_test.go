@@ -55,7 +55,7 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		}
 		s := compiled(t, h)
 		const run = "t-a0b1c2.0"
-		reader := s.Reader(run).Among("t-a0b1c2.")
+		reader := s.Reader(run).WithFamily("t-a0b1c2.")
 		l := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
 		if h.Marked {
 			l.sum = sumOf(l.run, l.number, l.t)

@@ -8,12 +8,12 @@ type Effect int
 
 // The effects.
 const (
-	Shown    Effect = iota // nothing: the report shows it, or another counter is held against it
-	Silences               // packets did not come through: what a runner's streams suffered in that time is in doubt; else a warning
-	Delays                 // programs could not run: how late the messages of a runner there were is in doubt, as by a stall
-	Refuses                // a warning where the target is
-	Warns                  // a warning
-	Suspends               // the machine stood still, so what its streams received in that time proves nothing
+	Informational Effect = iota // nothing: the report shows it, or another counter is held against it
+	Silences                    // packets did not come through: what a runner's streams suffered in that time is in doubt; else a warning
+	Delays                      // programs could not run: how late the messages of a runner there were is in doubt, as by a stall
+	Refuses                     // a warning where the target is
+	Warns                       // a warning
+	Suspends                    // the machine stood still, so what its streams received in that time proves nothing
 )
 
 // A Counter is one of a machine's.
@@ -27,7 +27,7 @@ type Counter struct {
 	Limit      string // name of the limit of what is no counter but a number that may be as high as that
 	LimitOf    string // node_exporter's metric of that limit
 	AWSAction  string // what AWS did to packets when this one moved
-	Means      string // and why
+	Meaning    string // and why
 	Remedy     string
 }
 
@@ -52,30 +52,30 @@ const larger = "use an instance type that is allowed more, or more machines"
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
-		AWSAction: "held back or dropped", Means: "more bytes came in than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "more bytes came in than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "bw_out_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_out_allowance_exceeded",
-		AWSAction: "held back or dropped", Means: "more bytes went out than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "more bytes went out than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "pps_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_pps_allowance_exceeded",
-		AWSAction: "held back or dropped", Means: "more packets a second than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "more packets a second than the instance type is allowed", Remedy: larger,
 	},
 	{
 		Name: "conntrack_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_conntrack_allowance_exceeded",
-		AWSAction: "dropped", Means: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
+		AWSAction: "dropped", Meaning: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
 	},
 	{ // to the name server, the clock and the metadata of the instance: no stream goes there
 		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
-		AWSAction: "dropped", Means: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
+		AWSAction: "dropped", Meaning: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
 	},
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
 	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // the overflows among them
-	{Name: Repeated, Effect: Shown, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
+	{Name: Repeated, Effect: Informational, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
 	{Name: Retrans, Effect: Warns, Namespaced: true, Metric: "node_netstat_Tcp_RetransSegs"},
-	{Name: Sent, Effect: Shown, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
+	{Name: Sent, Effect: Informational, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
 	{
 		Name: Tracked, Effect: Warns, Namespaced: true, Metric: "node_nf_conntrack_entries",
 		Limit: "nf_conntrack_max", LimitOf: "node_nf_conntrack_entries_limit",
@@ -98,4 +98,6 @@ func CounterOf(name string) (Counter, bool) {
 func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
 // timed reports whether the times of increases are kept. Segments are sent all the time.
-func (c *Counter) timed() bool { return c.Effect != Shown && c.Name != Retrans && c.Limit == "" }
+func (c *Counter) timed() bool {
+	return c.Effect != Informational && c.Name != Retrans && c.Limit == ""
+}

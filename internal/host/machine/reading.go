@@ -49,13 +49,13 @@ func (s *source) read() Reading {
 	}
 	if self, err := fs.Self(); err == nil { // whose network namespace it is
 		if tcp, err := self.Snmp(); err == nil {
-			r.put(Sent, tcp.OutSegs)
-			r.put(Retrans, tcp.RetransSegs)
+			r.set(Sent, tcp.OutSegs)
+			r.set(Retrans, tcp.RetransSegs)
 		}
 		if ext, err := self.Netstat(); err == nil {
-			r.put(Overflows, ext.ListenOverflows)
-			r.put(Drops, ext.ListenDrops)
-			r.put(Repeated, ext.TCPSynRetrans)
+			r.set(Overflows, ext.ListenOverflows)
+			r.set(Drops, ext.ListenDrops)
+			r.set(Repeated, ext.TCPSynRetrans)
 		}
 	}
 	counts, _, err := s.devices()
@@ -70,7 +70,7 @@ func (s *source) read() Reading {
 	return r
 }
 
-func (r Reading) put(name string, v *float64) {
+func (r Reading) set(name string, v *float64) {
 	if v != nil && *v >= 0 {
 		r[name] = *v
 	}

@@ -17,7 +17,7 @@ func clock() Finding {
 		f.State, f.Found = Absent, fmt.Sprintf("the kernel does not say whether its clock is kept: %v", err)
 	case t.Status&unix.STA_UNSYNC != 0:
 		f.State, f.Found = Warning, "the clock of this machine is not synchronised: runs on several machines compare times"
-		f.Mend = "timedatectl set-ntp true, or apt-get install chrony"
+		f.Remedy = "timedatectl set-ntp true, or apt-get install chrony"
 	default:
 		f.Found = fmt.Sprintf("kept, off by at most %s", (time.Duration(t.Maxerror) * time.Microsecond).Round(time.Microsecond))
 	}

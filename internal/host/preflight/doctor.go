@@ -22,19 +22,19 @@ const (
 
 // A Finding is what was found of one thing.
 type Finding struct {
-	About string `json:"about"`          // limits, clock or programs
-	Name  string `json:"name"`           // such as "open files"
-	State State  `json:"state"`          //
-	Found string `json:"found"`          // one sentence, or a value
-	Mend  string `json:"mend,omitempty"` // what to do, mostly a command
+	About  string `json:"about"`          // limits, clock or programs
+	Name   string `json:"name"`           // such as "open files"
+	State  State  `json:"state"`          //
+	Found  string `json:"found"`          // one sentence, or a value
+	Remedy string `json:"mend,omitempty"` // what to do, mostly a command
 }
 
 // Inspect finds all of it, for a run of that plan and those services.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
-	out := limits(p, Look(), s)
+	out := limits(p, Read(), s)
 	out = append(out, clock())
 	for _, program := range append(programs, optionalPrograms...) {
-		out = append(out, program.look(ctx))
+		out = append(out, program.find(ctx))
 	}
 	return out
 }

@@ -61,16 +61,16 @@ func TestAProgramSaysWhatItIsOrWhy(t *testing.T) {
 	}{
 		"it answers":          {Program{Names: script("echo version 7; echo more; echo a warning >&2")}, OK, "version 7", ""},
 		"on standard error":   {Program{Names: script("echo version 7 >&2")}, OK, "version 7", ""},
-		"it is not there":     {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Mend: "install it"}, Absent, "not found: no cluster", "install it"},
-		"it is needed":        {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Mend: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
-		"it does not answer":  {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Mend: "install it", Start: "start it"}, Absent, "does not answer (cannot connect): no stack", "start it"},
-		"it fails in silence": {Program{Names: script("exit 3"), For: "nothing runs", Mend: "make build", Needed: true}, Broken, "does not answer (exit status 3): nothing runs", "make build"},
+		"it is not there":     {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Remedy: "install it"}, Absent, "not found: no cluster", "install it"},
+		"it is needed":        {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
+		"it does not answer":  {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Remedy: "install it", Start: "start it"}, Absent, "does not answer (cannot connect): no stack", "start it"},
+		"it fails in silence": {Program{Names: script("exit 3"), For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "does not answer (exit status 3): nothing runs", "make build"},
 	} {
 		c.program.Name = "no such program anywhere"
-		f := c.program.look(t.Context())
+		f := c.program.find(t.Context())
 		require.Equal(t, c.want, f.State, name)
 		require.Contains(t, f.Found, c.found, name)
-		require.Equal(t, c.mend, f.Mend, name)
+		require.Equal(t, c.mend, f.Remedy, name)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestEverythingThatIsAbsentCanBeHad(t *testing.T) {
 	t.Parallel()
 	for _, f := range Inspect(t.Context(), plan.Default(), Services{Count: 1}, nil) {
 		if f.About == "programs" && f.State != OK {
-			require.NotEmpty(t, f.Mend, f.Name)
+			require.NotEmpty(t, f.Remedy, f.Name)
 		}
 	}
 }

@@ -58,8 +58,8 @@ type Machine struct {
 	Procs     int    `json:"gomaxprocs,omitempty"` // the maximum number of cores of a Go program: GOMAXPROCS, or the limit of the cgroup
 }
 
-// Look reads this machine's limits.
-func Look() Machine {
+// Read returns the limits of this machine.
+func Read() Machine {
 	m := Machine{Files: openFiles(), Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0)}
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		var low, high int

@@ -69,7 +69,7 @@ func TestMemoryGrowsWithWhatIsHeld(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	m := Look()
+	m := Read()
 	require.NotZero(t, m.Files)
 	require.NotZero(t, m.Ports)
 	require.NotZero(t, m.Backlog)

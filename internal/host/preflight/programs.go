@@ -18,27 +18,27 @@ type Program struct {
 	Version []string               // arguments that make it say that, and where it talks to a service whether that answers
 	For     string                 // what is not to be had without it
 	Needed  bool                   // by every run
-	Mend    string                 // how it is had
+	Remedy  string                 // how it is had
 	Start   string                 // what to do where it is there and does not answer
 }
 
 // optionalPrograms are third-party programs.
 var optionalPrograms = []Program{
-	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Mend: "apt-get install nginx-light"},
-	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Mend: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
-	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Mend: "apt-get install prometheus"},
-	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Mend: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
-	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Mend: "https://developer.hashicorp.com/terraform/install"},
-	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Mend: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
-	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Mend: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
-	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "the report opens only elsewhere", Mend: "apt-get install chromium"},
+	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Remedy: "apt-get install nginx-light"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
+	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Remedy: "apt-get install prometheus"},
+	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
+	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
+	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Remedy: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
+	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Remedy: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
+	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "the report opens only elsewhere", Remedy: "apt-get install chromium"},
 }
 
 // answersWithin is how long a program may take to say what it is.
 const answersWithin = 5 * time.Second
 
-func (p Program) look(ctx context.Context) Finding {
-	f := Finding{About: "programs", Name: p.Name, State: OK, Mend: p.Mend}
+func (p Program) find(ctx context.Context) Finding {
+	f := Finding{About: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
 	if err != nil {
 		f.State, f.Found = p.missing(), "not found: "+p.For
@@ -56,10 +56,10 @@ func (p Program) look(ctx context.Context) Finding {
 			reason = "nothing came within " + answersWithin.String()
 		}
 		f.State, f.Found = p.missing(), fmt.Sprintf("%s does not answer (%s): %s", path, reason, p.For)
-		f.Mend = cmp.Or(p.Start, p.Mend)
+		f.Remedy = cmp.Or(p.Start, p.Remedy)
 		return f
 	}
-	f.Found, f.Mend = cmp.Or(firstLine(&stdout), firstLine(&stderr), path), ""
+	f.Found, f.Remedy = cmp.Or(firstLine(&stdout), firstLine(&stderr), path), ""
 	return f
 }
 

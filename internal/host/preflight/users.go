@@ -8,8 +8,8 @@ import (
 
 // What a connection that is held over TLS takes at most, in bytes, rounded up from what was measured (docs/results/handshake.md).
 const (
-	perHeld       = 24 << 10 // in a runner
-	perHeldTarget = 56 << 10 // in a backend that soak starts, a goroutine of net/http each
+	filesPerStream       = 24 << 10 // in a runner
+	filesPerTargetStream = 56 << 10 // in a backend that soak starts, a goroutine of net/http each
 )
 
 // Users are what the script of a suite of requests asks for, over all runners.
@@ -70,9 +70,9 @@ func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {
-		bytes += u.Connections * perHeld
+		bytes += u.Connections * filesPerStream
 		if u.Local {
-			bytes += u.Connections * perHeldTarget
+			bytes += u.Connections * filesPerTargetStream
 		}
 	}
 	return clamp.Uint64(bytes)

@@ -93,8 +93,8 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal; to one that has ended it does nothing.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// LeftBehind reports whether children of the process still run after its end.
-func (p *Process) LeftBehind() bool { return p.signalGroup(0) == nil }
+// HasOrphans reports whether children of the process still run after its end.
+func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup is Stop for the process and all that it started: each is asked. It may be asked of a process that has
 // ended only where that left something behind: another group may have its number else.
@@ -102,7 +102,7 @@ func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Du
 	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	for p.LeftBehind() {
+	for p.HasOrphans() {
 		select {
 		case <-time.After(20 * time.Millisecond):
 			continue

@@ -126,7 +126,7 @@ func TestStopGroupEndsWhatAShellStarted(t *testing.T) {
 			require.NoError(t, err)
 			if name == "and left behind" {
 				ended(t, c)
-				require.True(t, c.LeftBehind())
+				require.True(t, c.HasOrphans())
 			}
 			c.StopGroup(t.Context(), syscall.SIGTERM, 300*time.Millisecond)
 			ended(t, c)

@@ -18,8 +18,8 @@ type Listener struct {
 	addresses []net.IP
 	port      uint64
 
-	pids  []int // of the last search
-	found time.Time
+	pids    []int // of the last search
+	foundAt time.Time
 }
 
 // searchEvery is how often the processes are searched again, because a service may replace its workers.
@@ -61,8 +61,8 @@ func (l *Listener) PIDs() []int {
 		_, err := procfs.NewProc(pid)
 		return err != nil
 	})
-	if exited || time.Since(l.found) > searchEvery {
-		l.pids, l.found = l.search(), time.Now()
+	if exited || time.Since(l.foundAt) > searchEvery {
+		l.pids, l.foundAt = l.search(), time.Now()
 	}
 	return l.pids
 }

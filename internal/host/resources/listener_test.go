@@ -82,7 +82,7 @@ func TestTheProcessThatListensIsFound(t *testing.T) {
 		require.Positive(t, s.BackendCPU)
 		require.NoError(t, end.Close())
 		_ = server.Wait()
-		l.found = time.Time{}
+		l.foundAt = time.Time{}
 		require.Empty(t, l.PIDs(), "nothing listens any more")
 	}
 }

@@ -53,26 +53,26 @@ type machines struct {
 
 // readings are what the counters of one machine were, by time.
 type readings struct {
-	at      map[int64]machine.Reading // Unix seconds
-	notices []machine.Notice
-	boot    string
-	node    string
-	booted  int64
-	cores   int
+	bySecond map[int64]machine.Reading // Unix seconds
+	notices  []machine.Notice
+	boot     string
+	node     string
+	booted   int64
+	cores    int
 }
 
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.found[name] == nil {
-		m.found[name] = &readings{at: map[int64]machine.Reading{}}
+		m.found[name] = &readings{bySecond: map[int64]machine.Reading{}}
 	}
 	return m.found[name]
 }
 
 func (r *readings) record(name string, late time.Duration) *machine.Record {
 	w := machine.Follow(name, late)
-	for _, at := range slices.Sorted(maps.Keys(r.at)) {
-		w.Add(time.Unix(at, 0), r.at[at])
+	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
+		w.Add(time.Unix(at, 0), r.bySecond[at])
 	}
 	for _, n := range r.notices {
 		w.Notice(n)
@@ -134,10 +134,10 @@ func (m *machines) series(ctx context.Context, name, metric string) error {
 			r := m.readingsOf(series.Metric)
 			for _, v := range series.Values {
 				at := v.Timestamp.Unix()
-				if r.at[at] == nil {
-					r.at[at] = machine.Reading{}
+				if r.bySecond[at] == nil {
+					r.bySecond[at] = machine.Reading{}
 				}
-				r.at[at][name] = float64(v.Value)
+				r.bySecond[at][name] = float64(v.Value)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ type Sample struct {
 	Host
 }
 
-// At is when it was taken, as precisely as is known.
+// At returns when it was taken, as precisely as is known.
 func (s *Sample) At() time.Time {
 	if s.AtUS != 0 {
 		return time.UnixMicro(s.AtUS)

@@ -51,15 +51,15 @@ func (s *Service) runs(pid int) uint64 {
 }
 
 // scheduled is how often the threads of a process were put on a core, and for how many seconds they ran there.
-func scheduled(pid int) (runs uint64, ran float64) {
+func scheduled(pid int) (runs uint64, seconds float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
 		if stat, err := thread.Schedstat(); err == nil {
 			runs += stat.RunTimeslices
-			ran += float64(stat.RunningNanoseconds) / 1e9
+			seconds += float64(stat.RunningNanoseconds) / 1e9
 		}
 	}
-	return runs, ran
+	return runs, seconds
 }
 
 // openShare is how many of its descriptors a process has open, of all that it may.
@@ -135,7 +135,7 @@ func (l *NginxLog) Add(o NginxLog) {
 // A LogReader counts what comes in nginx's error log, from one sample to the next.
 type LogReader struct {
 	previous NginxLog
-	at       int64
+	offset   int64
 }
 
 // Read counts from the end of the last read. A missing file counts as empty.
@@ -145,12 +145,12 @@ func (l *LogReader) Read(path string) NginxLog {
 		return l.previous
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.NewSectionReader(f, l.at, 64<<20))
+	text, err := io.ReadAll(io.NewSectionReader(f, l.offset, 64<<20))
 	if err != nil {
 		return l.previous
 	}
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	l.at += int64(len(whole))
+	l.offset += int64(len(whole))
 	l.previous.QueueFull += bytes.Count(whole, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
 	l.previous.NoConnections += bytes.Count(whole, []byte("worker_connections are not enough"))
 	l.previous.NoFiles += bytes.Count(whole, []byte("(24: Too many open files)"))

@@ -148,17 +148,17 @@ func unpacked(packed io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &limited{from: in, left: maxFile}, nil
+	return &limited{from: in, remaining: maxFile}, nil
 }
 
 type limited struct {
-	from io.Reader
-	left int64
+	from      io.Reader
+	remaining int64
 }
 
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
-	if l.left -= int64(n); l.left < 0 {
+	if l.remaining -= int64(n); l.remaining < 0 {
 		return n, errUnpacked
 	}
 	return n, err

@@ -229,7 +229,7 @@ func TestLargeFileIsLeftOut(t *testing.T) {
 	require.NoError(t, errors.Join(sparse.Truncate(maxFile+1<<20), sparse.Close()))
 	_, c := made(t, Source{Results: run})
 	require.Contains(t, c.LeftOut, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
-	_, err = io.Copy(io.Discard, &limited{from: zeros{}, left: 1 << 20})
+	_, err = io.Copy(io.Discard, &limited{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
 }
 
@@ -238,7 +238,7 @@ func TestMakeIsInterruptible(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := filepath.Join(t.TempDir(), "it.tar.gz")
-	_, err := Make(ctx, Source{Results: folder(t, nil), Without: "it is off"}, file)
+	_, err := Make(ctx, Source{Results: folder(t, nil), SkipReason: "it is off"}, file)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, file)
 }

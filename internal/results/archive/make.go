@@ -21,7 +21,7 @@ import (
 type Source struct {
 	Results    string // folder of the run
 	Prometheus string // address, with user and password if needed; "": none
-	Without    string // why Prometheus is not queried, as a sentence; "": it is queried
+	SkipReason string // why Prometheus is not queried, as a sentence; "": it is queried
 	Secrets    Secrets
 	Version    string // of soak
 }
@@ -59,7 +59,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	if err := m.addFiles(from.Results); err != nil {
 		return Contents{}, err
 	}
-	if err := m.addExport(from.Prometheus, from.Without); err != nil {
+	if err := m.addExport(from.Prometheus, from.SkipReason); err != nil {
 		return m.contents, err
 	}
 	if m.contents.Prometheus.Missing != "" && HasData(file, run.TestID) {
@@ -87,7 +87,7 @@ func (m *making) scan() error {
 		if err := m.checkName(name); err != nil {
 			return err
 		}
-		left, err := m.left(path)
+		left, err := m.remainingSecret(path)
 		if err != nil {
 			return fmt.Errorf("scan %s: %w", name, err)
 		}
@@ -108,8 +108,8 @@ func (m *making) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), left)
 }
 
-// left returns the variable of a secret in a file, in a compressed one too; "" if there is none.
-func (m *making) left(path string) (string, error) {
+// remainingSecret returns the variable of a secret in a file, in a compressed one too; "" if there is none.
+func (m *making) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {
 		limit = maxBytes

@@ -124,10 +124,10 @@ func (r *interruptible) Read(p []byte) (int, error) {
 
 // An unpacking checks the files that it unpacks.
 type unpacking struct {
-	root *os.Root
-	top  string            // the folder in the archive
-	sums map[string]string // of the files that are not unpacked yet
-	left int64             // bytes
+	root   *os.Root
+	top    string            // the folder in the archive
+	sums   map[string]string // of the files that are not unpacked yet
+	budget int64             // bytes
 }
 
 func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
@@ -140,7 +140,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 	if err != nil {
 		return c, fmt.Errorf("it is not a tar.gz: %w", err)
 	}
-	u := &unpacking{root: root, left: most}
+	u := &unpacking{root: root, budget: most}
 	files := tar.NewReader(zip)
 	for err == nil {
 		var h *tar.Header
@@ -178,10 +178,10 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 		return fmt.Errorf("the name %q leads out of the folder", h.Name)
 	case u.sums == nil && name != sumsFile:
 		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
-	case h.Size < 0 || h.Size > u.left:
+	case h.Size < 0 || h.Size > u.budget:
 		return fmt.Errorf("%q would exceed the limits: %d times the size of the archive, %d GiB", h.Name, maxRatio, maxBytes>>30)
 	}
-	u.left -= h.Size
+	u.budget -= h.Size
 	if u.sums == nil {
 		u.top = top
 		return u.readSums(h, content)

@@ -73,7 +73,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	case !(tolerance >= 0):
 		return nil, fmt.Errorf("the tolerance is %v: it must be 0 or more", tolerance)
 	}
-	if err := alike(all); err != nil {
+	if err := checkPlans(all); err != nil {
 		return nil, err
 	}
 	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
@@ -102,7 +102,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		}
 		c.Changes = append(c.Changes, change)
 	}
-	c.Blind = c.blind()
+	c.Blind = c.undetectable()
 	return c, nil
 }
 
@@ -123,8 +123,8 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 	return err != nil || without.Outcome != Worse
 }
 
-// alike refuses runs of several plans, and a run that is given twice: it would make a spread of nothing.
-func alike(runs []Run) error {
+// checkPlans rejects runs of several plans, and a run that is given twice: it would make a spread of 0.
+func checkPlans(runs []Run) error {
 	byKey := map[string]string{}
 	for _, r := range runs {
 		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
@@ -214,7 +214,7 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 		return c, err
 	}
 	moved := c.New.Median - c.Old.Median
-	if !c.Significant || math.Abs(moved) <= max(least[f.Unit], tolerance*math.Abs(c.Old.Median)) {
+	if !c.Significant || math.Abs(moved) <= max(negligible[f.Unit], tolerance*math.Abs(c.Old.Median)) {
 		return c, nil
 	}
 	c.Outcome = Worse
@@ -262,8 +262,8 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// least is the change of a metric that is too small to matter, by unit.
-var least = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
+// negligible is the change of a metric that is too small to matter, by unit.
+var negligible = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
 // Metrics of how long a message takes.
 const (
@@ -275,9 +275,9 @@ const (
 // sinceSending are the metrics that count from the time of sending, if clocks allow it.
 var sinceSending = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
 
-// blind lists changes between the runs that no compared metric would show: "nothing got worse" is limited to the
+// undetectable lists changes between the runs that no compared metric would show: "nothing got worse" is limited to the
 // compared metrics.
-func (c *Comparison) blind() (out []string) {
+func (c *Comparison) undetectable() (out []string) {
 	compared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
 	}

@@ -23,8 +23,8 @@ type Run struct {
 	Dir     string
 	Verdict *verdict.Verdict
 
-	plan map[string]any // what has to be the same
-	rest map[string]any // settings that change no metric
+	plan          map[string]any // what has to be the same
+	otherSettings map[string]any // settings that change no metric
 }
 
 // Read reads the verdict.json of a run. A run that is invalid is refused: it proves nothing,
@@ -91,7 +91,7 @@ func Open(dir string) (Run, error) {
 	if err := plan.CheckTestID(r.Verdict.TestID); err != nil {
 		return r, fmt.Errorf("read %s: %w", path, err)
 	}
-	r.plan, r.rest = whole.Plan, map[string]any{}
+	r.plan, r.otherSettings = whole.Plan, map[string]any{}
 	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)
@@ -101,7 +101,7 @@ func Open(dir string) (Run, error) {
 	}
 	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {
 		if value, ok := r.plan[name]; ok {
-			r.rest[name] = value
+			r.otherSettings[name] = value
 			delete(r.plan, name)
 		}
 	}
@@ -165,15 +165,15 @@ func Earlier(out string, run Run) ([]Run, error) {
 	slices.SortFunc(all, func(a, b Run) int { return cmp.Compare(a.Verdict.StartedUnix, b.Verdict.StartedUnix) })
 	var normal []Run
 	for _, r := range all {
-		if c, err := Compare(Before(normal, r), []Run{r}, Tolerance); err != nil || len(c.Regressions()) == 0 {
+		if c, err := Compare(EarlierOf(normal, r), []Run{r}, Tolerance); err != nil || len(c.Regressions()) == 0 {
 			normal = append(normal, r)
 		}
 	}
-	return Before(normal, run), nil
+	return EarlierOf(normal, run), nil
 }
 
-// Before is Earlier of runs that are read already, all of them of the plan of run.
-func Before(all []Run, run Run) []Run {
+// EarlierOf is Earlier for runs that are read already, all of them of the plan of run.
+func EarlierOf(all []Run, run Run) []Run {
 	var found []Run
 	for _, r := range all {
 		if r.Verdict.Verdict == verdict.Pass && r.Verdict.StartedUnix < run.Verdict.StartedUnix {
@@ -206,7 +206,7 @@ type Setting struct{ Name, In, Other string }
 
 // Settings are those in which two runs differ, whether that keeps them from being compared or not.
 func Settings(a, b Run) []Setting {
-	return append(differences(a.plan, b.plan), differences(a.rest, b.rest)...)
+	return append(differences(a.plan, b.plan), differences(a.otherSettings, b.otherSettings)...)
 }
 
 func differences(a, b map[string]any) (out []Setting) {

@@ -86,13 +86,13 @@ func FailedWrites(log io.Reader) (count int, last string) {
 			continue
 		}
 		count++
-		if _, why, found := strings.Cut(line, " error="); found {
-			if quoted, err := strconv.QuotedPrefix(why); err == nil {
-				why, _ = strconv.Unquote(quoted)
+		if _, reason, found := strings.Cut(line, " error="); found {
+			if quoted, err := strconv.QuotedPrefix(reason); err == nil {
+				reason, _ = strconv.Unquote(quoted)
 			} else {
-				why, _, _ = strings.Cut(why, " ")
+				reason, _, _ = strings.Cut(reason, " ")
 			}
-			last = why
+			last = reason
 		}
 	}
 	return count, last

@@ -47,10 +47,10 @@ type origin struct {
 // A conn is one connection, used for one request at a time.
 type conn struct {
 	*http1.Conn
-	origin *origin
-	since  time.Time     // when the last response ended
-	idle   time.Duration // before the present request; 0 on a new connection
-	keep   time.Duration // the longest idle time before reuse
+	origin    *origin
+	idleSince time.Time     // when the last response ended
+	idle      time.Duration // before the present request; 0 on a new connection
+	maxIdle   time.Duration // the longest idle time before reuse
 }
 
 func newPool(insecure bool, proxies proxy.Chooser) *pool {
@@ -66,14 +66,14 @@ func newPool(insecure bool, proxies proxy.Chooser) *pool {
 	}}
 }
 
-// get returns a connection to the server of a URL, for a request that ends at the deadline or with ctx.
-func (p *pool) get(ctx context.Context, u *url.URL, deadline time.Time) (c *conn, reused bool, err error) {
+// connect returns a connection to the server of a URL, for a request that ends at the deadline or with ctx.
+func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *conn, reused bool, err error) {
 	o, err := p.origin(u)
 	if err != nil {
 		return nil, false, err
 	}
 	for c = p.idleConn(o); c != nil; c = p.idleConn(o) {
-		c.idle = time.Since(c.since)
+		c.idle = time.Since(c.idleSince)
 		if c.usable() && c.SetDeadline(deadline) == nil {
 			return c, true, nil
 		}
@@ -89,7 +89,7 @@ func (p *pool) get(ctx context.Context, u *url.URL, deadline time.Time) (c *conn
 // usable reports whether an idle connection can be used again. Where the system cannot tell whether it has ended, each message has
 // a connection of its own: a message that is sent on one that has ended is in doubt.
 func (c *conn) usable() bool {
-	if c.idle >= c.keep {
+	if c.idle >= c.maxIdle {
 		return false
 	}
 	begin, err := c.Unrequested()
@@ -125,13 +125,13 @@ func (p *pool) idleConn(o *origin) *conn {
 	return c
 }
 
-// put returns a connection to the pool after a response, and closes connections that have been idle for too long.
-func (p *pool) put(c *conn, response http.Header) {
-	c.since, c.keep = time.Now(), idleLimit(response)
+// release returns a connection to the pool after a response, and closes connections that have been idle for too long.
+func (p *pool) release(c *conn, response http.Header) {
+	c.idleSince, c.maxIdle = time.Now(), idleLimit(response)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	idle := append(c.origin.idle, c)
-	for c.since.Sub(idle[0].since) >= keepIdle {
+	for c.idleSince.Sub(idle[0].idleSince) >= keepIdle {
 		_ = idle[0].Close()
 		idle = idle[1:]
 	}

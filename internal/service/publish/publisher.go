@@ -43,7 +43,7 @@ type Config struct {
 // Progress is the state of a publisher.
 type Progress struct {
 	Sent, Confirmed, Refused, Open uint64        // Open: without a response, those in flight included
-	Behind                         time.Duration // time that the oldest due message has been waiting to be sent
+	Lag                            time.Duration // time that the oldest due message has been waiting to be sent
 }
 
 // A Publisher publishes until all messages are sent and answered, or it is stopped, or its context ends.
@@ -144,7 +144,7 @@ func (p *Publisher) Progress() Progress {
 	}
 	p.mu.Unlock()
 	if next < p.planned {
-		out.Behind = max(0, time.Duration(p.now()-p.log.Due(next))*time.Microsecond)
+		out.Lag = max(0, time.Duration(p.now()-p.log.Due(next))*time.Microsecond)
 	}
 	return out
 }
@@ -158,7 +158,7 @@ const (
 	isLate
 )
 
-func (p *Publisher) say(kind trouble, topic int, number uint64, text string) {
+func (p *Publisher) report(kind trouble, topic int, number uint64, text string) {
 	p.mu.Lock()
 	first := !p.reported[kind]
 	p.reported[kind] = true

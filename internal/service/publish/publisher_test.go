@@ -191,7 +191,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	p := start(t, c)
 	<-asked
 	<-asked
-	require.Eventually(t, func() bool { return p.Progress().Behind > 100*time.Millisecond }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Progress().Lag > 100*time.Millisecond }, 10*time.Second, time.Millisecond)
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
 	require.EqualValues(t, 2, progress.Open)
@@ -246,7 +246,7 @@ func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
 	p := start(t, c)
 	p.Stop()
 	require.Zero(t, p.Published().Messages)
-	require.Zero(t, p.Progress().Behind)
+	require.Zero(t, p.Progress().Lag)
 }
 
 // Two thousand are due at once: all are sent, from the first on.

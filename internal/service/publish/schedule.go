@@ -106,13 +106,13 @@ func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {
 	case shard.Refused:
-		p.say(wasRefused, topic, number, "was refused: "+o.Text)
+		p.report(wasRefused, topic, number, "was refused: "+o.Text)
 	case shard.Open:
-		p.say(wasOpen, topic, number, "was not confirmed: "+o.Text)
+		p.report(wasOpen, topic, number, "was not confirmed: "+o.Text)
 	case shard.Confirmed:
 	}
 	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic) // #nosec G115 -- an index of topics
 	if lag := time.Duration(o.SentUS-p.log.Due(i)) * time.Microsecond; lag >= shard.LateAfter {
-		p.say(isLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
+		p.report(isLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
 	}
 }

@@ -48,7 +48,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 		return refused(reason(err))
 	}
 	for {
-		c, reused, err := p.pool.get(p.ctx, u, deadline)
+		c, reused, err := p.pool.connect(p.ctx, u, deadline)
 		if err != nil {
 			return refused(err)
 		}
@@ -127,7 +127,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	body := io.LimitReader(resp.Body, maxResponse)
 	if !p.c.Service.Publish.Accepts(resp.StatusCode) {
 		text := bufio.NewReader(body)
-		begin, _ := text.Peek(mostSaid)                                      // as much as there is
+		begin, _ := text.Peek(maxReports)                                    // as much as there is
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) // #nosec G115 -- net/http reads three digits
 		o.Text = p.describe(resp, begin, c.origin.through)
 		body = text
@@ -137,12 +137,12 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	if err != nil || n == maxResponse || resp.Close || resp.StatusCode < http.StatusOK {
 		_ = c.Close()
 	} else {
-		p.pool.put(c, resp.Header)
+		p.pool.release(c, resp.Header)
 	}
 	return o
 }
 
-const mostSaid = 1 << 10
+const maxReports = 1 << 10
 
 // describe returns the reason of a refusal: the status, the proxy if it refused, the target of a redirect, and the
 // first line of the body. A service may repeat the token in it.

@@ -223,7 +223,7 @@ func inner(err error) error {
 	return proxy.Explained(err)
 }
 
-// Do sends a request whose answer is no stream.
+// Do sends a request whose response is not a stream.
 func Do(ctx context.Context, r Request) (Answer, error) {
 	response, err := r.exchange(ctx, "*/*", true)
 	if err != nil {

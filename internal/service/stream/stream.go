@@ -34,23 +34,23 @@ type Stream struct {
 	response *http.Response
 	ctx      context.Context //nolint:containedctx // of the stream's lifetime
 	cancel   context.CancelFunc
-	raw      counted
+	raw      countingReader
 	parser   *eventstream.Parser
 }
 
-// counted counts the bytes that it reads, as they come over the wire.
-type counted struct {
+// A countingReader counts the bytes that it reads, as they arrive over the wire.
+type countingReader struct {
 	io.Reader
-	n  atomic.Int64
-	at atomic.Pointer[time.Time] // when the last ones came; nil: none has
+	n        atomic.Int64
+	lastRead atomic.Pointer[time.Time] // when the last ones came; nil: none has
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if n > 0 {
 		now := time.Now()
 		c.n.Add(int64(n))
-		c.at.Store(&now)
+		c.lastRead.Store(&now)
 	}
 	return n, err
 }
@@ -108,7 +108,7 @@ func (s *Stream) Bytes() int64 { return s.raw.n.Load() }
 
 // LastArrival is when the last bytes of the body came, whether they are part of anything or not; not ok where none has.
 func (s *Stream) LastArrival() (at time.Time, ok bool) {
-	if last := s.raw.at.Load(); last != nil {
+	if last := s.raw.lastRead.Load(); last != nil {
 		return *last, true
 	}
 	return at, false

@@ -44,11 +44,11 @@ func (t *trial) message(ctx context.Context) error {
 	if t.s.Publish == nil {
 		return nil
 	}
-	var wrong error
+	var invalid error
 	judge := func(p stream.Part) bool {
-		var ours bool
-		ours, wrong = t.judge(p, t.sent)
-		return ours
+		var own bool
+		own, invalid = t.judge(p, t.sent)
+		return own
 	}
 	err := errLate
 	for attempt := range attempts {
@@ -57,30 +57,30 @@ func (t *trial) message(ctx context.Context) error {
 				return failed
 			}
 		}
-		if err = t.open.await(ctx, t.Patience/attempts, judge); !errors.Is(err, errLate) || t.doubt != nil {
+		if err = t.open.await(ctx, t.Patience/attempts, judge); !errors.Is(err, errLate) || t.mismatch != nil {
 			break
 		}
 	}
 	t.began = time.Now()
 	switch {
 	case err == nil:
-		return wrong
-	case t.doubt != nil:
-		return t.doubt
+		return invalid
+	case t.mismatch != nil:
+		return t.mismatch
 	case errors.Is(err, errLate):
-		why := fmt.Sprintf("stream and publish request may have different topics (%s)", t.Topic)
+		reason := fmt.Sprintf("stream and publish request may have different topics (%s)", t.Topic)
 		if packed := t.open.stream.Packed(); packed != "" {
-			why += fmt.Sprintf(", or the service or a proxy buffers compressed data (%s); try ACCEPT_ENCODING=none", packed)
+			reason += fmt.Sprintf(", or the service or a proxy buffers compressed data (%s); try ACCEPT_ENCODING=none", packed)
 		}
 		return fmt.Errorf("publish.url: %s was confirmed, but the message did not arrive at %s within %s: %s; %s",
-			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), why)
+			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), reason)
 	}
 	return fmt.Errorf("connect.url: %w", err)
 }
 
 // judge reports whether a part is the trial's message, and the mismatches. A part that may be the message is kept as
 // a doubt: the message may follow.
-func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
+func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
 	if p.Line {
 		return false, nil
 	}
@@ -88,13 +88,13 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
 	has := bytes.Contains(slices.Concat(p.Event, []byte{0}, p.ID, []byte{0}, p.Data, []byte{0}, p.Comment), []byte(t.marker))
 	switch {
 	case r.Kind != service.Delivery && has:
-		t.doubt = t.overlooked(p, r.Kind)
+		t.mismatch = t.overlooked(p, r.Kind)
 		return false, nil
 	case r.Kind != service.Delivery:
 		return false, nil
 	case !t.s.Message.Marked && !has && (r.Err != nil || r.HasSeq && r.Seq != 1):
-		t.doubt = t.misread(p, r, sent) // or somebody else's
-		return false, nil               //nolint:nilerr // misread has it
+		t.mismatch = t.misread(p, r, sent) // or somebody else's
+		return false, nil                  //nolint:nilerr // misread has it
 	}
 	return true, t.misread(p, r, sent)
 }

@@ -24,25 +24,25 @@ func (t *trial) due(ctx context.Context) error {
 		return nil
 	}
 	reader := t.s.Reader("")
-	var wrong error
+	var invalid error
 	err := t.regular(ctx, t.s.Message.Interval, "message.every", "no message", func(p stream.Part) bool {
 		r := reader.Read(&p.Block)
 		if p.Line || r.Kind != service.Delivery {
 			return false
 		}
-		wrong = t.misread(p, r, nil)
+		invalid = t.misread(p, r, nil)
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	return wrong
+	return invalid
 }
 
 // regular waits for what arrives at an interval, unless it arrived already. field names the interval, none the error
 // without an arrival.
 func (t *trial) regular(ctx context.Context, interval time.Duration, field, missing string, matches func(stream.Part) bool) error {
-	if interval == 0 || interval > longestBeat || slices.ContainsFunc(t.open.came, matches) {
+	if interval == 0 || interval > maxHeartbeat || slices.ContainsFunc(t.open.received, matches) {
 		return nil
 	}
 	wait := interval + grace

@@ -14,11 +14,11 @@ var errLate = errors.New("it did not come in time")
 
 // subscription is a stream that is read all the time. It keeps what came.
 type subscription struct {
-	stream *stream.Stream
-	parts  chan stream.Part
-	ended  error // how, when parts is closed
-	came   []stream.Part
-	quote  func(stream.Part) string
+	stream   *stream.Stream
+	parts    chan stream.Part
+	ended    error // how, when parts is closed
+	received []stream.Part
+	quote    func(stream.Part) string
 }
 
 // maxBlocks limits the queue of parts and the parts that are stored: a topic may have other traffic.
@@ -61,8 +61,8 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 			if !more {
 				return fmt.Errorf("the stream was over %s after it was opened: %s", seconds(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
 			}
-			if f.came = append(f.came, p); len(f.came) > maxBlocks {
-				f.came = f.came[1:]
+			if f.received = append(f.received, p); len(f.received) > maxBlocks {
+				f.received = f.received[1:]
 			}
 			if wanted(p) {
 				return nil
@@ -77,9 +77,9 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 
 // last quotes the last part of a kind.
 func (f *subscription) last(kind func(stream.Part) bool) string {
-	for i := len(f.came) - 1; i >= 0; i-- {
-		if kind(f.came[i]) {
-			return f.quote(f.came[i])
+	for i := len(f.received) - 1; i >= 0; i-- {
+		if kind(f.received[i]) {
+			return f.quote(f.received[i])
 		}
 	}
 	return ""
@@ -88,7 +88,7 @@ func (f *subscription) last(kind func(stream.Part) bool) string {
 // summary describes what arrived on the stream.
 func (f *subscription) summary() string {
 	n := 0
-	for _, p := range f.came {
+	for _, p := range f.received {
 		if !p.Line {
 			n++
 		}
@@ -98,7 +98,7 @@ func (f *subscription) summary() string {
 		return "another block came, with " + last
 	case n > 0:
 		return fmt.Sprintf("%d other blocks came, the last one with %s", n, last)
-	case len(f.came) > 0:
+	case len(f.received) > 0:
 		return "nothing came but comments"
 	}
 	return "nothing came"

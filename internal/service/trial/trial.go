@@ -21,10 +21,10 @@ import (
 // Patience is how long a trial waits for a stream, an event or a message.
 const Patience = 10 * time.Second
 
-// longestBeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
+// maxHeartbeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
 const (
-	longestBeat = 5 * time.Second
-	grace       = 2 * time.Second
+	maxHeartbeat = 5 * time.Second
+	grace        = 2 * time.Second
 )
 
 // Config is what a trial needs.
@@ -110,7 +110,7 @@ type trial struct {
 	began       time.Time // when the stream opened, or the last message arrived: the start of the wait for a heartbeat
 	lateHeaders bool      // the headers of a stream come with its first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
-	doubt       error     // the mismatch of a block that may be the message; reported if no matching block arrives
+	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
 
 func (t *trial) close() {

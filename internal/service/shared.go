@@ -4,7 +4,7 @@ import "github.com/cespare/xxhash/v2"
 
 // parseShared parses message.same: the part of a message that is the same for all streams of a topic.
 func (p *parser) parseShared(f *fields) {
-	n := f.get("same")
+	n := f.valueNode("same")
 	if n == nil {
 		return
 	}
@@ -21,7 +21,7 @@ func (p *parser) parseShared(f *fields) {
 	case m.Interval > 0:
 		p.found.add(n.at, "message.same cannot be combined with message.every: the interval is stronger evidence; remove message.same")
 	}
-	if per := f.get("per"); per != nil && per.value != "topic" {
+	if per := f.valueNode("per"); per != nil && per.value != "topic" {
 		p.found.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got %v", per.value)
 	}
 	m.PerTopic = true
