@@ -34,7 +34,7 @@ var allFlags = []helpGroup{
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
 	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect",
 		"connections-per-vu", "prefix", "end-timeout", "script"}},
-	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "min-coverage", "max-outage", "back-within", "control", "control-url"}},
+	{"The verdict", []string{"require-messages", "late-ms", "max-late", "max-hidden", "min-coverage", "max-memory-slope", "max-outage", "back-within", "control", "control-url"}},
 	{"During the run", []string{"at", "at-env", "allow-actions", "live", "progress"}},
 	{"Results", []string{"out", "testid", "config", "verbose", "window", "github", "junit"}},
 	{"Several machines", []string{"runner", "continue", "shards", "start-at", "control-listen"}},

@@ -53,6 +53,7 @@ type Plan struct {
 	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See LeastCoverage
 	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
+	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: any
 	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group

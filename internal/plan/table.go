@@ -61,6 +61,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "percentage of the planned client time to watch, if runners end early"},
 		{Name: "WINDOW", Value: &p.WindowS, Unset: "3600", Min: 10, Max: year, OutOfBounds: "it must be from 10 seconds up to a year",
 			Help: "seconds of a window; longer runs are also shown by windows"},
+		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, OutOfBounds: "it must be positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
+			Help: "maximum growth of the target's memory over all windows in MiB per hour (0: no limit)"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "it must be positive seconds up to a year, or -1 (no limit)",
 			Help:        "maximum outage per client in seconds, with --reconnect (-1: no limit)"},

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -25,7 +24,7 @@ func windows(v *verdict.Verdict) Section {
 		{"late messages", "", func(w *verdict.Window) float64 { return float64(w.Late) }},
 		{"lateness p99", "ms", func(w *verdict.Window) float64 { return w.Lateness }},
 		{"streams opened", "", func(w *verdict.Window) float64 { return float64(w.Opened) }},
-		{"memory of the backend", "MiB", func(w *verdict.Window) float64 { return float64(w.Memory) / (1 << 20) }},
+		{"memory of the backend", "MiB", (*verdict.Window).MemoryMiB},
 		{"memory of the runners", "MiB", func(w *verdict.Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
 		{"CPU of the runners", "%", func(w *verdict.Window) float64 { return w.RunnerCPU }},
 	} {
@@ -49,20 +48,15 @@ func windows(v *verdict.Verdict) Section {
 	return out
 }
 
-// strip returns the row of one figure. Its slope leaves out the first window, in which streams open, and the last, in which they end.
+// strip returns the row of one figure.
 func strip(v *verdict.Verdict, name, unit string, of func(w *verdict.Window) float64) Row {
 	s, highest := &Spark{Label: name + " by window"}, 0.0
-	var hours, values []float64
 	for i := range v.Windows {
-		w := &v.Windows[i]
-		value := of(w)
+		value := of(&v.Windows[i])
 		s.Values, highest = append(s.Values, value), math.Max(highest, value)
-		if i > 0 && i < len(v.Windows)-1 {
-			hours, values = append(hours, w.StartUnix/3600), append(values, value)
-		}
 	}
 	row := append(Row{{Text: name}, {Spark: s}}, Cells(format.Quantity(highest, unit), "", "")...)
-	if slope, ok := resources.SlopeOf(hours, values); ok {
+	if slope, ok := v.Slope(of); ok {
 		row[3].Text, row[4].Text = format.Change(slope.PerUnit, unit), format.Change(slope.Low, unit)+" to "+format.Change(slope.High, unit)
 	}
 	return row

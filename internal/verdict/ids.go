@@ -31,6 +31,9 @@ const (
 	CheckNoID       CheckID = "resume.no-id"
 )
 
+// The check of the target's memory.
+const CheckMemorySlope CheckID = "target.memory-slope"
+
 // The checks of messages.
 const (
 	CheckMissed       CheckID = "messages.missed"
