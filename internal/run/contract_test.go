@@ -75,7 +75,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		t.Helper()
 		d, operator := r.inCluster(t)
 		outcome, err := d.session.run(r.graceful, r.force)
-		left, listErr := d.client.OtherRuns(t.Context(), namespace)
+		left, listErr := d.client.OtherRuns(t.Context(), namespace, d.Plan.BackendURL)
 		require.NoError(t, listErr)
 		assert.Empty(t, left, "what the run made is removed")
 		assert.Equal(t, d.created, operator.deleted)

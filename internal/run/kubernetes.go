@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
-	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
@@ -33,6 +32,7 @@ type kubernetes struct {
 	*session
 	client      *cluster.Client
 	manifests   *cluster.Manifests // nil: the run is there already
+	module      string             // source of the description that the pods do not have; "": they have it
 	remoteWrite map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
 	namespace   string
 	backend     *cluster.Watched // the target's pod, nil where it is not in the cluster
@@ -51,10 +51,8 @@ func newKubernetes(s *session) (*kubernetes, error) {
 		return nil, UsageError{errors.New("--runner and --start-at cannot be combined with --on k8s: the operator starts all runners together")}
 	case s.Script != "":
 		return nil, UsageError{errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")}
-	case plan.IsServiceFile(s.Plan.Service):
-		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file; put it into load-tests/services, rebuild the image, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
 	case s.setting("PROMPTS", "") != "":
-		return nil, UsageError{fmt.Errorf("PROMPTS is %q: the pods do not have that file; put the prompts into body(n) of a module of load-tests/services", s.setting("PROMPTS", ""))}
+		return nil, UsageError{fmt.Errorf("PROMPTS is %q: the pods do not have that file; put the prompts into body(n) of the module of the service", s.setting("PROMPTS", ""))}
 	case s.Suite.Target.Kind == suite.Model && s.Plan.BackendURL == "":
 		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL: no model is started there", s.Suite.Name)}
 	case s.Suite.Runners.NoKubernetes != "":
@@ -98,7 +96,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
 		if d.Suite.Plan.Profiles != nil { // its script, in addition to that of the overlay
 			job.Script = d.Suite.Script
 		}
@@ -108,7 +106,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		if err := d.manifests.Render(job); err != nil {
 			return nil, err
 		}
-		if err := d.client.Create(ctx, d.manifests.TestRun, d.Plan.TestID, tokens); err != nil {
+		if err := d.client.Create(ctx, d.manifests.TestRun, job); err != nil {
 			return nil, err
 		}
 		d.makeControl(ctx)

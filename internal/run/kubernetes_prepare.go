@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // buildOverlay finds an overlay by name or path.
@@ -42,6 +44,9 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	if d.Plan.Control > 0 && d.Plan.ControlURL == "" {
 		d.Plan.ControlURL, d.ownControl = cluster.ControlURL(d.namespace, d.Plan.TestID), true
 	}
+	if err := d.readModule(); err != nil {
+		return err
+	}
 	if err := d.chooseBackend(ctx); err != nil {
 		return err
 	}
@@ -66,6 +71,22 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
+// readModule reads the description of the user, if it is a file, and has the plan name its path in the pods.
+func (d *kubernetes) readModule() error {
+	if !plan.IsServiceFile(d.Plan.Service) {
+		return nil
+	}
+	text, err := os.ReadFile(d.Plan.Service)
+	if err != nil {
+		return fmt.Errorf("read the description of the service: %w", err)
+	}
+	d.module, d.Plan.Service = string(text), cluster.ModulePath(d.Plan.Service)
+	if d.Suite.Target.Kind == suite.Model { // a setting of the script
+		d.set("SERVICE", d.Plan.Service)
+	}
+	return nil
+}
+
 // chooseBackend sets the URL of the target: the one of the plan, or that of a restarted backend of the overlay. A restart
 // disconnects the streams of any other run, so it is refused if there is one.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
@@ -85,7 +106,7 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if !d.ownTarget {
 		d.manifests.OmitBackend()
 	}
-	otherRuns, err := d.client.OtherRuns(ctx, d.namespace)
+	otherRuns, err := d.client.OtherRuns(ctx, d.namespace, d.Plan.BackendURL)
 	if err == nil && d.ownTarget && len(otherRuns) > 0 {
 		err = fmt.Errorf("the run %s uses the backend in %s, which this run would replace; wait for its end, or set BACKEND_URL", otherRuns[0], d.namespace)
 	}

@@ -16,10 +16,9 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 		"--runner and --start-at cannot be combined": func(s *session) { s.part = 1 },
 		"the operator starts all runners together":   func(s *session) { s.startAt = time.Now() },
 		"--script cannot be combined with --on k8s":  func(s *session) { s.Script = "x.js" },
-		"put it into load-tests/services":            func(s *session) { s.Plan.Service = "/home/a/mine.js" },
-		`got "A_b"`:                                  func(s *session) { s.Plan.TestID = "A_b" },
-		"its certificates are files":                 func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
-		"requires BACKEND_URL and CLUSTER_URL":       func(s *session) { s.Suite.Target.Kind = suite.Cluster },
+		`got "A_b"`:                            func(s *session) { s.Plan.TestID = "A_b" },
+		"its certificates are files":           func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
+		"requires BACKEND_URL and CLUSTER_URL": func(s *session) { s.Suite.Target.Kind = suite.Cluster },
 	} {
 		s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}})
 		s.Plan.TestID = "t"

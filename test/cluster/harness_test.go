@@ -4,9 +4,11 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -83,12 +86,33 @@ type soak struct {
 // soak starts a soak of 4 × 25 streams for 40 s.
 func (k *kube) soak(t *testing.T, name string, more ...string) *soak {
 	t.Helper()
+	return k.run(t, name, append([]string{"--connections", "100", "--runners", "4", "--noop-interval", "1"}, more...)...)
+}
+
+// run starts a run of 40 s.
+func (k *kube) run(t *testing.T, name string, more ...string) *soak {
+	t.Helper()
 	id := fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6)
-	s := k.command(t, t.TempDir(), append([]string{
-		"run", "--on", "k8s", "--connections", "100", "--seconds", "40", "--noop-interval", "1", "--runners", "4", "--testid", id,
-	}, more...)...)
+	s := k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", id}, more...)...)
 	s.testid = id
 	return s
+}
+
+// here returns the address of this machine that the node of the cluster reaches.
+func (k *kube) here(t *testing.T) string {
+	t.Helper()
+	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	node := ""
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			node = a.Address
+		}
+	}
+	way, err := net.Dial("udp", net.JoinHostPort(node, "9")) // sends nothing
+	require.NoError(t, err)
+	defer way.Close()
+	return way.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
 func (k *kube) command(t *testing.T, out string, args ...string) *soak {
@@ -148,6 +172,25 @@ func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	require.NoError(t, err)
 	require.Len(t, pods.Items, 1)
 	return &pods.Items[0]
+}
+
+// evict asks the cluster to evict a pod, as the drain of a node does.
+func (k *kube) evict(ctx context.Context, pod string) error {
+	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
+}
+
+// backend starts a backend on this machine, and returns its URL for the pods.
+func (k *kube) backend(t *testing.T) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(k.here(t), "0"))
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	process := exec.Command("../../bin/backend", "--listen", address)
+	process.Env = append(os.Environ(), "NOOP_INTERVAL=1")
+	require.NoError(t, process.Start())
+	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	return "http://" + address
 }
 
 // nothingLeft asserts that a soak took everything with it that it had made.

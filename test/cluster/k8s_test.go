@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,9 +66,7 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 		"deleted": {func(ctx context.Context, pod string) error {
 			return c.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{})
 		}, "its pod was deleted at "},
-		"evicted": {func(ctx context.Context, pod string) error {
-			return c.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
-		}, "it was evicted: EvictionByEvictionAPI"},
+		"evicted": {c.evict, "it was evicted: EvictionByEvictionAPI"},
 		"killed at once": {func(ctx context.Context, pod string) error {
 			now := int64(0)
 			return c.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -97,18 +94,66 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
-		"testdata/no-starter": "is stuck: ErrImageNeverPull",
+		"testdata/no-starter": "cannot start: ErrImageNeverPull", // without --start-timeout a run does not wait for what never passes
+		"testdata/no-image":   "cannot start: (ErrImagePull|ImagePullBackOff)",
 		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {
 		t.Run(overlay, func(t *testing.T) {
-			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), "--overlay", overlay, "--start-timeout", "30s")
+			limits := []string{"--overlay", overlay}
+			if overlay == "testdata/no-room" { // it may be waiting for a node
+				limits = append(limits, "--start-timeout", "30s")
+			}
+			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), limits...)
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
-			assert.Contains(t, strings.Join(v.Reasons, "\n"), want)
+			assert.Regexp(t, want, strings.Join(v.Reasons, "\n"))
 			c.nothingLeft(t)
 		})
 	}
+}
+
+// A drained node evicts a runner, which closes its streams and writes its shard. MIN_COVERAGE accepts what was watched.
+func TestADrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
+	c := connect(t)
+	s := c.soak(t, "drain", "--min-coverage", "50")
+	s.awaitOutput(t, "all runners have started")
+	time.Sleep(10 * time.Second) // some noops of its clients
+	pod := c.runnerPod(t, s, 2)
+	require.NoError(t, c.evict(t.Context(), pod.Name))
+	assert.Equal(t, 0, s.wait(t), "%s", s.output())
+	v := s.verdict(t)
+	require.Len(t, v.Runners, 4)
+	assert.Equal(t, "interrupted", v.Runners[1].State, "it wrote its shard before it ended")
+	require.NotNil(t, v.Watched)
+	assert.Less(t, v.Watched.Share, 1.)
+	assert.Contains(t, v.Sentence, "watched, nothing lost in it")
+	assert.Contains(t, strings.Join(v.Warnings, "\n"), "it was taken away: EvictionByEvictionAPI")
+	assert.True(t, v.Server.Agrees, "the backend sent the clients of runner 2 nothing that they did not receive")
+	c.nothingLeft(t)
+}
+
+// A run with a target of its own leaves the backend of the other run alone, whichever starts first.
+func TestTwoRunsAtATimeAreBothExact(t *testing.T) {
+	c := connect(t)
+	half := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
+	elsewhere := append([]string{"--backend-url", c.backend(t)}, half...)
+	check := func(s *soak) {
+		assert.Equal(t, 0, s.wait(t), "%s", s.output())
+		v := s.verdict(t)
+		assert.Equal(t, verdict.Pass, v.Verdict, s.testid)
+		assert.Equal(t, 50, v.Connections.Completed, s.testid)
+		assert.Zero(t, v.Messages.Missed, s.testid)
+	}
+	before := c.soak(t, "before", elsewhere...)
+	before.awaitOutput(t, "all runners have started")
+	first := c.soak(t, "first", half...)
+	first.awaitOutput(t, "all runners have started")
+	after := c.soak(t, "after", elsewhere...)
+	check(before)
+	check(first)
+	check(after)
+	c.nothingLeft(t)
 }
 
 // soak dies with the laptop's lid; another machine follows the run to its verdict.

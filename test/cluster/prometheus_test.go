@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	prom "github.com/sse-soak/sse-soak/test/watcher"
@@ -47,21 +47,9 @@ type watcher struct {
 // startPrometheus starts one on this machine, at the address by which the cluster's node reaches it.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
-	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	node := ""
-	for _, a := range nodes.Items[0].Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			node = a.Address
-		}
-	}
-	way, err := net.Dial("udp", net.JoinHostPort(node, "9")) // sends nothing
-	require.NoError(t, err)
-	here := way.LocalAddr().(*net.UDPAddr).IP.String()
-	require.NoError(t, way.Close())
 	web := filepath.Join(t.TempDir(), "web.yml")
 	require.NoError(t, os.WriteFile(web, []byte("basic_auth_users: {"+user+": '"+hashedPassword+"'}\n"), 0o600))
-	address := prom.Run(t, here, "scrape_configs: []", "--web.config.file="+web)
+	address := prom.Run(t, k.here(t), "scrape_configs: []", "--web.config.file="+web)
 	client, err := api.NewClient(api.Config{Address: "http://" + url.UserPassword(user, password).String() + "@" + address})
 	require.NoError(t, err)
 	return &watcher{API: prometheus.NewAPI(client), address: address}
@@ -160,7 +148,7 @@ func TestPrometheusOverlay(t *testing.T) {
 	for _, pod := range []string{"runner", "initializer"} {
 		set(t, m.TestRun, pod, map[string]string{"TESTID": id, "CONNECTIONS": "20", "CONNECTIONS_PER_VU": "5", "SECONDS": "20", "NOOP_INTERVAL": "5"})
 	}
-	require.NoError(t, c.Create(t.Context(), m.TestRun, id, nil))
+	require.NoError(t, c.Create(t.Context(), m.TestRun, cluster.Job{Plan: plan.Plan{TestID: id}}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

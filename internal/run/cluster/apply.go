@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // manager is who owns the fields that are applied.
@@ -91,8 +93,9 @@ func (c *Client) whyUnready(ctx context.Context, namespace string, selector *met
 	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
 }
 
-// Create creates the TestRun, and a secret with the tokens by variable, which the TestRun owns: the cluster deletes both together.
-func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id string, tokens map[string]string) error {
+// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both: the cluster deletes all together.
+func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
+	id := j.Plan.TestID
 	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -101,23 +104,28 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id 
 		return fmt.Errorf("the TestRun %s already exists; choose another --testid, or follow it with `soak attach %s`", run.GetName(), id)
 	case err != nil:
 		return fmt.Errorf("create the TestRun: %w", err)
-	case len(tokens) == 0:
-		return nil
 	}
-	_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(id), OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: created.GetAPIVersion(), Kind: created.GetKind(), Name: created.GetName(), UID: created.GetUID(),
-		}}},
-		StringData: tokens,
-	}, metav1.CreateOptions{FieldManager: manager})
+	meta := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: created.GetAPIVersion(), Kind: created.GetKind(), Name: created.GetName(), UID: created.GetUID(),
+	}}}
+	if len(j.Secrets) > 0 {
+		meta.Name = tokenSecret(id)
+		secret := &corev1.Secret{ObjectMeta: meta, StringData: j.Secrets}
+		_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
+	}
+	if err == nil && j.Module != "" {
+		meta.Name = moduleMap(id)
+		module := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{moduleKey: j.Module}}
+		_, err = c.CoreV1().ConfigMaps(run.GetNamespace()).Create(ctx, module, metav1.CreateOptions{FieldManager: manager})
+	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("store the tokens as a secret: %w", err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
+		return errors.Join(fmt.Errorf("store %s for the pods: %w", meta.Name, err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
 	}
 	return nil
 }
 
-// OtherRuns returns the names of the TestRuns in a namespace.
-func (c *Client) OtherRuns(ctx context.Context, namespace string) (names []string, err error) {
+// OtherRuns returns the names of the TestRuns in a namespace that load the service at a URL, or an unknown one.
+func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []string, err error) {
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -126,7 +134,10 @@ func (c *Client) OtherRuns(ctx context.Context, namespace string) (names []strin
 		return nil, fmt.Errorf("list the TestRuns in %s: %w", namespace, err)
 	}
 	for i := range list.Items {
-		names = append(names, list.Items[i].GetName())
+		var p plan.Plan
+		if json.Unmarshal([]byte(list.Items[i].GetAnnotations()[planAnnotation]), &p) != nil || p.BackendURL == url {
+			names = append(names, list.Items[i].GetName())
+		}
 	}
 	return names, nil
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
@@ -21,9 +23,12 @@ func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	job, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
 	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, job)
-	names, err := w.OtherRuns(t.Context(), "ns")
+	names, err := w.OtherRuns(t.Context(), "ns", testPlan().BackendURL)
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)
+	names, err = w.OtherRuns(t.Context(), "ns", "http://other.ns.svc:8080")
+	require.NoError(t, err)
+	assert.Empty(t, names, "a run with a target of its own")
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
 	_, err = w.Find(t.Context(), "ns", "t")
 	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or was cleaned up")
@@ -40,19 +45,24 @@ func TestCleaningUpWaitsForThePodsAndSaysWhatIsLeft(t *testing.T) {
 	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; do it with `kubectl delete testrun -n ns soak-t`")
 }
 
-func TestASecretCarriesTheTokens(t *testing.T) {
+func TestTheRunOwnsTheTokensAndTheModuleOfItsPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := buildOverlay(t, "local")
 	m.TestRun.SetName("soak-u")
 	m.TestRun.SetNamespace("ns")
-	require.NoError(t, w.Create(t.Context(), m.TestRun, "u", map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}))
+	job := Job{Plan: plan.Plan{TestID: "u"}, Secrets: map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, Module: "export default {}"}
+	require.NoError(t, w.Create(t.Context(), m.TestRun, job))
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
 	require.Len(t, secret.OwnerReferences, 1, "it goes with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
-	err = w.Create(t.Context(), m.TestRun, "u", nil)
+	module, err := w.CoreV1().ConfigMaps("ns").Get(t.Context(), "soak-u-service", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"service.js": "export default {}"}, module.Data)
+	assert.Equal(t, secret.OwnerReferences, module.OwnerReferences)
+	err = w.Create(t.Context(), m.TestRun, Job{Plan: plan.Plan{TestID: "u"}})
 	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
 }
 
@@ -62,7 +72,7 @@ func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
-	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, "t", nil)
+	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, Job{Plan: testPlan()})
 	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/distributed.md)")
 }
 

@@ -40,7 +40,9 @@ func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
 				if filled {
 					_, err := m.FreshBackend(testPlan())
 					require.NoError(t, err)
-					require.NoError(t, m.Render(jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)))
+					job := jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)
+					job.Plan.Service, job.Module = ModulePath("/home/a/mine.js"), "export default {}"
+					require.NoError(t, m.Render(job))
 				}
 				check(t, m)
 			})

@@ -21,7 +21,9 @@ func TestRunnersWriteToAPrometheus(t *testing.T) {
 		require.NoError(t, err)
 		env = append(env, map[string]any{"name": "K6_PROMETHEUS_RW_SERVER_URL", "value": "http://of-the-overlay"})
 		require.NoError(t, unstructured.SetNestedSlice(m.TestRun.Object, env, "spec", "runner", "env"))
-		require.NoError(t, m.Render(Job{Plan: testPlan(), Shards: "s3://b/t", Secret: write, Write: write}))
+		job := jobOf(testPlan(), "s3://b/t", write)
+		job.Write = write
+		require.NoError(t, m.Render(job))
 		args, _, err := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, args, overlay)

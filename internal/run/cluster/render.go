@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,11 +51,24 @@ func Name(id string) string { return namePrefix + id }
 // Prometheus.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
+// moduleMap is the name of the config map with the module of the service.
+func moduleMap(id string) string { return Name(id) + "-service" }
+
+// moduleFolder is the folder of that module in the pods, and moduleKey its key in the config map.
+const (
+	moduleFolder = "/soak/service"
+	moduleKey    = "service.js"
+)
+
+// ModulePath returns the path in the pods of a module that their image does not have.
+func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
+
 // A Job is what one start of the runners is to do.
 type Job struct {
 	Plan     plan.Plan
 	Shards   string            // URL that runners write to, as they reach it
-	Secret   bool              // there is a secret for the runners, which Create makes
+	Secrets  map[string]string // variables of the runners that nothing else may read, such as tokens
+	Module   string            // source of the module at the path that the plan names; "": the image has it
 	Write    bool              // the runners write metrics to a Prometheus, which the secret names
 	Settings map[string]string // that only the script of the suite has
 	Env      map[string]string // further variables
@@ -92,8 +107,14 @@ func (m *Manifests) Render(j Job) error {
 			return err
 		}
 	}
-	if j.Secret {
-		if err := addSecret(run, tokenSecret(j.Plan.TestID)); err != nil {
+	if len(j.Secrets) > 0 { // not for the initializer: it would show them as arguments of `k6 archive`
+		secret := map[string]any{"secretRef": map[string]any{"name": tokenSecret(j.Plan.TestID)}}
+		if err := extend(run, secret, "runner", "envFrom"); err != nil {
+			return err
+		}
+	}
+	if j.Module != "" {
+		if err := mountModule(run, j.Plan); err != nil {
 			return err
 		}
 	}
@@ -117,13 +138,13 @@ func annotate(run *unstructured.Unstructured, j Job) error {
 
 // setScript puts another script of this repository in the place of the overlay's, in the same folder of the image.
 func setScript(run *unstructured.Unstructured, script []string) error {
-	path := []string{"spec", "script", "localFile"}
-	existing, _, err := unstructured.NestedString(run.Object, path...)
+	field := []string{"spec", "script", "localFile"}
+	existing, _, err := unstructured.NestedString(run.Object, field...)
 	root, _, found := strings.Cut(existing, script[0]+"/")
 	if err != nil || !found {
 		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which is not the path of %s in the image", existing, script[0]), err)
 	}
-	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), path...)
+	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), field...)
 }
 
 // withOutput is the TestRun's args, with the location of the shards put into them.
@@ -190,15 +211,27 @@ func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	return unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env")
 }
 
-// addSecret gives the runners what a secret holds. Not the initializer: it would show the values
-// as arguments of `k6 archive`.
-func addSecret(run *unstructured.Unstructured, name string) error {
-	list, _, err := unstructured.NestedSlice(run.Object, "spec", "runner", "envFrom")
-	if err != nil {
-		return fmt.Errorf("render the TestRun: spec.runner.envFrom: %w", err)
+// mountModule mounts the module of the service at the path that the plan names.
+func mountModule(run *unstructured.Unstructured, p plan.Plan) error {
+	const name = "service"
+	item := map[string]any{"key": moduleKey, "path": path.Base(p.Service)}
+	volume := map[string]any{"name": name, "configMap": map[string]any{"name": moduleMap(p.TestID), "items": []any{item}}}
+	mount := map[string]any{"name": name, "mountPath": moduleFolder}
+	for _, pod := range []string{"initializer", "runner"} {
+		if err := errors.Join(extend(run, volume, pod, "volumes"), extend(run, mount, pod, "volumeMounts")); err != nil {
+			return err
+		}
 	}
-	list = append(list, map[string]any{"secretRef": map[string]any{"name": name}})
-	return unstructured.SetNestedSlice(run.Object, list, "spec", "runner", "envFrom")
+	return nil
+}
+
+// extend appends an entry to a list of a pod.
+func extend(run *unstructured.Unstructured, entry any, pod, list string) error {
+	entries, _, err := unstructured.NestedSlice(run.Object, "spec", pod, list)
+	if err != nil {
+		return fmt.Errorf("render the TestRun: spec.%s.%s: %w", pod, list, err)
+	}
+	return unstructured.SetNestedSlice(run.Object, append(entries, entry), "spec", pod, list)
 }
 
 // runnerMemory is what one runner may take, and half as much again, in bytes.
@@ -216,8 +249,8 @@ func runnerMemory(j Job) int64 {
 func raiseMemory(run *unstructured.Unstructured, need int64) error {
 	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
 	for _, kind := range []string{"requests", "limits"} {
-		path := []string{"spec", "runner", "resources", kind, "memory"}
-		text, found, err := unstructured.NestedString(run.Object, path...)
+		field := []string{"spec", "runner", "resources", kind, "memory"}
+		text, found, err := unstructured.NestedString(run.Object, field...)
 		if err != nil {
 			return fmt.Errorf("render the TestRun: %w", err)
 		}
@@ -230,7 +263,7 @@ func raiseMemory(run *unstructured.Unstructured, need int64) error {
 				continue
 			}
 		}
-		if err := unstructured.SetNestedField(run.Object, quantity.String(), path...); err != nil {
+		if err := unstructured.SetNestedField(run.Object, quantity.String(), field...); err != nil {
 			return fmt.Errorf("render the TestRun: %w", err)
 		}
 	}

@@ -38,7 +38,11 @@ func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
 }
 
 func jobOf(p plan.Plan, shards string, token bool) Job {
-	return Job{Plan: p, Shards: shards, Secret: token}
+	job := Job{Plan: p, Shards: shards}
+	if token {
+		job.Secrets = map[string]string{"BACKEND_TOKEN": "hush"}
+	}
+	return job
 }
 
 // The overlays' settings are those of a soak: none of them may reach the script of another suite.
@@ -99,6 +103,29 @@ func TestTheTokenIsNotShownToTheInitializer(t *testing.T) {
 	_, there, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "initializer", "envFrom")
 	require.NoError(t, err)
 	assert.False(t, there)
+}
+
+// Pods get the user's module as a file, at the path that the plan names.
+func TestPodsGetTheModuleOfTheUser(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	job := jobOf(testPlan(), "s3://b/t", false)
+	job.Plan.Service, job.Module = ModulePath("/home/a/my feed.js"), "export default {}"
+	require.NoError(t, m.Render(job))
+	for _, pod := range []string{"runner", "initializer"} {
+		assert.Equal(t, "/soak/service/my feed.js", sourceOf(t, m, pod).Text("SERVICE"))
+		for list, want := range map[string]map[string]any{
+			"volumeMounts": {"name": "service", "mountPath": "/soak/service"},
+			"volumes": {"name": "service", "configMap": map[string]any{
+				"name": "soak-t-service", "items": []any{map[string]any{"key": "service.js", "path": "my feed.js"}},
+			}},
+		} {
+			entries, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, list)
+			require.NoError(t, err)
+			assert.Contains(t, entries, want, pod)
+			assert.Len(t, entries, 2, "/tmp is there as well")
+		}
+	}
 }
 
 func memory(t *testing.T, m *Manifests, kind string) string {

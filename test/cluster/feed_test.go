@@ -1,0 +1,105 @@
+//go:build k8s
+
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const victim = "gold-5" // the client that loses a price, or whose runner does
+
+// A feed sends a price without a number each 100 ms to all its clients. The 50th price of the victim is lost by the victim, by all clients
+// of its pod, or by none.
+type feed struct {
+	begin  time.Time
+	byPod  bool
+	lost   atomic.Int64           // number of the price that is lost; 0: none yet
+	pod    atomic.Pointer[string] // address of the victim's runner
+	losses atomic.Uint64
+}
+
+func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	const every, after = 100 * time.Millisecond, 50
+	pod, _, _ := net.SplitHostPort(r.RemoteAddr)
+	isVictim := r.URL.Query().Get("id") == victim
+	number := int64(time.Since(f.begin)/every) + 1
+	if isVictim {
+		f.pod.Store(&pod)
+		f.lost.Store(number + after)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for ; ; number++ {
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(time.Until(f.begin.Add(time.Duration(number) * every))):
+		}
+		if number == f.lost.Load() && (isVictim || f.byPod && pod == *f.pod.Load()) {
+			f.losses.Add(1)
+			continue
+		}
+		fmt.Fprintf(w, "event: price\ndata: %d\n\n", number*7919%104729)
+	}
+}
+
+// Runners compare their clients with those of other runners: one price that is lost is found, and nothing else. The pods get the
+// description from soak; their image does not have it.
+func TestAFeedWithoutNumbersIsExact(t *testing.T) {
+	c := connect(t)
+	description := filepath.Join(t.TempDir(), "prices.js")
+	require.NoError(t, os.WriteFile(description, []byte(`export default {
+		name: 'prices', connect: { url: '{base}/prices?id={id}' }, message: { event: 'price', same: 'data' },
+	};`), 0o600))
+	for name, lose := range map[string]struct {
+		victims bool
+		byPod   bool
+		losses  uint64
+		finding string
+	}{
+		"feed-clean":  {},
+		"feed-client": {victims: true, losses: 1, finding: `^gold-5 missed message \d+ of topic \S+, which 11 of 12 clients received, the first at `},
+		"feed-runner": {victims: true, byPod: true, losses: 4, finding: `^gold-\d+ missed message \d+ of topic \S+, which 8 of 12 clients received, the first at `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &feed{begin: time.Now(), byPod: lose.byPod}
+			server := httptest.NewUnstartedServer(f)
+			listener, err := net.Listen("tcp", net.JoinHostPort(c.here(t), "0"))
+			require.NoError(t, err)
+			server.Listener = listener
+			server.Start()
+			t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+			prefix := map[bool]string{true: "gold-", false: "clean-"}[lose.victims]
+			s := c.run(t, name, "--connections", "12", "--runners", "3", "--service", description, "--backend-url", server.URL, "--prefix", prefix)
+			want := map[bool]verdict.Outcome{true: verdict.Fail, false: verdict.Pass}[lose.victims]
+			s.wait(t)
+			v := s.verdict(t)
+			require.Equal(t, want, v.Verdict, s.output())
+			assert.Equal(t, verdict.BySubscribers, v.Evidence.By)
+			assert.Equal(t, lose.losses, f.losses.Load())
+			m := v.Messages
+			assert.Equal(t, [4]uint64{lose.losses, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted})
+			assert.Greater(t, m.Received, uint64(12*100))
+			for _, finding := range v.Findings {
+				if finding.Kind == string(ledger.KindLost) {
+					assert.Regexp(t, lose.finding, finding.Text)
+				}
+			}
+			c.nothingLeft(t)
+		})
+	}
+}
