@@ -67,19 +67,20 @@ func (s *Streams) watched() *Watched {
 	return w
 }
 
-// runnerEnds returns sentences about the runners that ended early, and about all else that makes the run incomplete.
-func (e *Evidence) runnerEnds() (early, problems []string) {
+// runnerEnds returns sentences about the runners that ended early, and about all else that makes the run incomplete: its causes, and what
+// is missing.
+func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	m := e.Rounds[0]
-	early, problems = slices.Clone(m.Early), slices.Clone(m.Problems)
+	early = slices.Clone(m.Early)
 	for _, end := range e.RunnerEnds {
 		at := slices.IndexFunc(m.Runners, func(r shard.Runner) bool { return r.Index == end.Runner })
 		if at >= 0 && m.Runners[at].EndedEarly() {
 			early = append(early, end.Text)
 		} else {
-			problems = append(problems, end.Text)
+			causes = append(causes, end.Text)
 		}
 	}
-	return early, append(problems, e.Problems...)
+	return early, causes, slices.Concat(m.Problems, e.Problems)
 }
 
 // complete returns the check that everything was observed that was planned, and warnings. If runners ended early, MIN_COVERAGE decides
@@ -90,7 +91,7 @@ func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
 	}
 	w, least := a.watched(), e.Rounds[0].Plan.LeastCoverage()
-	early, problems := e.runnerEnds()
+	early, causes, problems := e.runnerEnds()
 	switch {
 	case a.Declared:
 		c.Limit = "every runner"
@@ -98,13 +99,12 @@ func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 		c.Limit = fmt.Sprintf("%g %% of the client time", 100*least)
 	}
 	switch {
-	case w == nil:
-		problems = append(early, problems...)
-	case least < 1 && w.Share >= least:
+	case w != nil && least < 1 && w.Share >= least:
 		c.Actual, warnings = w.String(), early
+		problems = append(causes, problems...)
 	default:
-		problems = append(early, problems...)
-		if least < 1 {
+		problems = slices.Concat(causes, early, problems)
+		if w != nil && least < 1 {
 			problems = append(problems, fmt.Sprintf("%s; the limit is %g %% (MIN_COVERAGE)", w, 100*least))
 		}
 	}

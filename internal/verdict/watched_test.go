@@ -49,6 +49,7 @@ func TestCoverage(t *testing.T) {
 	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is not known")
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster is gone"}}})
 	assert.Equal(t, Invalid, v.Verdict)
+	assert.Equal(t, "the cluster is gone", v.Reasons[0], "causes come before what is missing")
 }
 
 // What was lost while a client was watched fails the run, whether its runner ended early or another one.

@@ -115,7 +115,8 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 		}
 		slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 		for _, e := range list.Items {
-			if e.InvolvedObject.Name == name && (e.Type == corev1.EventTypeWarning || e.Reason == "Killing") {
+			isNews := e.Type == corev1.EventTypeWarning || e.Reason == "Killing"
+			if e.InvolvedObject.Name == name && isNews && !strings.HasPrefix(e.Message, "Readiness probe") { // which ends no runner
 				p.Events = append(p.Events, e.Reason+": "+e.Message)
 			}
 		}

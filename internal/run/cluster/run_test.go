@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -219,4 +220,19 @@ func TestRunnersAreAskedToStopInOrder(t *testing.T) {
 	w.show(t, snapshot("over"))
 	require.NoError(t, end(t, done))
 	r.Close()
+}
+
+// The readiness probe of a pod that is being ended fails, and ends no runner.
+func TestAFailedReadinessProbeExplainsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := Part{Pod: pod(runName + "-1")}
+	for i, message := range []string{"Stopping container k6", "Readiness probe failed: dial tcp 10.244.0.28:6565: connect: connection refused"} {
+		event := &corev1.Event{Type: corev1.EventTypeWarning, Reason: []string{"Killing", "Unhealthy"}[i], Message: message}
+		event.Name, event.InvolvedObject.Name = event.Reason, p.Pod.Name
+		_, err := w.CoreV1().Events("ns").Create(t.Context(), event, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	w.explain(t.Context(), "ns", &p)
+	assert.Equal(t, []string{"Killing: Stopping container k6"}, p.Events)
 }
