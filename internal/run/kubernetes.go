@@ -111,7 +111,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		}
 		d.makeControl(ctx)
 		if d.Live == "" {
-			d.say("the runners write their shards to the bucket; watch them: soak live '" + d.location + "'")
+			d.say("the runners write their shards to the bucket; watch them: " + liveCommand(d.location))
 		}
 	}
 	d.created = true

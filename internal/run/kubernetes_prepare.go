@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/target"
@@ -177,18 +178,39 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 // openShards opens the location of the shards as it is reached from here: through the API server, where the bucket is
 // in the cluster.
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
-	if u, err := url.Parse(location); err == nil {
-		query := u.Query()
-		if service, inside := cluster.ServiceOf(query.Get("endpoint")); inside {
-			forward, err := d.client.OpenService(ctx, service)
-			if err != nil {
-				return nil, err
-			}
-			d.closers = append(d.closers, forward.Close)
-			query.Set("endpoint", "http://"+forward.Address)
-			u.RawQuery = query.Encode()
-			location = u.String()
+	if service, at, inside := bucketInside(location); inside {
+		forward, err := d.client.OpenService(ctx, service)
+		if err != nil {
+			return nil, err
 		}
+		d.closers = append(d.closers, forward.Close)
+		location = at(forward.Address)
 	}
 	return store.Open(ctx, location)
+}
+
+// bucketInside reports whether a location is in a bucket of the cluster, and returns its service and the same location at an address
+// to which the service is forwarded.
+func bucketInside(location string) (service cluster.Service, at func(address string) string, inside bool) {
+	u, err := url.Parse(location)
+	if err != nil {
+		return service, nil, false
+	}
+	query := u.Query()
+	service, inside = cluster.ServiceOf(query.Get("endpoint"))
+	return service, func(address string) string {
+		query.Set("endpoint", "http://"+address)
+		u.RawQuery = query.Encode()
+		return u.String()
+	}, inside
+}
+
+// liveCommand returns the command that shows a run by its shards, and the one that it needs to reach a bucket in the cluster.
+func liveCommand(location string) string {
+	service, at, inside := bucketInside(location)
+	if !inside {
+		return "soak live " + report.Shell(location)
+	}
+	return fmt.Sprintf("kubectl port-forward -n %s service/%s %d, and soak live %s",
+		service.Namespace, service.Name, service.Port, report.Shell(at(fmt.Sprintf("127.0.0.1:%d", service.Port))))
 }

@@ -68,6 +68,14 @@ func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 	}
 }
 
+// A bucket in the cluster has no address outside.
+func TestTheCommandForTheLivePageReachesTheBucket(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "soak live 's3://b/soak/t?region=eu-central-1'", liveCommand("s3://b/soak/t?region=eu-central-1"))
+	require.Equal(t, "kubectl port-forward -n ns service/bucket 9000, and soak live 's3://b/t?anonymous=true&endpoint=http%3A%2F%2F127.0.0.1%3A9000'",
+		liveCommand("s3://b/t?endpoint=http://bucket.ns.svc:9000&anonymous=true"))
+}
+
 // Pods have neither the files of this machine nor its model.
 func TestFiniteOnKubernetesRefusesWhatPodsDoNotHave(t *testing.T) {
 	t.Setenv("MODEL", "gpt")

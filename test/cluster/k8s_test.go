@@ -107,7 +107,7 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
-			assert.Regexp(t, want, strings.Join(v.Reasons, "\n"))
+			assert.Regexp(t, want, v.Sentence, "the cause comes first")
 			c.nothingLeft(t)
 		})
 	}
@@ -128,7 +128,8 @@ func TestADrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	require.NotNil(t, v.Watched)
 	assert.Less(t, v.Watched.Share, 1.)
 	assert.Contains(t, v.Sentence, "watched, nothing lost in it")
-	assert.Contains(t, strings.Join(v.Warnings, "\n"), "it was taken away: EvictionByEvictionAPI")
+	taken := "it was taken away: EvictionByEvictionAPI: Eviction API: evicting (exit code 105); the cluster says Killing: "
+	assert.Contains(t, strings.Join(v.Warnings, "\n"), taken)
 	assert.True(t, v.Server.Agrees, "the backend sent the clients of runner 2 nothing that they did not receive")
 	c.nothingLeft(t)
 }
@@ -137,7 +138,7 @@ func TestADrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 func TestTwoRunsAtATimeAreBothExact(t *testing.T) {
 	c := connect(t)
 	half := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
-	elsewhere := append([]string{"--backend-url", c.backend(t)}, half...)
+	elsewhere := func() []string { return append([]string{"--backend-url", c.backend(t)}, half...) }
 	check := func(s *soak) {
 		assert.Equal(t, 0, s.wait(t), "%s", s.output())
 		v := s.verdict(t)
@@ -145,11 +146,11 @@ func TestTwoRunsAtATimeAreBothExact(t *testing.T) {
 		assert.Equal(t, 50, v.Connections.Completed, s.testid)
 		assert.Zero(t, v.Messages.Missed, s.testid)
 	}
-	before := c.soak(t, "before", elsewhere...)
+	before := c.soak(t, "before", elsewhere()...)
 	before.awaitOutput(t, "all runners have started")
 	first := c.soak(t, "first", half...)
 	first.awaitOutput(t, "all runners have started")
-	after := c.soak(t, "after", elsewhere...)
+	after := c.soak(t, "after", elsewhere()...)
 	check(before)
 	check(first)
 	check(after)
