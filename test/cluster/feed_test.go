@@ -59,7 +59,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Runners compare their clients with those of other runners: one price that is lost is found, and nothing else. The pods get the
 // description from soak; their image does not have it.
-func TestAFeedWithoutNumbersIsExact(t *testing.T) {
+func TestFeedWithoutNumbersIsExact(t *testing.T) {
 	c := connect(t)
 	description := filepath.Join(t.TempDir(), "prices.js")
 	require.NoError(t, os.WriteFile(description, []byte(`export default {

@@ -223,7 +223,7 @@ func TestRunnersAreAskedToStopInOrder(t *testing.T) {
 }
 
 // The readiness probe of a pod that is being ended fails, and ends no runner.
-func TestAFailedReadinessProbeExplainsNothing(t *testing.T) {
+func TestFailedReadinessProbeIsNoCause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := Part{Pod: pod(runName + "-1")}
