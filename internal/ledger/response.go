@@ -260,9 +260,11 @@ func (r *Response) Coverage() Coverage {
 	return CoversNone
 }
 
-// Begins returns the lowest number of the service; false: chunks are not counted by these.
+// Begins returns the lowest number of the service; false: chunks are not counted by these, or a loss by what the service states alone.
 func (r *Response) Begins() (number uint64, ok bool) {
-	return r.wire.base, r.wire.started && !r.text.started
+	w := &r.wire
+	byStatement := r.unstated > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
+	return w.base, w.started && !r.text.started && !byStatement
 }
 
 // A sequence accounts for the numbers of one response, which begin at 0 or 1.

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 )
 
 // A Finite describes responses that end with a terminal event (end.by: 'event').
@@ -46,17 +47,20 @@ type Chunk struct {
 	StatedChunks    int64
 	HasStatedText   bool
 	HasStatedChunks bool
-	// Err is ErrJSON or ErrNumber if the block does not match the description.
+	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description, and ErrNoData if it would end the response, but
+	// is no event.
 	Err error
 }
 
 // ReadChunk returns the content of a block of a response. The service must be Finite.
 func (s *Service) ReadChunk(b *Block) (c Chunk) {
-	if s.heartbeat.matches(b) || !b.HasData && len(b.Event) == 0 {
-		c.Heartbeat = true
+	f := s.Finite
+	if s.heartbeat.matches(b) || !b.HasData {
+		if c.Heartbeat = true; len(b.Event) > 0 && anyMatches(f.done, b, nil, false) {
+			c.Err = ErrNoData
+		}
 		return c
 	}
-	f := s.Finite
 	d, valid := s.parse(b.Data)
 	defer documents.Put(d)
 	c.Failed = anyMatches(f.failed, b, d, valid)
@@ -66,9 +70,17 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	if !s.Message.hasName(b.Event) {
 		return c
 	}
-	if !valid && !c.Done && !c.Failed && b.HasData && s.needsJSON() {
-		c.Content, c.Err = true, ErrJSON
-		return c
+	if !c.Done && !c.Failed {
+		switch {
+		case !valid && s.needsJSON():
+			c.Err = ErrJSON
+		case !utf8.Valid(b.Data):
+			c.Err = ErrUTF8
+		}
+		if c.Err != nil {
+			c.Content = true
+			return c
+		}
 	}
 	if v, ok := s.Message.seq.find(b, d); ok {
 		if c.Seq, c.HasSeq = parseSeq(v.text); !v.scalar || !c.HasSeq {
@@ -77,7 +89,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	}
 	if !c.Failed {
 		c.Content, c.Text = f.contentOf(b, d)
-		c.Content = c.Content || f.content == nil && b.HasData && !c.Done
+		c.Content = c.Content || f.content == nil && !c.Done
 		c.IsStated = c.Content && (f.total.subject == nil || isEvent(b.Event, *f.total.subject))
 	}
 	return c

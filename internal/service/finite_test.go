@@ -62,6 +62,9 @@ func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(block("piece", "", `{"n":0}`)))
 	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{}`)))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
+	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Event: []byte("piece")}), "no data: no event")
+	require.Equal(t, Chunk{Heartbeat: true, Err: ErrNoData}, s.ReadChunk(&Block{Event: []byte("finished")}))
+	require.Equal(t, Chunk{Content: true, Err: ErrUTF8}, s.ReadChunk(block("piece", "", "{\"n\":1,\"text\":\"\xc3\"}")))
 }
 
 // Other events may have a value at the path of the number, such as a total.

@@ -72,6 +72,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	if c.Heartbeat {
+		if c.Err != nil && r.reason == "" {
+			r.reason = c.Err.Error()
+		}
 		return
 	}
 	if !r.captured {

@@ -82,7 +82,7 @@ func (f *finite) blocks(t *track) series {
 		switch u := &all[i]; {
 		case len(u.Event) <= maxQuoted && heartbeatName.Match(u.Event):
 			f.heartbeat = string(u.Event)
-		case u.HasData || len(u.Event) > 0:
+		case u.HasData:
 			out.units = append(out.units, u)
 		}
 	}
@@ -115,7 +115,7 @@ func (f *finite) findDone() object {
 		}
 	})
 	options = append(options, unlikely...)
-	if last.HasData && len(last.Data) <= maxQuoted {
+	if len(last.Data) <= maxQuoted {
 		options = append(options, object{{name: "data", value: string(last.Data)}})
 	}
 	for _, option := range options {
