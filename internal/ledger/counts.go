@@ -23,7 +23,7 @@ type Counts struct {
 	// Of a service whose messages are numbered:
 	Repeated   uint64 `json:"repeated,omitempty"`   // arrived twice, if the service may repeat messages
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
-	Strayed    uint64 `json:"strayed,omitempty"`    // messages of this run for another topic
+	Misrouted  uint64 `json:"strayed,omitempty"`    // messages of this run for another topic
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // signs of life that are not messages
 	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
 	Unnumbered uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
@@ -35,15 +35,15 @@ type Counts struct {
 	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
-// Heard returns the number of blocks and comments that are not messages.
-func (c *Counts) Heard() uint64 {
-	return c.Heartbeats + c.Unchecked + c.Uncounted + c.Foreign + c.Strayed + c.Gaps
+// OtherBlocks returns the number of blocks and comments that are not messages.
+func (c *Counts) OtherBlocks() uint64 {
+	return c.Heartbeats + c.Unchecked + c.Uncounted + c.Foreign + c.Misrouted + c.Gaps
 }
 
 func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled, &c.Uneven,
-		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Unchecked, &c.Unnumbered, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
+		&c.Repeated, &c.Foreign, &c.Misrouted, &c.Heartbeats, &c.Unchecked, &c.Unnumbered, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
 		&c.IDResets, &c.NoIDs,
 	}
 }
@@ -74,7 +74,7 @@ func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
 // Faults returns the number of faulty messages. Lateness is not a fault here.
-func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Strayed }
+func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Misrouted }
 
 // Totals returns the counts as reports show them.
 func (c Counts) Totals() Totals {

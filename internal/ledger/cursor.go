@@ -24,8 +24,8 @@ type waiting struct {
 type Deviations struct {
 	// Overtaken lists the messages that arrived after one with a higher number.
 	Overtaken []Overtaken `json:"overtaken,omitempty"`
-	// Again lists the messages that arrived again after another message: see Extra.
-	Again []Again `json:"again,omitempty"`
+	// Repeats lists the messages that arrived again after another message: see Extra.
+	Repeats []Repeat `json:"again,omitempty"`
 	// UnknownAt are the arrival times of messages whose numbers are not known.
 	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
 	// Unlisted counts deviations beyond the bound.
@@ -39,8 +39,9 @@ type Overtaken struct {
 	At     Instant `json:"at_ns"`
 }
 
-// An Again is a message that arrived again. Extra is the index of the Extra, and Number that of the message with its content.
-type Again struct {
+// A Repeat is a message that arrived again. Extra is the index of the Extra, and Number that of the message with its
+// content.
+type Repeat struct {
 	Extra  int     `json:"extra"`
 	Number uint64  `json:"number"`
 	At     Instant `json:"at_ns"`
@@ -249,7 +250,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
-	list(f.deviate(), &f.deviate().Again, Again{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
+	list(f.deviate(), &f.deviate().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
 	c.recordGap(p.At, p.At-c.lastAt)
 	if c.stream.cfg.Repeats {
 		c.fault().Repeated++
@@ -357,10 +358,10 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 }
 
-// Behind returns the number of messages that at least two other clients of the runner received and this one did not, by an instant:
+// Lag returns the number of messages that at least two other clients of the runner received and this one did not, by an instant:
 // skipped, because later ones arrived; due, because others received them more than LATE_MS ago. It is for display only. Both are 0 if
 // messages carry numbers.
-func (l *Ledger) Behind(at Instant) (skipped, due uint64) {
+func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.messages
@@ -389,7 +390,7 @@ func (c *deliveries) fillDeviations(r *Record) {
 		return
 	}
 	d := *f.deviate()
-	d.Overtaken, d.Again, d.UnknownAt = slices.Clone(d.Overtaken), slices.Clone(d.Again), slices.Clone(d.UnknownAt)
+	d.Overtaken, d.Repeats, d.UnknownAt = slices.Clone(d.Overtaken), slices.Clone(d.Repeats), slices.Clone(d.UnknownAt)
 	for _, w := range f.waiting {
 		d.UnknownAt = append(d.UnknownAt, w.at)
 	}

@@ -26,7 +26,7 @@ func TestLagBehindOtherClients(t *testing.T) {
 		}
 	}
 	behind := func(i int) [2]uint64 {
-		skipped, due := clients[i].Behind(now + 2*time.Second)
+		skipped, due := clients[i].Lag(now + 2*time.Second)
 		return [2]uint64{skipped, due}
 	}
 	send(1, 0, 1, 2)
@@ -36,7 +36,7 @@ func TestLagBehindOtherClients(t *testing.T) {
 	require.Equal(t, [2]uint64{1, 0}, behind(2))
 	send(4, 2)
 	require.Equal(t, [2]uint64{}, behind(0), "only one client received it: it may be a changed message")
-	skipped, due := clients[2].Behind(now)
+	skipped, due := clients[2].Lag(now)
 	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
 	clients[2].Printed(Print{At: now, Sum: 2})
 	require.Equal(t, [2]uint64{}, behind(2), "it arrived")

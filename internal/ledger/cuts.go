@@ -7,26 +7,26 @@ import (
 
 // A Cut is one disconnect, or pause, by the client itself, and its effects. Package plan names the kinds.
 type Cut struct {
-	Kind   string  `json:"kind"`
-	At     Instant `json:"at_ns"`
-	Behind uint64  `json:"behind,omitempty"` // highest number that had arrived
+	Kind       string  `json:"kind"`
+	At         Instant `json:"at_ns"`
+	LastNumber uint64  `json:"behind,omitempty"` // highest number that had arrived
 	// Lost: the stream ended. In a pause only the service ends it.
 	Lost bool `json:"lost,omitempty"`
-	// Back is when the next stream opened, or the end of the pause; 0: neither.
-	Back Instant `json:"back_ns,omitempty"`
-	// Asked: the client requested to resume after a message.
-	Asked bool `json:"asked,omitempty"`
+	// ReconnectedAt is when the next stream opened, or the end of the pause; 0: neither.
+	ReconnectedAt Instant `json:"back_ns,omitempty"`
+	// ResumeRequested: the client requested to resume after a message.
+	ResumeRequested bool `json:"asked,omitempty"`
 	// First is when the next message arrived, and Next its number; 0: none arrived.
 	First Instant `json:"first_ns,omitempty"`
 	Next  uint64  `json:"next,omitempty"`
 
-	Doubled   uint64 `json:"doubled,omitempty"`   // messages that arrived twice
-	Repeated  uint64 `json:"repeated,omitempty"`  // the same, if the service may repeat messages
-	Announced uint64 `json:"announced,omitempty"` // announcements of the service that messages are missing
+	Duplicated uint64 `json:"doubled,omitempty"`   // messages that arrived twice
+	Repeated   uint64 `json:"repeated,omitempty"`  // the same, if the service may repeat messages
+	Announced  uint64 `json:"announced,omitempty"` // announcements of the service that messages are missing
 }
 
-// Away returns the time without a message; ok is false if none arrived afterwards.
-func (c *Cut) Away() (d time.Duration, ok bool) { return c.First - c.At, c.First > 0 }
+// Interruption returns the time without a message; ok is false if none arrived afterwards.
+func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.First - c.At, c.First > 0 }
 
 // pauseGrace is the time after a pause in which the end of a stream counts as during the pause: the client first reads the messages
 // that arrived before the end.
@@ -71,19 +71,19 @@ func (c *cuts) latest() *Cut {
 	return &c.List[len(c.List)-1]
 }
 
-// Copied changes the number of copies after the cut before an instant.
-func (c *Cuts) Copied(at Instant, by int) {
+// CountCopies changes the number of copies after the cut before an instant.
+func (c *Cuts) CountCopies(at Instant, by int) {
 	i := len(c.List) - 1
 	for i >= 0 && c.List[i].At > at {
 		i--
 	}
-	if i >= 0 && c.List[i].Back > 0 && at-c.List[i].Back <= resumeWindow {
-		c.List[i].Doubled = uint64(max(int(c.List[i].Doubled)+by, 0)) // #nosec G115 -- small
+	if i >= 0 && c.List[i].ReconnectedAt > 0 && at-c.List[i].ReconnectedAt <= resumeWindow {
+		c.List[i].Duplicated = uint64(max(int(c.List[i].Duplicated)+by, 0)) // #nosec G115 -- small
 	}
 }
 
-// copied returns a copy for a record.
-func (c *cuts) copied() *Cuts {
+// clone returns a copy for a record.
+func (c *cuts) clone() *Cuts {
 	if c == nil || len(c.List) == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 		l.cuts.Unlisted++
 		return
 	}
-	l.cuts.List = append(l.cuts.List, Cut{Kind: kind, At: at, Behind: l.highest()})
+	l.cuts.List = append(l.cuts.List, Cut{Kind: kind, At: at, LastNumber: l.highest()})
 }
 
 // PauseOver records the end of a pause.
@@ -126,8 +126,8 @@ func (l *Ledger) PauseOver(at Instant) {
 	}
 	l.cuts.pausing, l.cuts.received, l.cuts.readAt = false, false, at
 	l.silences.lastSignAt = at // the client itself did not read
-	if c := l.cuts.latest(); c != nil && c.Back == 0 {
-		c.Back = at
+	if c := l.cuts.latest(); c != nil && c.ReconnectedAt == 0 {
+		c.ReconnectedAt = at
 	}
 }
 
@@ -150,10 +150,10 @@ func (l *Ledger) cutLost(at Instant) {
 	c := l.cuts.latest()
 	switch {
 	case c == nil:
-	case c.Back == 0, c.First == 0:
-		c.Lost, c.Back = true, 0
-	case l.cuts.paused && !c.Lost && at-c.Back <= pauseGrace:
-		c.Behind, c.Lost, c.Back, c.First, c.Next = l.highest(), true, 0, 0, 0
+	case c.ReconnectedAt == 0, c.First == 0:
+		c.Lost, c.ReconnectedAt = true, 0
+	case l.cuts.paused && !c.Lost && at-c.ReconnectedAt <= pauseGrace:
+		c.LastNumber, c.Lost, c.ReconnectedAt, c.First, c.Next = l.highest(), true, 0, 0, 0
 	}
 	l.cuts.pausing, l.cuts.received = false, false
 }
@@ -164,22 +164,22 @@ func (l *Ledger) cutOpened(at Instant) {
 		return
 	}
 	l.cuts.received = false
-	if c := l.cuts.latest(); c != nil && c.Lost && c.Back == 0 {
-		c.Back = at
-		c.Asked = l.byNumber != nil && l.highest() > 0 // of noops; for numbered messages see cutResumed
+	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt == 0 {
+		c.ReconnectedAt = at
+		c.ResumeRequested = l.byNumber != nil && l.highest() > 0 // of noops; for numbered messages see cutResumed
 	}
 }
 
 // cutResumed records that the client requested to resume after the last message.
 func (l *Ledger) cutResumed() {
-	if c := l.cuts.latest(); c != nil && c.Lost && c.Back > 0 && c.First == 0 {
-		c.Asked = true
+	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.First == 0 {
+		c.ResumeRequested = true
 	}
 }
 
 // cutAnnounced records that the service announced missing messages. That may be before or after cutOpened.
 func (l *Ledger) cutAnnounced(at Instant) {
-	if c := l.cuts.latest(); c != nil && (c.Back == 0 || at-c.Back <= resumeWindow) {
+	if c := l.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeWindow) {
 		c.Announced++
 	}
 }
@@ -191,17 +191,17 @@ func (l *Ledger) cutMessage(at Instant, number uint64, doubled, repeated bool) {
 	}
 	l.cuts.received = true
 	c := l.cuts.latest()
-	if c == nil || c.Back == 0 {
+	if c == nil || c.ReconnectedAt == 0 {
 		return
 	}
 	if c.First == 0 {
 		c.First, c.Next = at, number
 	}
-	if number > c.Behind && at-c.Back > resumeWindow {
+	if number > c.LastNumber && at-c.ReconnectedAt > resumeWindow {
 		return
 	}
 	if doubled {
-		c.Doubled++
+		c.Duplicated++
 	}
 	if repeated {
 		c.Repeated++

@@ -46,8 +46,8 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		deliver(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
 		r := l.Record()
-		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, Behind: 2, Lost: true, Back: 6 * sec, Asked: true, First: 7 * sec, Next: 3, Doubled: 1}}, r.Cuts.List)
-		away, ok := r.Cuts.List[0].Away()
+		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, First: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
+		away, ok := r.Cuts.List[0].Interruption()
 		require.Equal(t, 3*sec, away)
 		require.True(t, ok)
 		l.CloseRequested(8 * sec)
@@ -78,8 +78,8 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	l.Announced(21 * sec) // nor is that
 	deliver(l, 22*sec, 5)
 	require.Equal(t, []Cut{
-		{Kind: "pause", At: 3 * sec, Behind: 1, Back: 5 * sec, First: 5*sec + 1, Next: 2},
-		{Kind: "pause", At: 6 * sec, Behind: 3, Lost: true, Back: 10 * sec, Asked: true, First: 11 * sec, Next: 4},
+		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, First: 5*sec + 1, Next: 2},
+		{Kind: "pause", At: 6 * sec, LastNumber: 3, Lost: true, ReconnectedAt: 10 * sec, ResumeRequested: true, First: 11 * sec, Next: 4},
 	}, l.Record().Cuts.List)
 }
 
@@ -90,7 +90,7 @@ func TestPauseIsNotASilence(t *testing.T) {
 	deliver(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
-	l.Heard(5*sec, AHeartbeat) // a comment line from before it, which was the end of no block
+	l.RecordSign(5*sec, HeartbeatSign) // a comment line from before it, which was the end of no block
 	deliver(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }

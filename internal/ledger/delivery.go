@@ -311,41 +311,41 @@ func (l *Ledger) Announced(at Instant) {
 	l.find(Finding{Kind: KindAnnounced, At: at})
 }
 
-// Strayed records a message of another topic of this run, to which the stream did not subscribe.
-func (l *Ledger) Strayed(at Instant, data string) {
+// Misrouted records a message of another topic of this run, to which the stream did not subscribe.
+func (l *Ledger) Misrouted(at Instant, data string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSilence(at)
-	l.extras().Strayed++
-	l.find(Finding{Kind: KindStrayed, At: at, Note: data})
+	l.extras().Misrouted++
+	l.find(Finding{Kind: KindMisrouted, At: at, Note: data})
 }
 
-// Heard is the kind of a sign of life on a stream that is not a message.
-type Heard int
+// A SignOfLife is the kind of a sign of life on a stream that is not a message.
+type SignOfLife int
 
 // The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event names and
 // that is not checked, or a block that is neither message nor heartbeat.
 const (
-	ASign Heard = iota
-	AHeartbeat
-	AForeigner
-	AnUncheckedEvent
-	ABlock
+	UncountedSign SignOfLife = iota
+	HeartbeatSign
+	ForeignSign
+	UncheckedSign
+	UnknownBlockSign
 )
 
-// Heard records a sign of life on the open stream.
-func (l *Ledger) Heard(at Instant, activity Heard) {
+// RecordSign records a sign of life on the open stream.
+func (l *Ledger) RecordSign(at Instant, activity SignOfLife) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch activity {
-	case ASign:
-	case AHeartbeat:
+	case UncountedSign:
+	case HeartbeatSign:
 		l.extras().Heartbeats++
-	case AForeigner:
+	case ForeignSign:
 		l.extras().Foreign++
-	case AnUncheckedEvent:
+	case UncheckedSign:
 		l.extras().Unchecked++
-	case ABlock:
+	case UnknownBlockSign:
 		l.extras().Uncounted++
 	}
 	l.endSilence(at)

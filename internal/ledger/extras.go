@@ -15,12 +15,12 @@ type extras struct {
 	Unanswered time.Duration
 	LastOutage *Outage
 
-	Away      time.Duration // all outages, without a first connect that is plain
-	Longest   Outage        // of these
-	Refusals  []Refusal
-	Survived  int
-	MaxOutage time.Duration
-	Outages   []Outage
+	OutageTime time.Duration // all outages, without a first connect that is plain
+	Longest    Outage        // of these
+	Refusals   []Refusal
+	Survived   int
+	MaxOutage  time.Duration
+	Outages    []Outage
 
 	reset *idReset // the latest; nil: none
 
@@ -41,14 +41,14 @@ func (l *Ledger) extras() *extras {
 func (l *Ledger) fill(r *Record) {
 	*r = Record{
 		ID: l.id, State: l.state, Reason: l.end.reason, Attempts: int(l.attempts), Streams: int(l.stream.count), Connect: l.connect,
-		OpenedAt: l.openedAt, ClosedAt: l.end.at, Held: l.end.openTotal, Open: l.end.open,
+		OpenedAt: l.openedAt, ClosedAt: l.end.at, StreamTime: l.end.openTotal, OpenTime: l.end.open,
 		MaxSilence: l.silences.longest, SilentFrom: l.silences.startedAt,
 	}
 	if l.connectIsPlain {
-		r.Away, r.Longest = l.connect, Outage{From: l.openedAt - l.connect, To: l.openedAt}
+		r.OutageTime, r.Longest = l.connect, Outage{From: l.openedAt - l.connect, To: l.openedAt}
 	}
 	if x := l.extra; x != nil {
-		r.Away += x.Away
+		r.OutageTime += x.OutageTime
 		if x.Longest.To-x.Longest.From > r.Longest.To-r.Longest.From {
 			r.Longest = x.Longest
 		}

@@ -228,7 +228,7 @@ func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sumUp(&r)
-	r.Cuts = l.cuts.copied()
+	r.Cuts = l.cuts.clone()
 	if l.extra != nil {
 		l.extra.fillLists(&r)
 	}

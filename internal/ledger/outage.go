@@ -68,7 +68,7 @@ func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	o.To = at
 	if took := o.To - o.From; took > 0 {
 		x := l.extras()
-		x.Away += took
+		x.OutageTime += took
 		if took > x.Longest.To-x.Longest.From {
 			x.Longest = *o
 		}

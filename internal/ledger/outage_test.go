@@ -41,9 +41,9 @@ func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 		{"status 503", 12, sec + sec/10, 12*sec + sec/10}, {"connect_timeout", 5, 13*sec + sec/10, 17*sec + sec/10},
 	}, r.Refusals)
 	require.Equal(t, 17, r.RefusedAttempts())
-	require.Equal(t, r.Connect, r.Away)
+	require.Equal(t, r.Connect, r.OutageTime)
 	require.Equal(t, Outage{From: sec, To: r.OpenedAt, Refusals: r.Refusals}, r.Longest)
-	require.Equal(t, 4*interval+sec, r.Open)
+	require.Equal(t, 4*interval+sec, r.OpenTime)
 	require.Empty(t, r.Outages, "no stream was lost")
 	require.Zero(t, r.Survived)
 }
@@ -98,7 +98,7 @@ func TestRefusedConnection(t *testing.T) {
 			require.Equal(t, c.reason, r.Findings[0].Note)
 			require.Equal(t, KindRefused, r.Findings[0].Kind)
 			require.Equal(t, Outage{From: sec, To: r.Longest.To, Refusals: r.Longest.Refusals}, r.Longest)
-			require.Equal(t, r.Longest.To-sec, r.Away)
+			require.Equal(t, r.Longest.To-sec, r.OutageTime)
 			require.Empty(t, invariantViolation(r))
 		})
 	}
@@ -124,8 +124,8 @@ func TestAllOutagesCount(t *testing.T) {
 	for n := range outages {
 		sum += time.Duration(n+2)*sec + sec/10
 	}
-	require.Equal(t, sum, r.Away)
-	require.Equal(t, (outages+1)*sec, r.Open)
+	require.Equal(t, sum, r.OutageTime)
+	require.Equal(t, (outages+1)*sec, r.OpenTime)
 }
 
 func TestOutageWithoutANextStream(t *testing.T) {
@@ -149,8 +149,8 @@ func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
 	p.regular(1, 3, true).CloseRequested(p.at)
 	p.Closed(p.wait(10*sec).at, "server", true, false)
 	r := p.Record()
-	require.Equal(t, 3*interval, r.Open)
-	require.Equal(t, 3*interval+10*sec, r.Held)
+	require.Equal(t, 3*interval, r.OpenTime)
+	require.Equal(t, 3*interval+10*sec, r.StreamTime)
 }
 
 func TestReasonsAreLimited(t *testing.T) {
@@ -213,13 +213,13 @@ func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
 		}
 		rec := p.Record()
 		if rec.Attempts == 0 {
-			require.Zero(t, rec.Away+rec.Open)
+			require.Zero(t, rec.OutageTime+rec.OpenTime)
 			continue
 		}
-		require.Equal(t, end-first, rec.Open+rec.Away, "rand.NewPCG(%d, %d)\n%+v", seed, n, rec)
+		require.Equal(t, end-first, rec.OpenTime+rec.OutageTime, "rand.NewPCG(%d, %d)\n%+v", seed, n, rec)
 		require.Equal(t, failed, rec.RefusedAttempts())
 		require.Equal(t, lost, rec.Survived)
-		require.LessOrEqual(t, rec.Longest.To-rec.Longest.From, rec.Away)
+		require.LessOrEqual(t, rec.Longest.To-rec.Longest.From, rec.OutageTime)
 		require.Equal(t, rec.Streams == 0, rec.State == Refused, "%+v", rec)
 		require.Empty(t, invariantViolation(rec))
 	}

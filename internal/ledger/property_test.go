@@ -44,7 +44,7 @@ func invariantViolation(r Record) string {
 		return "a count went below zero"
 	case len(r.Findings) > maxFindings || len(r.Outages) > maxOutages:
 		return "more findings than the bound"
-	case r.MaxGap < 0 || r.MaxLateness < 0 || r.Held < 0:
+	case r.MaxGap < 0 || r.MaxLateness < 0 || r.StreamTime < 0:
 		return "a negative time"
 	case r.Faultless() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
 		return "faultless is not what it says"

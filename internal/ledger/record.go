@@ -10,15 +10,15 @@ type Record struct {
 	Reason   string `json:"reason,omitempty"` // of the end of the last stream or attempt
 	Numbered bool   `json:"numbered,omitempty"`
 
-	Attempts int           `json:"attempts"`
-	Streams  int           `json:"streams"`
-	Connect  time.Duration `json:"connect_ns"` // first dial to first headers; of a refused connection: to its end
-	OpenedAt Instant       `json:"opened_ns"`
-	ClosedAt Instant       `json:"closed_ns"`
-	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams
-	Open     time.Duration `json:"open_ns"` // headers to the request for the end, summed over streams
-	Away     time.Duration `json:"away_ns"` // all outages, with the first connect
-	LastAt   Instant       `json:"last_ns"` // last message, or the headers of the last stream after it
+	Attempts   int           `json:"attempts"`
+	Streams    int           `json:"streams"`
+	Connect    time.Duration `json:"connect_ns"` // first dial to first headers; of a refused connection: to its end
+	OpenedAt   Instant       `json:"opened_ns"`
+	ClosedAt   Instant       `json:"closed_ns"`
+	StreamTime time.Duration `json:"held_ns"` // headers to end, summed over streams
+	OpenTime   time.Duration `json:"open_ns"` // headers to the request for the end, summed over streams
+	OutageTime time.Duration `json:"away_ns"` // all outages, with the first connect
+	LastAt     Instant       `json:"last_ns"` // last message, or the headers of the last stream after it
 
 	Counts
 
@@ -63,11 +63,11 @@ type Record struct {
 // Faultless reports whether the stream was open to the end and every message arrived once, in order and intact. Lateness is not a
 // fault here.
 func (r Record) Faultless() bool {
-	return r.Sound() && r.Received > 0
+	return r.HasNoFault() && r.Received > 0
 }
 
-// Sound is like Faultless, for a stream to which possibly nothing was published.
-func (r Record) Sound() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
+// HasNoFault is like Faultless, for a stream to which possibly nothing was published.
+func (r Record) HasNoFault() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
 // RefusedAttempts returns the number of failed attempts to connect.
 func (r Record) RefusedAttempts() (n int) {
@@ -94,7 +94,7 @@ const (
 	KindRestarted  Kind = "restarted" // the server restarted its numbers at 1
 	KindCut        Kind = "cut"       // a stream ended before its promised lifetime
 	KindOverdue    Kind = "overdue"   // a stream was open for longer than its promised lifetime
-	KindStrayed    Kind = "strayed"   // a message of another topic arrived; Note holds it
+	KindMisrouted  Kind = "strayed"   // a message of another topic arrived; Note holds it
 	KindAnnounced  Kind = "announced" // the service announced that messages are missing
 	KindIDReset    Kind = "id_reset"  // a reconnect without an id: the event Note had reset it at At, after message From
 	KindNoID       Kind = "no_id"     // a reconnect without an id: none had arrived

@@ -44,8 +44,8 @@ const (
 	NeverOpened
 )
 
-// Together is the longest time between two chunks that arrive together.
-const Together = time.Millisecond
+// TogetherLimit is the longest time between two chunks that arrive together.
+const TogetherLimit = time.Millisecond
 
 // A Response accounts for the chunks of one response that ends by itself. The zero value is of a response that has not started. It is
 // not safe for concurrent use.
@@ -236,8 +236,8 @@ func (r *Response) Missing() (number uint64, ok bool) {
 	return by.next, by.started && by.next <= last
 }
 
-// Of returns how many chunks the whole answer has, by the numbers in its text; 0: not known.
-func (r *Response) Of() uint64 { return r.textOf }
+// TotalChunks returns how many chunks the whole answer has, by the numbers in its text; 0: not known.
+func (r *Response) TotalChunks() uint64 { return r.textOf }
 
 // A Coverage states which losses inside a complete response would have been noticed.
 type Coverage int

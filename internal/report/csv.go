@@ -40,7 +40,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		values := []any{
 			cell(c.ID), runner.Index, cell(string(c.State)), cell(c.Reason),
 			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
-			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), c.Streams,
+			decimals(c.Connect, time.Millisecond), decimals(c.StreamTime, time.Second), c.Streams,
 		}
 		for _, n := range c.Totals().Each() {
 			values = append(values, n.Count)
@@ -48,7 +48,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		values = append(values,
 			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
-			decimals(c.Open, time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
+			decimals(c.OpenTime, time.Second), decimals(c.OutageTime, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			c.Attempts, cell(attempts(c)),
 		)
 		values = append(values, messageCells(m, c)...)
@@ -195,11 +195,11 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	for r, c := range v.EachCut() {
 		runner := m.Runners[r.Runner]
 		outage := ""
-		if d, ok := c.Away(); ok {
+		if d, ok := c.Interruption(); ok {
 			outage = decimals(d, time.Second)
 		}
-		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.Behind), c.Lost, stamp(c.Back > 0, runner.At(c.Back)), c.Asked,
-			stamp(c.First > 0, runner.At(c.First)), number(c.Next), outage, c.Missed, c.Doubled, c.Repeated, c.Announced)
+		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.LastNumber), c.Lost, stamp(c.ReconnectedAt > 0, runner.At(c.ReconnectedAt)), c.ResumeRequested,
+			stamp(c.First > 0, runner.At(c.First)), number(c.Next), outage, c.Missed, c.Duplicated, c.Repeated, c.Announced)
 	}
 	out.Flush()
 	return out.Error()
@@ -215,7 +215,7 @@ func messageCells(m *shard.Merged, c *shard.Connection) []any {
 		topic, _ = m.FeedTopic(c)
 	}
 	return []any{
-		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, silence(c), c.Strayed,
+		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, silence(c), c.Misrouted,
 	}
 }
 

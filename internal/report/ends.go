@@ -86,9 +86,9 @@ func (s *subject) ends() Section {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
-			completed.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.Held)
+			completed.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.StreamTime)
 		default:
-			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
+			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.StreamTime)
 		}
 		for _, o := range c.Outages {
 			outages.add("reconnected", Doubt, 1, at(o.From), o.To-o.From)
@@ -135,7 +135,7 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
 	ledger.KindCut: "a stream closed before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
-	ledger.KindStrayed: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
+	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
 // attempts counts the failed attempts to connect by cause, including those of connections that succeeded later.

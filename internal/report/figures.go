@@ -111,7 +111,7 @@ func otherEvents(m verdict.Messages) (out []string) {
 	}{
 		{m.Heartbeats, "heartbeat", "heartbeats"},
 		{m.Foreign, "message of another publisher", "messages of other publishers"},
-		{m.Strayed, "message of another topic", "messages of other topics"},
+		{m.Misrouted, "message of another topic", "messages of other topics"},
 		{m.Repeated, "repeated message, which the service may send", "repeated messages, which the service may send"},
 		{m.Announced, "gap that the service announced", "gaps that the service announced"},
 		{m.Unchecked, "event that was not checked", "events that were not checked"},

@@ -241,7 +241,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
 	for i := range m.Connections.Len() {
 		c := m.Connections.Edit(i)
-		c.Record = ledger.Record{ID: c.ID, State: ledger.Completed, Reason: "client", Attempts: 1, Streams: 1, OpenedAt: c.OpenedAt, ClosedAt: c.ClosedAt, Held: m.Plan.Hold(), Open: m.Plan.Hold(), Counts: ledger.Counts{Unchecked: 3}}
+		c.Record = ledger.Record{ID: c.ID, State: ledger.Completed, Reason: "client", Attempts: 1, Streams: 1, OpenedAt: c.OpenedAt, ClosedAt: c.ClosedAt, StreamTime: m.Plan.Hold(), OpenTime: m.Plan.Hold(), Counts: ledger.Counts{Unchecked: 3}}
 	}
 	r.Verdict = report.Judged(t, m)
 	_, doc := render(t, r)

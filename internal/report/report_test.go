@@ -61,7 +61,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	good := func(id string) ledger.Record {
 		return ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: 3 * time.Millisecond,
-			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Held: 3595 * time.Second, Open: 3595 * time.Second, Last: 239,
+			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, StreamTime: 3595 * time.Second, OpenTime: 3595 * time.Second, Last: 239,
 			MaxGap: 15010 * time.Millisecond, MaxLateness: 10 * time.Millisecond,
 			Counts: ledger.Counts{Received: 239},
 		}
@@ -76,7 +76,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	corrupt.Received, corrupt.Corrupted = 238, 1
 	corrupt.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 46 * time.Second, Note: "=HYPERLINK(\"http://x|<b>\"), *bold*\n# `head`"}}
 	back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
-	back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+	back.Survived, back.Longest, back.OutageTime, back.OpenTime = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
 	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	for _, c := range []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}} {
 		m.Connections.Add(&c)
@@ -104,12 +104,12 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Runners[i].Machine = w.Record()
 		m.Runners[i].Machine.Boot, m.Runners[i].Machine.Cores = fmt.Sprint("boot-", i), 2
 	}
-	group := shard.Control{URL: "http://host-b:7070", Away: true, Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 72_000, Received: 72_000, Late: 20, LongestUS: 1_300_000}}
+	group := shard.Control{URL: "http://host-b:7070", Remote: true, Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, Late: 20, LongestUS: 1_300_000}}
 	m.Control = &group
 	for i := range m.Runners {
 		m.Runners[i].Controlled = &shard.Controlled{Control: group}
 	}
-	m.Runners[0].Controlled.Moments = []shard.Moment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
+	m.Runners[0].Controlled.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	m.Ends = new(shard.Ends)
 	for i, took := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
 		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(took), took)

@@ -88,7 +88,7 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
 		r := ledger.Record{
 			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
-			OpenedAt: opened, ClosedAt: opened + p.Hold(), Held: p.Hold(), Last: per,
+			OpenedAt: opened, ClosedAt: opened + p.Hold(), StreamTime: p.Hold(), Last: per,
 			Counts: ledger.Counts{Received: per},
 		}
 		s.Connect.Record(connect)
@@ -106,7 +106,7 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 			Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: 3 * time.Second, Note: "status 503"}},
 		}
 		back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
-		back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+		back.Survived, back.Longest, back.OutageTime, back.OpenTime = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
 		back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	}
 	madeUpBuckets(s, p, last-first, random)

@@ -187,7 +187,7 @@ func (s *subject) cutsOverTime(out *Section) {
 			continue // by a clock that the axis leaves out
 		}
 		requests[i]++
-		if c.Missed+c.Doubled+c.Announced > 0 {
+		if c.Missed+c.Duplicated+c.Announced > 0 {
 			broken[i]++
 		}
 	}

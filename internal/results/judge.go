@@ -159,7 +159,7 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all [
 		if err := first.Plan.Check(); err != nil {
 			return nil, nil, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
 		}
-		return merger.Alone(), problems, nil
+		return merger.MergeWithoutPlan(), problems, nil
 	}
 	return merger.Merged(p), problems, nil
 }

@@ -35,7 +35,7 @@ func theShard(p plan.Plan, index int) *shard.Shard {
 		},
 		Checks: []shard.Check{{Name: "Get status was 200", Passes: 1}},
 		Connections: []ledger.Record{{
-			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: 15 * time.Second, Open: 15 * time.Second, Last: 15,
+			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: 15 * time.Second, OpenTime: 15 * time.Second, Last: 15,
 			Counts: ledger.Counts{Received: 15},
 		}},
 	}

@@ -116,7 +116,7 @@ func (s *session) progress(group running, m *meter) string {
 	for _, bad := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Aside, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.DroppedByScript, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
 		if bad.count > 0 && s.Suite.Plan.DeclaredLoad {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}

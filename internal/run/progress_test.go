@@ -58,7 +58,7 @@ func TestALogHasPlainLines(t *testing.T) {
 		if full {
 			d.full = &fullDisplay{watch: watch}
 		}
-		watch.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
+		watch.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
 		watch.Note("action deploy begins") // which was told when it was noted
 		ctx, stop := context.WithCancel(t.Context())
 		var shown sync.WaitGroup

@@ -26,7 +26,7 @@ func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[str
 // message that did not arrive together with another.
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
-	if gap >= ledger.Together {
+	if gap >= ledger.TogetherLimit {
 		*before = uint32(min(gap.Microseconds(), mostBefore)) // #nosec G115 -- bounded in this expression
 		return
 	}

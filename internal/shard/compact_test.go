@@ -51,7 +51,7 @@ func TestARecordIsTheSameAfterItWasPacked(t *testing.T) {
 	var full ledger.Record
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
-	all := []ledger.Record{full, {}, {ID: "d-1", State: ledger.Completed, Held: -time.Second}, full}
+	all := []ledger.Record{full, {}, {ID: "d-1", State: ledger.Completed, StreamTime: -time.Second}, full}
 	for i := range full.Findings { // each field alone, in the order in which they stand
 		all = append(all, ledger.Record{Findings: full.Findings[:i]}, ledger.Record{Cuts: &ledger.Cuts{}})
 	}
@@ -88,7 +88,7 @@ func TestAPackedRecordIsSmall(t *testing.T) {
 	var c Connections
 	hour := ledger.Record{
 		ID: "soak-laptop-123456", State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1, Connect: 5123456,
-		OpenedAt: 5123456, ClosedAt: time.Hour, Held: time.Hour, Open: time.Hour, Away: 5123456, LastAt: time.Hour, Last: 239, Numberings: 1,
+		OpenedAt: 5123456, ClosedAt: time.Hour, StreamTime: time.Hour, OpenTime: time.Hour, OutageTime: 5123456, LastAt: time.Hour, Last: 239, Numberings: 1,
 		Interval: 15 * time.Second, MaxGap: 15*time.Second + 12345, MaxLateness: 12345, Longest: ledger.Outage{To: 5123456}, Counts: ledger.Counts{Received: 239},
 	}
 	for range 1000 {

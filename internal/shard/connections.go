@@ -54,13 +54,13 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 		}
 	}
 	if missing.count > 0 {
-		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), some(missing.first))
+		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), shortList(missing.first))
 	}
 	if twice.count > 0 {
-		problem("%s observed twice: %s", format.Plural(twice.count, "connection was", "connections were"), some(twice.first))
+		problem("%s observed twice: %s", format.Plural(twice.count, "connection was", "connections were"), shortList(twice.first))
 	}
 	if len(foreign) > 0 {
-		problem("%s not of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
+		problem("%s not of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), shortList(slices.Sorted(maps.Keys(foreign))))
 	}
 	return problems
 }
@@ -79,7 +79,7 @@ func (i *ids) add(p plan.Plan, number int) {
 
 const mostNamed = 5
 
-func some(ids []string) string {
+func shortList(ids []string) string {
 	if len(ids) <= mostNamed {
 		return strings.Join(ids, ", ")
 	}

@@ -12,7 +12,7 @@ import (
 // streams under test. They are counted nowhere else.
 type Control struct {
 	URL     string `json:"url"`
-	Away    bool   `json:"away,omitempty"`  // a network lies between runner and reference
+	Remote  bool   `json:"away,omitempty"`  // a network lies between runner and reference
 	Streams int    `json:"streams"`         // planned
 	LateMS  int    `json:"late_ms"`         // above which an event counts as late
 	Opened  int    `json:"opened"`          // opened streams, with reconnects
@@ -25,7 +25,7 @@ type Control struct {
 
 // ControlCounts count events of a control group, in a bucket or in all.
 type ControlCounts struct {
-	Owed     uint64 `json:"owed"`
+	Expected uint64 `json:"owed"`
 	Received uint64 `json:"received"`
 	Late     uint64 `json:"late"` // over LATE_MS
 	// LongestUS is the longest lateness by the reader or the network, without the delay of the reference.
@@ -36,7 +36,7 @@ type ControlCounts struct {
 
 // Add adds the counts of other.
 func (c *ControlCounts) Add(o ControlCounts) {
-	c.Owed += o.Owed
+	c.Expected += o.Expected
 	c.Received += o.Received
 	c.Late += o.Late
 	c.LongestUS = max(c.LongestUS, o.LongestUS)
@@ -53,8 +53,8 @@ func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 	c.ReferenceUS = max(c.ReferenceUS, reference.Microseconds())
 }
 
-// Held reports whether the group received any event.
-func (c *Control) Held() bool { return c != nil && c.Received > 0 }
+// HasEvents reports whether the group received any event.
+func (c *Control) HasEvents() bool { return c != nil && c.Received > 0 }
 
 // addControl adds the control group of another runner.
 func (m *Merged) addControl(s *Shard) {
@@ -63,7 +63,7 @@ func (m *Merged) addControl(s *Shard) {
 	}
 	own := *s.Control
 	control := &Controlled{Control: own}
-	if own.Held() {
+	if own.HasEvents() {
 		control.Moments = momentsOf(s)
 	}
 	m.Runners[len(m.Runners)-1].Controlled = control
@@ -72,7 +72,7 @@ func (m *Merged) addControl(s *Shard) {
 		return
 	}
 	c := m.Control
-	c.Away, c.Streams, c.Opened, c.Refused, c.Cut, c.Lost = c.Away || own.Away, c.Streams+own.Streams, c.Opened+own.Opened, c.Refused+own.Refused, c.Cut+own.Cut, c.Lost+own.Lost
+	c.Remote, c.Streams, c.Opened, c.Refused, c.Cut, c.Lost = c.Remote || own.Remote, c.Streams+own.Streams, c.Opened+own.Opened, c.Refused+own.Refused, c.Cut+own.Cut, c.Lost+own.Lost
 	c.ControlCounts.Add(own.ControlCounts)
 	if c.Error == "" {
 		c.Error = own.Error
@@ -90,14 +90,14 @@ func (s *Shard) checkControl() error {
 	if len(c.URL)+len(c.Error) > mostText {
 		return tooLong(c.URL + c.Error)
 	}
-	counts := []ControlCounts{c.ControlCounts, {Owed: c.Lost}}
+	counts := []ControlCounts{c.ControlCounts, {Expected: c.Lost}}
 	for _, b := range s.Series {
 		if b.Control != nil {
 			counts = append(counts, *b.Control)
 		}
 	}
 	for _, n := range counts {
-		if max(n.Owed, n.Received, n.Late) > mostCount || max(n.LongestUS, n.ReferenceUS) > mostCount || min(n.LongestUS, n.ReferenceUS) < 0 {
+		if max(n.Expected, n.Received, n.Late) > mostCount || max(n.LongestUS, n.ReferenceUS) > mostCount || min(n.LongestUS, n.ReferenceUS) < 0 {
 			return errors.New("it holds a control group with a count that cannot be")
 		}
 	}
@@ -113,43 +113,43 @@ func (s *Shard) checkControl() error {
 // A Controlled is the control group of one runner with its relevant moments.
 type Controlled struct {
 	Control
-	Moments []Moment // by time; none if the group received no event
+	Moments []ControlWindow // by time; none if the group received no event
 }
 
-// A Moment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages were late.
-type Moment struct {
-	At      time.Time     // start of the bucket
-	Longest time.Duration // lateness of the control group
-	Silent  bool          // the control group has no evidence: it was not open, or its reference was late
-	Stall   time.Duration // of the runner
-	Late    int           // messages of the streams under test
-	LateBy  *Packed       // their lateness; nil: unknown
-	Held    *Late         // of the streams that the script leaves alone; nil: all
+// A ControlWindow is a bucket in which the control group was late or has no evidence, the runner stalled, or messages were late.
+type ControlWindow struct {
+	At          time.Time     // start of the bucket
+	Longest     time.Duration // lateness of the control group
+	Silent      bool          // the control group has no evidence: it was not open, or its reference was late
+	Stall       time.Duration // of the runner
+	Late        int           // messages of the streams under test
+	LateBy      *Packed       // their lateness; nil: unknown
+	Undisturbed *Late         // of the streams that the script leaves alone; nil: all
 }
 
 // End returns the end of the bucket. The first events after a stall are in the bucket in which it began.
-func (m *Moment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
+func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// OfHeld returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
+// Undisturbed returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
 // slowly is no evidence for the others.
-func (c *Controlled) OfHeld() *Controlled {
+func (c *Controlled) Undisturbed() *Controlled {
 	if c == nil {
 		return nil
 	}
 	out := *c
 	out.Moments = slices.Clone(c.Moments)
 	for i := range out.Moments {
-		if m := &out.Moments[i]; m.Held != nil {
-			m.Late, m.LateBy, m.Held = m.Held.Late, m.Held.LateBy, nil
+		if m := &out.Moments[i]; m.Undisturbed != nil {
+			m.Late, m.LateBy, m.Undisturbed = m.Undisturbed.Late, m.Undisturbed.LateBy, nil
 		}
 	}
 	return &out
 }
 
-// tells reports whether the group received at least half of the expected events of a bucket, and of a whole bucket half of those of
+// isEvidence reports whether the group received at least half of the expected events of a bucket, and of a whole bucket half of those of
 // all its streams. With fewer, delays between events are undetectable.
-func (c *ControlCounts) tells(streams int, whole bool) bool {
-	least := c.Owed
+func (c *ControlCounts) isEvidence(streams int, whole bool) bool {
+	least := c.Expected
 	if whole {
 		least = max(least, clamp.Uint64(streams)*uint64(BucketWidth/controlEvery))
 	}
@@ -160,17 +160,17 @@ func (c *ControlCounts) tells(streams int, whole bool) bool {
 const mostMoments = 1 << 12
 
 // momentsOf returns the moments of a shard, without the buckets on time.
-func momentsOf(s *Shard) (out []Moment) {
+func momentsOf(s *Shard) (out []ControlWindow) {
 	half := s.Control.Limit() / 2
 	for i, b := range s.Series {
-		m := Moment{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
+		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
 			whole := i > 0 && i < len(s.Series)-1 // otherwise the runner may have started or ended in the middle of it
-			m.Silent = !c.tells(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
+			m.Silent = !c.isEvidence(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
-			m.LateBy, m.Held = b.Lateness, b.Held
+			m.LateBy, m.Undisturbed = b.Lateness, b.Undisturbed
 		}
 		if quiet := s.Control.Resolution(); m.Longest+quiet > half || m.Silent || m.Late > 0 || m.Stall > half {
 			out = append(out, m)

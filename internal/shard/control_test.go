@@ -20,24 +20,24 @@ func withControl(index int, c *Control, buckets ...Bucket) *Shard {
 // Control groups add up by sums and maxima, and each stays with its runner. Shards that are merged stay as they were.
 func TestControlGroupsAddUp(t *testing.T) {
 	t.Parallel()
-	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, Cut: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Owed: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
-	two := &Control{URL: "http://b", Away: true, Streams: 20, LateMS: 1000, Refused: 4, Error: "refused"}
+	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, Cut: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
+	two := &Control{URL: "http://b", Remote: true, Streams: 20, LateMS: 1000, Refused: 4, Error: "refused"}
 	three := withControl(3, nil, Bucket{Unix: 5, Late: 1})
 	first := withControl(1, one,
-		Bucket{Unix: 0, Control: &ControlCounts{Owed: 100, Received: 100, LongestUS: 9}},
-		Bucket{Unix: 5, Late: 4, Held: &Late{Late: 1}, Control: &ControlCounts{Owed: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
-		Bucket{Unix: 10, Control: &ControlCounts{Owed: 100}},
-		Bucket{Unix: 15, Control: &ControlCounts{Owed: 100, Received: 100, ReferenceUS: 600_000}},
-		Bucket{Unix: 20, Control: &ControlCounts{Owed: 100, Received: 100}, Process: Process{StallMS: 700}},
+		Bucket{Unix: 0, Control: &ControlCounts{Expected: 100, Received: 100, LongestUS: 9}},
+		Bucket{Unix: 5, Late: 4, Undisturbed: &Late{Late: 1}, Control: &ControlCounts{Expected: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
+		Bucket{Unix: 10, Control: &ControlCounts{Expected: 100}},
+		Bucket{Unix: 15, Control: &ControlCounts{Expected: 100, Received: 100, ReferenceUS: 600_000}},
+		Bucket{Unix: 20, Control: &ControlCounts{Expected: 100, Received: 100}, Process: Process{StallMS: 700}},
 		Bucket{Unix: 25},
 	)
-	second := withControl(2, two, Bucket{Unix: 5, Control: &ControlCounts{Owed: 1, LongestUS: 3e6}})
+	second := withControl(2, two, Bucket{Unix: 5, Control: &ControlCounts{Expected: 1, LongestUS: 3e6}})
 	m := Merge(plan.Plan{}, []*Shard{second, three, first})
 	assert.Equal(t, &Control{
-		Away: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, Cut: 1, Lost: 3, Error: "reset",
-		ControlCounts: ControlCounts{Owed: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5},
+		Remote: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, Cut: 1, Lost: 3, Error: "reset",
+		ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5},
 	}, m.Control)
-	assert.Equal(t, &ControlCounts{Owed: 101, Received: 97, Late: 2, LongestUS: 3e6, ReferenceUS: 5}, m.Series[1].Control)
+	assert.Equal(t, &ControlCounts{Expected: 101, Received: 97, Late: 2, LongestUS: 3e6, ReferenceUS: 5}, m.Series[1].Control)
 	assert.Equal(t, 5, m.Series[1].Late)
 	assert.Equal(t, uint64(97), first.Series[1].Control.Received)
 	assert.Equal(t, "http://a", one.URL)
@@ -45,36 +45,36 @@ func TestControlGroupsAddUp(t *testing.T) {
 	require.Nil(t, m.Runners[2].Controlled)
 	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never held tells of no moment")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
-	assert.Equal(t, []Moment{
-		{At: at(5), Longest: 2 * time.Second, Late: 4, Held: &Late{Late: 1}},
+	assert.Equal(t, []ControlWindow{
+		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &Late{Late: 1}},
 		{At: at(10), Silent: true},
 		{At: at(15), Silent: true},
 		{At: at(20), Stall: 700 * time.Millisecond},
 		{At: at(25), Silent: true},
 	}, m.Runners[0].Controlled.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
-	assert.Equal(t, Moment{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].Controlled.OfHeld().Moments[0])
+	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].Controlled.Undisturbed().Moments[0])
 	assert.Equal(t, 4, m.Runners[0].Controlled.Moments[0].Late, "what all streams saw stays")
-	assert.Nil(t, m.Runners[2].Controlled.OfHeld())
+	assert.Nil(t, m.Runners[2].Controlled.Undisturbed())
 }
 
 // A group with few open streams is inconclusive, because a delay would fall between their events.
 func TestFewControlStreamsAreNoEvidence(t *testing.T) {
 	t.Parallel()
-	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Owed: 300, Received: 300}}
-	all := ControlCounts{Owed: 100, Received: 100}
+	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Expected: 300, Received: 300}}
+	all := ControlCounts{Expected: 100, Received: 100}
 	for name, c := range map[string]struct {
 		at     int
 		counts ControlCounts
 		silent bool
 	}{
 		"all":                            {1, all, false},
-		"half of them":                   {1, ControlCounts{Owed: 50, Received: 50}, false},
-		"one in twenty":                  {1, ControlCounts{Owed: 5, Received: 5}, true},
+		"half of them":                   {1, ControlCounts{Expected: 50, Received: 50}, false},
+		"one in twenty":                  {1, ControlCounts{Expected: 5, Received: 5}, true},
 		"none":                           {1, ControlCounts{}, true},
-		"all, of which most did not say": {1, ControlCounts{Owed: 100, Received: 30}, true},
-		"all, at the very end":           {2, ControlCounts{Owed: 5, Received: 5}, false},
-		"all, just begun":                {0, ControlCounts{Owed: 20, Received: 20}, false},
+		"all, of which most did not say": {1, ControlCounts{Expected: 100, Received: 30}, true},
+		"all, at the very end":           {2, ControlCounts{Expected: 5, Received: 5}, false},
+		"all, just begun":                {0, ControlCounts{Expected: 20, Received: 20}, false},
 	} {
 		series := []Bucket{{Unix: 0, Control: &all}, {Unix: 5, Control: &all}, {Unix: 10, Control: &all}}
 		series[c.at].Control, series[c.at].Late = &c.counts, 1

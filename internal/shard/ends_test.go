@@ -46,7 +46,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	require.EqualValues(t, 1000, good.MinUS)
 	require.Equal(t, time.Second, good.Took.Max())
 	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all began at one time")
-	require.Nil(t, whole.Of(func(o *EndOutcome) bool { return o.Code == CodeWrong }))
+	require.Nil(t, whole.Of(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
 }
 
 // A server may call itself anew in each answer: a shard keeps what can be shown, and every request is counted.

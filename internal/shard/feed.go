@@ -171,7 +171,7 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 		for _, o := range d.Overtaken {
 			bad = bad || o.Number == 0 || o.By == 0 || max(o.Number, o.By) > known
 		}
-		for _, a := range d.Again {
+		for _, a := range d.Repeats {
 			bad = bad || a.Extra < 0 || a.Extra >= len(l.Extras)
 		}
 	}

@@ -27,7 +27,7 @@ func hourly() *Shard {
 		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Feeds: []*feed.Log{l},
 		Connections: []ledger.Record{{
 			ID: "0", Streams: 1, Spans: []ledger.Span{{From: 1, To: 2}}, Counts: ledger.Counts{Received: 359_999},
-			First: 1, Last: 360_000, Holes: []ledger.Range{{5, 5}}, Deviations: &ledger.Deviations{Again: []ledger.Again{{Number: 7}}},
+			First: 1, Last: 360_000, Holes: []ledger.Range{{5, 5}}, Deviations: &ledger.Deviations{Repeats: []ledger.Repeat{{Number: 7}}},
 		}},
 	}
 	return s
@@ -52,7 +52,7 @@ func TestReadRejectsMessagesThatAFeedLacks(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(s *Shard){
 		"a higher number": func(s *Shard) { s.Connections[0].Last = 360_001 },
-		"an extra":        func(s *Shard) { s.Connections[0].Deviations.Again[0].Extra = 1 },
+		"an extra":        func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 },
 		"a topic":         func(s *Shard) { s.Feeds = nil },
 		"a place":         func(s *Shard) { s.Feeds[0].Extras[0].After = 360_001 },
 		"a hole":          func(s *Shard) { s.Connections[0].Holes[0][1] = 360_000 },

@@ -32,12 +32,12 @@ func (m *Merged) groupOf(runner int) *group {
 	return nil
 }
 
-// Alone merges the shards of k6 without `soak run`, for which there is no plan.json. Each PREFIX is a group, which must be complete.
+// MergeWithoutPlan merges the shards of k6 without `soak run`, for which there is no plan.json. Each PREFIX is a group, which must be complete.
 // Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak. No shard may be added
 // afterwards.
-func (g *Merger) Alone() *Merged {
+func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
-	m.alone = true
+	m.withoutPlan = true
 	prefix := func(i int) string { return g.parts[i].plan.Prefix }
 	g.sort(func(a, b int) int {
 		return cmp.Or(cmp.Compare(prefix(a), prefix(b)), cmp.Compare(m.Runners[a].Index, m.Runners[b].Index))
@@ -64,7 +64,7 @@ func (g *Merger) Alone() *Merged {
 
 // Prefixes returns the quoted prefixes of the laptops that ran k6 alone; nil for a run with a plan.
 func (m *Merged) Prefixes() (out []string) {
-	if !m.alone {
+	if !m.withoutPlan {
 		return nil
 	}
 	for _, g := range m.groups {
@@ -76,7 +76,7 @@ func (m *Merged) Prefixes() (out []string) {
 // Expect returns a problem if the shards are not those of n laptops, or of n runners if the run has a plan; otherwise "".
 func (m *Merged) Expect(n int) string {
 	what, found, named := "runner", len(m.Runners), ""
-	if m.alone {
+	if m.withoutPlan {
 		what, found = "laptop", len(m.groups)
 		if found > 0 {
 			named = " (PREFIX " + strings.Join(m.Prefixes(), ", ") + ")"
@@ -145,15 +145,17 @@ func (m *Merged) checkLaptops() {
 	}
 }
 
-// of and who name a group, and a runner of it, in a problem. A single group has no name.
-func (m *Merged) of(g *group) string {
+// groupName and who name a group, and a runner of it, in a problem. A single group has no name.
+func (m *Merged) groupName(g *group) string {
 	if len(m.groups) < 2 {
 		return ""
 	}
 	return " of " + g.plan.Prefix
 }
 
-func (m *Merged) who(g *group, index int) string { return fmt.Sprintf("runner %d%s", index, m.of(g)) }
+func (m *Merged) runnerName(g *group, index int) string {
+	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
+}
 
 // Laptop names the host and the group of a runner by its index in Runners; "" if there is one group.
 func (m *Merged) Laptop(runner int) string {

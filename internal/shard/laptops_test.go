@@ -28,7 +28,7 @@ func alone(groups ...[]*Shard) *Merged {
 			g.Add(s)
 		}
 	}
-	return g.Alone()
+	return g.MergeWithoutPlan()
 }
 
 func TestLaptopsAreOneSoak(t *testing.T) {

@@ -38,9 +38,9 @@ type Merged struct {
 	Problems []string
 	Early    []string // sentences about the runners that ended early
 
-	groups    []group // runners with one plan each; several if laptops merge
-	alone     bool    // laptops ran k6 without `soak run`: there is no common plan
-	published bool    // by any runner
+	groups      []group // runners with one plan each; several if laptops merge
+	withoutPlan bool    // laptops ran k6 without `soak run`: there is no common plan
+	published   bool    // by any runner
 }
 
 // A Connection is a record with its runner, whose instants it has.

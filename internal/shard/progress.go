@@ -5,13 +5,13 @@ import "github.com/sse-soak/sse-soak/internal/ledger"
 // Progress is the state of a runner, which it writes every second as a JSON line to the descriptor PROGRESS_FD. It is for display
 // only: no verdict depends on it.
 type Progress struct {
-	Open        int `json:"open"`
-	Opened      int `json:"opened"` // connections that had a stream
-	Completed   int `json:"completed"`
-	Refused     int `json:"refused"`
-	Dropped     int `json:"dropped"`
-	Aside       int `json:"aside,omitempty"` // dropped streams that the script disturbs: not part of Dropped
-	Reconnected int `json:"reconnected"`     // streams that were opened after a disconnect
+	Open            int `json:"open"`
+	Opened          int `json:"opened"` // connections that had a stream
+	Completed       int `json:"completed"`
+	Refused         int `json:"refused"`
+	Dropped         int `json:"dropped"`
+	DroppedByScript int `json:"aside,omitempty"` // dropped streams that the script disturbs: not part of Dropped
+	Reconnected     int `json:"reconnected"`     // streams that were opened after a disconnect
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
 	// Undecided is the number of noops that are due, and neither received nor missed yet.
@@ -30,13 +30,13 @@ type Progress struct {
 	Failed   int64  `json:"failed,omitempty"`
 
 	// Buckets that ended since the last line, and the present one so far; findings since then, and those too many to list.
-	Buckets  []Bucket `json:"buckets,omitempty"`
-	Found    []Found  `json:"found,omitempty"`
-	Unlisted int      `json:"unlisted,omitempty"`
+	Buckets  []Bucket     `json:"buckets,omitempty"`
+	Found    []FoundFault `json:"found,omitempty"`
+	Unlisted int          `json:"unlisted,omitempty"`
 }
 
-// A Found is a fault of a connection at the time of its detection. The ledgers have its final form.
-type Found struct {
+// A FoundFault is a fault of a connection at the time of its detection. The ledgers have its final form.
+type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`
 	What string `json:"what"` // "3 missed"
@@ -67,11 +67,11 @@ func (p *Progress) CountSteady(s ledger.Steady) {
 	p.Hidden += s.Hidden
 }
 
-// CountAside adds a connection that the script disturbs, such as one that vanishes: its end is not a drop by the service.
-func (p *Progress) CountAside(r *ledger.Record) {
+// CountDisturbed adds a connection that the script disturbs, such as one that vanishes: its end is not a drop by the service.
+func (p *Progress) CountDisturbed(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)
-	p.Aside += p.Dropped - before
+	p.DroppedByScript += p.Dropped - before
 	p.Dropped = before
 }
 
@@ -84,7 +84,7 @@ func (p *Progress) Add(o Progress) {
 	p.Completed += o.Completed
 	p.Refused += o.Refused
 	p.Dropped += o.Dropped
-	p.Aside += o.Aside
+	p.DroppedByScript += o.DroppedByScript
 	p.Reconnected += o.Reconnected
 	p.Published += o.Published
 	p.Confirmed += o.Confirmed

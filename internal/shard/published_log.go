@@ -113,13 +113,13 @@ func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 		l.p.Failed[i].Count++
 	case len(l.p.Failed) < mostKinds:
 		l.p.Failed = append(l.p.Failed, Failure{
-			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: brief(o.Text),
+			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
 		})
 	}
 }
 
-// brief returns the beginning of a text of a service.
-func brief(text string) string {
+// excerpt returns the beginning of a text of a service.
+func excerpt(text string) string {
 	const most = 200
 	return strings.ToValidUTF8(text[:min(len(text), most)], string(utf8.RuneError))
 }

@@ -34,7 +34,7 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 			continue
 		}
 		count++
-		switch who := m.who(g, runners[i].Index); {
+		switch who := m.runnerName(g, runners[i].Index); {
 		case !g.plan.Published():
 		case !slices.Equal(p.Topics, topicsOf(&g.plan)):
 			m.problem("%s did not publish to the topics of the plan", who)
@@ -44,11 +44,11 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	}
 	switch {
 	case !g.plan.Published() && count > 0:
-		m.problem("%s published, and the plan has no publishing", m.who(g, 1))
+		m.problem("%s published, and the plan has no publishing", m.runnerName(g, 1))
 	case g.plan.Published() && count == 0:
-		m.problem("no record of the published messages%s: runner 1 writes it", m.of(g))
+		m.problem("no record of the published messages%s: runner 1 writes it", m.groupName(g))
 	case g.plan.Published() && count > 1:
-		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.of(g))
+		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.groupName(g))
 	}
 }
 

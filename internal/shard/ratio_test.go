@@ -22,7 +22,7 @@ func TestTheLargestShardStaysWithinTheBounds(t *testing.T) {
 	for i := range p.Connections {
 		s.Connections = append(s.Connections, ledger.Record{
 			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
-			Connect: time.Millisecond, OpenedAt: time.Second, ClosedAt: time.Hour, Held: time.Hour, Last: 239, Numberings: 1,
+			Connect: time.Millisecond, OpenedAt: time.Second, ClosedAt: time.Hour, StreamTime: time.Hour, Last: 239, Numberings: 1,
 			Counts: ledger.Counts{Received: 239},
 		})
 	}

@@ -157,7 +157,7 @@ func (r *Responses) log() *ResponseLog {
 }
 
 func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
-	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.Of(), Reason: reason}
+	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.TotalChunks(), Reason: reason}
 }
 
 // addFinding lists a response, up to a number of each state.
@@ -203,7 +203,7 @@ func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) {
 		longest = max(longest, gap)
 		r.Bursts.Add(gap, &before)
 	}
-	if one.Chunks > 1 && one.Last-one.First < ledger.Together {
+	if one.Chunks > 1 && one.Last-one.First < ledger.TogetherLimit {
 		r.AtOnce++
 	}
 	within := func(d, limit time.Duration) bool { return limit == 0 || d <= limit }

@@ -31,7 +31,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	for i := range runners {
 		r, want := &runners[i], g.plan
 		want.Runners = g.declared
-		who := m.who(g, r.Index)
+		who := m.runnerName(g, r.Index)
 		if before := seen[r.Index]; before != nil {
 			m.replace(who, before, r)
 		}
@@ -64,7 +64,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 	for i, named := 1, 0; named < min(missing, mostMissing); i++ {
 		if seen[i] == nil {
-			m.problem("%s of %d left no shard", m.who(g, i), g.plan.Runners)
+			m.problem("%s of %d left no shard", m.runnerName(g, i), g.plan.Runners)
 			named++
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 	if len(runners) > 0 {
 		if gap := tile(runners); gap != "" {
-			m.problem("the execution segments%s do not cover the plan once: %s", m.of(g), gap)
+			m.problem("the execution segments%s do not cover the plan once: %s", m.groupName(g), gap)
 		}
 	}
 }

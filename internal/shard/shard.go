@@ -141,8 +141,8 @@ func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
 }
 
-// Whole reports whether the runner ran from the start of the run to its end.
-func (r *Runner) Whole() bool { return !r.EndedEarly() && r.BegunUS == 0 }
+// IsComplete reports whether the runner ran from the start of the run to its end.
+func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.BegunUS == 0 }
 
 // StartDelay returns the time of the run before the start of this runner; 0 if it replaces none.
 func (r *Runner) StartDelay() time.Duration {
@@ -171,15 +171,15 @@ const (
 
 // A Bucket sums up BucketWidth seconds of one runner.
 type Bucket struct {
-	Unix     int64   `json:"unix_s"` // start, a multiple of BucketWidth
-	Open     int     `json:"open"`   // open streams at the end
-	Opened   int     `json:"opened"`
-	Closed   int     `json:"closed"`
-	Noops    int     `json:"noops"`
-	Late     int     `json:"late"`
-	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, lost
-	Lateness *Packed `json:"lateness,omitempty"`
-	Held     *Late   `json:"held,omitempty"` // of the streams that the script leaves alone, if it disturbs others
+	Unix        int64   `json:"unix_s"` // start, a multiple of BucketWidth
+	Open        int     `json:"open"`   // open streams at the end
+	Opened      int     `json:"opened"`
+	Closed      int     `json:"closed"`
+	Noops       int     `json:"noops"`
+	Late        int     `json:"late"`
+	Faults      int     `json:"faults"` // duplicated, reordered, corrupted, lost
+	Lateness    *Packed `json:"lateness,omitempty"`
+	Undisturbed *Late   `json:"held,omitempty"` // of the streams that the script leaves alone, if it disturbs others
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }

@@ -13,24 +13,24 @@ import (
 
 // Metrics, tags and codes of the suites that make requests.
 const (
-	RequestDuration = "request_duration"   // a trend in ms: from asking for a connection to the last byte
-	FirstByte       = "request_first_byte" // the same to the first byte of the answer
-	Waited          = "request_waited"     // of an open loop: for a connection, of those requests for which none was free
-	Connected       = "request_connected"  // of the same requests: the duration without that wait
-	AnsweredLate    = "request_late"       // of a stage with a fixed length: time from its end to a good response
-	Unrequested     = "unrequested_bytes"  // connections on which a server sent bytes after its response
-	TagStage        = "scenario"
-	TagEndpoint     = "endpoint"
-	TagServer       = "server" // which of several, if they have names
-	TagWaited       = "waited" // "yes" for requests that have a sample of Waited
-	TagCode         = "code"   // CodeOK, CodeWrong, CodeTruncated, CodeStatus and the status, or CodeNet and k6's number of the error
-	CodeOK          = "ok"
-	CodeWrong       = "wrong"     // an answer with status 200 and wrong content
-	CodeTruncated   = "truncated" // an answer with status 200 whose connection ended before its body
-	CodeStatus      = "status-"   // an answer of another status: status-503
-	CodeNet         = "net-"      // no answer: net-1220 is a reset
-	Dropped         = "dropped_iterations"
-	Other           = "(other)" // value of the first tag where a script made too many combinations
+	RequestDuration  = "request_duration"   // a trend in ms: from asking for a connection to the last byte
+	FirstByte        = "request_first_byte" // the same to the first byte of the answer
+	Waited           = "request_waited"     // of an open loop: for a connection, of those requests for which none was free
+	Connected        = "request_connected"  // of the same requests: the duration without that wait
+	AnsweredLate     = "request_late"       // of a stage with a fixed length: time from its end to a good response
+	Unrequested      = "unrequested_bytes"  // connections on which a server sent bytes after its response
+	TagStage         = "scenario"
+	TagEndpoint      = "endpoint"
+	TagServer        = "server" // which of several, if they have names
+	TagWaited        = "waited" // "yes" for requests that have a sample of Waited
+	TagCode          = "code"   // CodeOK, CodeWrongContent, CodeTruncated, CodeStatus and the status, or CodeNet and k6's number of the error
+	CodeOK           = "ok"
+	CodeWrongContent = "wrong"     // an answer with status 200 and wrong content
+	CodeTruncated    = "truncated" // an answer with status 200 whose connection ended before its body
+	CodeStatus       = "status-"   // an answer of another status: status-503
+	CodeNet          = "net-"      // no answer: net-1220 is a reset
+	Dropped          = "dropped_iterations"
+	Other            = "(other)" // value of the first tag where a script made too many combinations
 )
 
 // WakeUps is the number of wake-ups of the generator per request: connection, request, head and body of the response, script.

@@ -59,7 +59,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 		var sum ledger.Counts
 		connections, bad := 0, 0
 		for c := range streams.Records() {
-			if c.Held < from || c.Held >= below {
+			if c.StreamTime < from || c.StreamTime >= below {
 				continue
 			}
 			connections++

@@ -14,7 +14,7 @@ func TestEndpointRows(t *testing.T) {
 	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "cluster": kindLoad} {
 		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kind, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
 			answers("a", 100, 5).answers("a", 100, 50).answers("a", 90, 8, shard.TagEndpoint, "math.add").
-			answers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrong).answers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
+			answers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrongContent).answers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
 		v := judged(r)
 		require.Equal(t, [][]string{{"echo", "200", "0", "0", "20"}, {"math.add", "100", "10", "10", "9"}, {"status", "3", "3", "0", "0"}}, table(v, "By endpoint").Rows, suite)
 		require.Equal(t, [][]string{

@@ -84,7 +84,7 @@ var netErrors = map[string]string{
 // codeText writes a code in words.
 func codeText(code string) string {
 	switch code {
-	case shard.CodeWrong:
+	case shard.CodeWrongContent:
 		return "wrong answer"
 	case shard.CodeTruncated:
 		return "truncated answer"

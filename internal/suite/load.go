@@ -288,7 +288,7 @@ func (l Limits) goodMeans() string {
 
 // wrongResponses returns the number of answers with status 200 and wrong or truncated content.
 func (q *Requests) wrongResponses() int64 {
-	return q.Codes[shard.CodeWrong] + q.Codes[shard.CodeTruncated]
+	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }
 
 // unrequested returns the number of connections with unrequested bytes after an answer.

@@ -87,7 +87,7 @@ func (m Machine) waiting(longer Machine) Machine {
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].Controlled
-		if group == nil || !group.Held() {
+		if group == nil || !group.HasEvents() {
 			return 0, false
 		}
 		for _, moment := range group.Moments {
@@ -103,7 +103,7 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 		if overlap(start, start.Add(shard.BucketWidth), from, to) <= 0 {
 			continue
 		}
-		if b.Control == nil || b.Control.Received == 0 || b.Control.Received < b.Control.Owed/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
+		if b.Control == nil || b.Control.Received == 0 || b.Control.Received < b.Control.Expected/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
 			return 0, false
 		}
 		delay, ok = max(delay, quiet+time.Duration(b.Control.LongestUS)*time.Microsecond), true

@@ -107,13 +107,13 @@ func TestFirstByteTime(t *testing.T) {
 
 func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
-	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
+	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong")
-	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 2, 5, shard.TagCode, shard.CodeWrong).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
+	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 3 wrong, 2 of them in the warm-up")
-	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 1, 5, shard.TagCode, shard.CodeWrong))
+	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
 }
 

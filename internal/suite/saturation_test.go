@@ -109,7 +109,7 @@ func (r *Run) controlled(late time.Duration) *Run {
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
 	m.Runners[0].Controlled = &shard.Controlled{Control: *m.Control}
 	for at := began.Unix(); at <= began.Unix()+30; at += 5 {
-		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Owed: 100, Received: 100, LongestUS: 2000}}
+		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Expected: 100, Received: 100, LongestUS: 2000}}
 		if at == began.Unix()+15 {
 			b.Control.LongestUS = late.Microseconds()
 		}
@@ -131,7 +131,7 @@ func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	away := run(300).controlled(0) // none of its streams is open, so it owes nothing
 	*away.Rounds[0].Series[3].Control = shard.ControlCounts{}
 	ofOne := run(300).controlled(0) // others were held meanwhile
-	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.Moment{{At: began.Add(15 * time.Second), Silent: true}}
+	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.ControlWindow{{At: began.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.Controlled)) *Run {
 		r := run(300).controlled(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].Controlled)
@@ -141,7 +141,7 @@ func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	half := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.Received = 50 })
 	late := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.ReferenceUS = 300_000 })
 	before := with(func(_ *shard.ControlCounts, runner *shard.Controlled) {
-		runner.Moments = []shard.Moment{{At: began.Add(5 * time.Second), Silent: true}, {At: began.Add(15 * time.Second)}}
+		runner.Moments = []shard.ControlWindow{{At: began.Add(5 * time.Second), Silent: true}, {At: began.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {
 		run  *Run

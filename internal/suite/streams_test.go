@@ -27,7 +27,7 @@ func (r *Run) holding(n int, held time.Duration) *Run {
 		noops := uint64(held / time.Second)
 		m.Plan.Connections++
 		m.Connections.Add(&shard.Connection{Record: ledger.Record{
-			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: held, Open: held, Last: noops,
+			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: held, OpenTime: held, Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		}})
 		r.Server[id] = verdict.ServerEntry{ID: id, First: 1, Last: noops, Sent: noops}
@@ -183,9 +183,9 @@ func (r *Run) silent(n int, after time.Duration) {
 // cut lets a stream end too early.
 func (r *Run) cut(n int, at time.Duration, reason string) {
 	c := r.Rounds[0].Connections.Edit(n)
-	c.State, c.Reason, c.ClosedAt, c.Held = ledger.Dropped, reason, at, at-c.OpenedAt
+	c.State, c.Reason, c.ClosedAt, c.StreamTime = ledger.Dropped, reason, at, at-c.OpenedAt
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindDropped, At: at, Note: reason})
-	c.Received = uint64(c.Held / time.Second)
+	c.Received = uint64(c.StreamTime / time.Second)
 	c.Last, c.LastAt = c.Received, at
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }

@@ -28,7 +28,7 @@ func TestUpload(t *testing.T) {
 		{"4 × 5 MB in parallel", "4", "4", "0", "20", "4.00", "5.0"},
 	}, table(v, "Uploads").Rows)
 
-	v = judged(uploads(uploadParameters).answers("parallel", 3, 900).answers("parallel", 1, 900, shard.TagCode, shard.CodeWrong))
+	v = judged(uploads(uploadParameters).answers("parallel", 3, 900).answers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived whole (wrong answer)"}, v.Reasons)
 

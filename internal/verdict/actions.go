@@ -38,9 +38,9 @@ func (a *Acted) Ended() string {
 }
 
 // Took is for how long the command ran.
-func (a *Acted) Took() time.Duration { return since(a.StartedUnix, a.EndedUnix) }
+func (a *Acted) Took() time.Duration { return secondsBetween(a.StartedUnix, a.EndedUnix) }
 
-func since(from, to float64) time.Duration {
+func secondsBetween(from, to float64) time.Duration {
 	return time.Duration((to - from) * float64(time.Second)).Round(time.Millisecond)
 }
 

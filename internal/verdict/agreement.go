@@ -83,7 +83,7 @@ func (s *Streams) missingChecks() (out []string) {
 // if the service has a shorter interval than planned, the clock counts each additional noop as one.
 func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 	switch {
-	case e == nil || r.Streams == 0 || wasTaken(r):
+	case e == nil || r.Streams == 0 || idInUse(r):
 		return false
 	case r.Numbered || r.Received == 0:
 		return e.Last > r.Last
@@ -95,7 +95,7 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 // that arrived, how many of these the client's own count did not find missing, and a mismatch of any other kind. If our client
 // never had a stream, or got one only after another client had used the id, the entry is that client's.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
-	if s.server == nil || r.Streams == 0 || wasTaken(r) || !s.m.Runners[r.Runner].Whole() {
+	if s.server == nil || r.Streams == 0 || idInUse(r) || !s.m.Runners[r.Runner].IsComplete() {
 		return 0, 0, d
 	}
 	if e == nil {
@@ -193,7 +193,7 @@ func (d *differences) sentences() (out []string) {
 	return out
 }
 
-// wasTaken reports whether another client had a stream of this id before ours.
-func wasTaken(r *shard.Connection) bool {
+// idInUse reports whether another client had a stream of this id before ours.
+func idInUse(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == idTaken && f.First < r.OpenedAt })
 }

@@ -168,7 +168,7 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 				return false
 			}
 			at := runner.At(f.At)
-			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.least(r, f) {
+			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.minDelay(r, f) {
 				return false
 			}
 		}
@@ -192,8 +192,8 @@ func lists(r *shard.Connection, kinds []ledger.Kind) bool {
 	return missing >= r.Lost+r.Unsent+r.Tail
 }
 
-// least returns the shortest delay that causes a fault on a stream whose messages were all sent on time.
-func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
+// minDelay returns the shortest delay that causes a fault on a stream whose messages were all sent on time.
+func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration {
 	interval := s.m.Plan.Interval()
 	switch slots := float64(min(f.Count, 1<<20)); {
 	case f.Kind == ledger.KindDropped:

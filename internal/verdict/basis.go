@@ -55,7 +55,7 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	}
 	e, ok := s.server[r.ID]
 	switch {
-	case !ok || wasTaken(r) || disconnected(r):
+	case !ok || idInUse(r) || disconnected(r):
 		return r.Hidden
 	case r.Numbered:
 		return 0
@@ -122,7 +122,7 @@ func (s *Streams) basisOfNumbers() {
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow))}
-		if n := s.Messages.NotOwed; n > 0 {
+		if n := s.Messages.NotExpected; n > 0 {
 			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpected))
 		}
 		switch {

@@ -50,7 +50,7 @@ func (s *Streams) Checked() Check {
 	case s.m.Service.Counted() && n == 0:
 		c.Actual, c.Reasons = "none", []string{s.uncheckable()}
 	case s.m.Service.Counted():
-	case s.nothingCame():
+	case s.nothingArrived():
 		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
 	case required:
 		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}

@@ -20,7 +20,7 @@ func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
 		if counts == shard.CountsInterval {
-			r.Held, r.Open = 0, 0 // so that none was due
+			r.StreamTime, r.OpenTime = 0, 0 // so that none was due
 		}
 	}
 	return m
@@ -134,7 +134,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	silent, _ := clean()
 	for i := range silent.Connections.Len() {
 		r := &silent.Connections.Edit(i).Record
-		r.Received, r.Last, r.Numbered, r.Held, r.Open = 0, 0, false, 0, 0
+		r.Received, r.Last, r.Numbered, r.StreamTime, r.OpenTime = 0, 0, false, 0, 0
 	}
 	for name, c := range map[string]struct {
 		m       *shard.Merged
@@ -171,7 +171,7 @@ func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 	m, _ := clean()
 	for i := range 2 {
 		r := &m.Connections.Edit(i).Record
-		r.State, r.Reason, r.Held, r.Open = ledger.Dropped, "reset", 0, 0
+		r.State, r.Reason, r.StreamTime, r.OpenTime = ledger.Dropped, "reset", 0, 0
 	}
 	c := check(t, judgeSoak(m, nil, Evidence{}), "connected time")
 	require.Equal(t, Met, c.State())

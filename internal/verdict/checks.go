@@ -20,7 +20,7 @@ func (s *Streams) Faults() (out []Check) {
 	add(Check{
 		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(begun), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == begun,
 		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(begun-c.Opened, 0))},
-	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
+	}, append(s.delayedHeaders(), s.Sentences(ledger.KindRefused)...))
 	openCheck := Check{
 		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
 		Why: "clients are disconnected, or streams do not end on request", weight: restsOn(s.proofs.unheld), loaded: true,

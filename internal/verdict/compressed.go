@@ -12,7 +12,7 @@ import (
 // load generator makes one burst of many messages, so most of them have to be in bursts.
 func (s *Streams) unpacked() (out []Check) {
 	for _, c := range s.Codings {
-		delay := s.heldUp(&c)
+		delay := s.delayedByCompression(&c)
 		check := Check{
 			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
 			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
@@ -32,8 +32,8 @@ func inBursts(c *shard.Coding) string {
 	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.Together)/float64(c.Bursts)))
 }
 
-// heldUp reports messages that the compressor delayed, "" if there were none, or if it is unknown when they were due.
-func (s *Streams) heldUp(c *shard.Coding) string {
+// delayedByCompression reports messages that the compressor delayed, "" if there were none, or if it is unknown when they were due.
+func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	const remedy = "flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	noun := s.m.Service.Noun()
 	switch {
@@ -49,15 +49,15 @@ func (s *Streams) heldUp(c *shard.Coding) string {
 // compressedFirst puts before the reasons of a check that messages came late, or not, because of compression.
 func (s *Streams) compressedFirst(reasons []string) []string {
 	for _, c := range s.Codings {
-		if delay := s.heldUp(&c); delay != "" {
+		if delay := s.delayedByCompression(&c); delay != "" {
 			return append([]string{delay}, reasons...)
 		}
 	}
 	return reasons
 }
 
-// headersHeldUp reports streams that asked for compression and were refused because they got no answer at all.
-func (s *Streams) headersHeldUp() []string {
+// delayedHeaders reports streams that asked for compression and were refused because they got no answer at all.
+func (s *Streams) delayedHeaders() []string {
 	accepted := s.m.Plan.AcceptEncoding
 	if accepted == "" || s.Connections.Refused == 0 {
 		return nil

@@ -32,17 +32,17 @@ type Control struct {
 	// LateUnknown are those that were late while the group told nothing.
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
-	worst     time.Duration // of the group, in stretches with late messages
-	saturated time.Duration // the longest by which it was late at all, where that is over half of the limit
-	at        time.Time     // when that was
-	stalled   time.Duration // the longest stall of a runner while the group is inconclusive
-	unstalled uint64        // those of LateUnknown that no stall explains
+	worstDelay time.Duration // of the group, in stretches with late messages
+	saturated  time.Duration // the longest by which it was late at all, where that is over half of the limit
+	worstAt    time.Time     // when that was
+	stalled    time.Duration // the longest stall of a runner while the group is inconclusive
+	unstalled  uint64        // those of LateUnknown that no stall explains
 }
 
 // decides reports whether the control group of a runner is conclusive: it was open, and no delay fits between its
 // events.
 func decides(c *shard.Controlled) bool {
-	return c != nil && c.Held() && 2*c.Resolution() < c.Limit()
+	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
 
 // slack is by how much two things that happened at the same time may be counted apart.
@@ -79,13 +79,13 @@ func controlOf(m *shard.Merged) *Control {
 		return nil
 	}
 	out := &Control{
-		URL: c.URL, Remote: c.Away, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
+		URL: c.URL, Remote: c.Remote, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
 		Received: c.Received, Late: c.Late, Lost: c.Lost, LongestMS: float64(c.LongestUS) / 1000,
 	}
 	for i := range m.Runners {
 		if group := m.Runners[i].Controlled; decides(group) {
 			out.Decides = true
-			out.ask(group)
+			out.addGroup(group)
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func (s *Streams) controlGroup() {
 	s.Control = controlOf(s.m)
 	switch c := s.m.Control; {
 	case c == nil || s.Control.Decides:
-	case !c.Held():
+	case !c.HasEvents():
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never open (%s), so only stalls of the runners show delays of the generator",
 			cmp.Or(c.Error, "no event arrived")))
 	default:
@@ -104,11 +104,11 @@ func (s *Streams) controlGroup() {
 	}
 }
 
-// ask adds what the group of one runner says.
-func (out *Control) ask(group *shard.Controlled) {
+// addGroup adds what the group of one runner says.
+func (out *Control) addGroup(group *shard.Controlled) {
 	for _, m := range group.Moments {
 		if m.Longest > out.saturated && explains(group, m.Longest) {
-			out.saturated, out.at = m.Longest, m.At
+			out.saturated, out.worstAt = m.Longest, m.At
 		}
 		if m.Silent && explains(group, m.Stall) {
 			out.stalled = max(out.stalled, m.Stall)
@@ -125,7 +125,7 @@ func (out *Control) ask(group *shard.Controlled) {
 				out.unstalled += clamp.Uint64(m.Late)
 			}
 		case explained:
-			out.worst = max(out.worst, delay)
+			out.worstDelay = max(out.worstDelay, delay)
 			lateAlone := laterThan(m, delay+group.Limit())
 			out.LateAlone += clamp.Uint64(lateAlone)
 			out.LateBeside += clamp.Uint64(m.Late - lateAlone)
@@ -136,7 +136,7 @@ func (out *Control) ask(group *shard.Controlled) {
 }
 
 // laterThan is how many of the late messages of a moment were late by more than that.
-func laterThan(m shard.Moment, limit time.Duration) int {
+func laterThan(m shard.ControlWindow, limit time.Duration) int {
 	if m.LateBy == nil {
 		return 0
 	}
@@ -177,7 +177,7 @@ func (c *Control) lateText() string {
 		n    uint64
 		text string
 	}{
-		{c.LateBeside, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worst), c.suspect())},
+		{c.LateBeside, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worstDelay), c.suspect())},
 		{c.LateAlone, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
@@ -197,7 +197,7 @@ func (c *Control) lateText() string {
 // delays states the delays of the control group that alone make a message late.
 func (c *Control) delays() (out []string) {
 	if c.saturated > 0 {
-		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.at.UTC().Format(time.TimeOnly)))
+		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.worstAt.UTC().Format(time.TimeOnly)))
 	}
 	if c.stalled > 0 {
 		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.stalled)))

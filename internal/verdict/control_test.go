@@ -12,9 +12,9 @@ import (
 )
 
 // controlled gives both runners of a run a control group of 20 streams that was in time but for these moments of the first.
-func controlled(m *shard.Merged, moments ...shard.Moment) {
+func controlled(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
-	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 72_000, Received: 72_000, LongestUS: 9000}}
+	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
 		m.Runners[i].Controlled = &shard.Controlled{Control: one}
 	}
@@ -31,12 +31,12 @@ func controlled(m *shard.Merged, moments ...shard.Moment) {
 
 // minute returns a moment in the given minute of the run, in which the given number of noops were late by the given
 // time.
-func minute(n int, late int, by time.Duration) shard.Moment {
+func minute(n int, late int, by time.Duration) shard.ControlWindow {
 	h := shard.NewHistogram()
 	for range late {
 		h.Record(by)
 	}
-	return shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, LateBy: h.Pack()}
+	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, LateBy: h.Pack()}
 }
 
 // lateNoop makes noops of the first connection late, as the moments say.
@@ -49,11 +49,11 @@ func lateNoops(m *shard.Merged, n int) {
 
 func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 	t.Parallel()
-	group := func(at shard.Moment, longest time.Duration) shard.Moment {
+	group := func(at shard.ControlWindow, longest time.Duration) shard.ControlWindow {
 		at.Longest = longest
 		return at
 	}
-	silent := func(at shard.Moment, stall time.Duration) shard.Moment {
+	silent := func(at shard.ControlWindow, stall time.Duration) shard.ControlWindow {
 		at.Silent, at.Stall = true, stall
 		return at
 	}
@@ -79,7 +79,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
 		"late there too, on another host": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
-			m.Control.Away = true
+			m.Control.Remote = true
 			lateNoops(m, 3)
 		}, Invalid, true, "the load generator or the network delayed them"},
 		"late there in another stretch": {func(m *shard.Merged) {
@@ -134,7 +134,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
-			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}
+			m.Runners[1].Controlled.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
 			lateNoops(m, 3)
 		}, Fail, true, "the load generator did not delay them"},
 		"it was late, and nothing else": {func(m *shard.Merged) {
@@ -208,7 +208,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 // at that time.
 func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 	t.Parallel()
-	at := shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
+	at := shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
 	missed := func(m *shard.Merged) {
 		r := &m.Connections.Edit(0).Record
 		r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
@@ -275,7 +275,7 @@ func TestAFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 			find(r, ledger.KindLate, 1)
 		}
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
-		controlled(m, shard.Moment{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
+		controlled(m, shard.ControlWindow{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
 		m.Plan.MaxLate = -1
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
@@ -317,7 +317,7 @@ func TestAShortDelayOfTheControlGroupExcusesNoLongSilence(t *testing.T) {
 			for delay, want := range map[time.Duration]Outcome{c.too: Fail, c.not: Invalid} {
 				m, _ := clean()
 				c.fault(&m.Connections.Edit(0).Record)
-				controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute), Longest: delay})
+				controlled(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
 				v := judgeSoak(m, nil, Evidence{})
 				require.Equal(t, want, v.Verdict, "%v: %q", delay, v.Reasons)
 			}
@@ -333,7 +333,7 @@ func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
 		m.Plan.Reconnect = true
 		m.Runners[0].StallMaxUS = 3600e6
 		m.Connections.Edit(0).Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
-		controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
+		controlled(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)
 	}
@@ -343,12 +343,12 @@ func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
 func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
 	t.Parallel()
 	const ended = 20 * time.Second
-	at := func(after, longest time.Duration) []shard.Moment {
-		return []shard.Moment{{At: time.UnixMicro(1_700_000_000_000_000).Add(after), Longest: longest}}
+	at := func(after, longest time.Duration) []shard.ControlWindow {
+		return []shard.ControlWindow{{At: time.UnixMicro(1_700_000_000_000_000).Add(after), Longest: longest}}
 	}
 	for name, c := range map[string]struct {
 		group   bool
-		moments []shard.Moment
+		moments []shard.ControlWindow
 		stall   time.Duration
 		want    Outcome
 	}{
@@ -367,7 +367,7 @@ func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
 				for i, one := range shards {
 					one.Service.LifetimeS = 10
 					if c.group {
-						one.Runner.Controlled = &shard.Controlled{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 600, Received: 600}}}
+						one.Runner.Controlled = &shard.Controlled{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
 					}
 					if i == 0 {
 						one.Connections[0].Overdue = 1

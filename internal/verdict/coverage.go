@@ -68,7 +68,7 @@ func (a *account) checked(numbers []uint64) (n int) {
 // addCoverage adds one client to the coverage. A client that never had a stream is left out: it was refused;
 // and so is one whose runner ended early, or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
-	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].Whole() {
+	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
 	}
 	n := a.checked(topic.confirmed)

@@ -77,10 +77,10 @@ func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledge
 // stream was back for a moment, or is missing before the first message after it.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
-		if number <= c.Behind {
+		if number <= c.LastNumber {
 			continue
 		}
-		if c.Back == 0 || number < c.Next || a.messages[number-1].SentUS <= a.at(c.Back+a.window) {
+		if c.ReconnectedAt == 0 || number < c.Next || a.messages[number-1].SentUS <= a.wallTime(c.ReconnectedAt+a.window) {
 			return k
 		}
 		return -1
@@ -154,10 +154,10 @@ func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
 		return at[k]
 	}
 	c := &r.Cuts.List[k]
-	if s.m.Service.AnyOrder || c.Behind == 0 || c.Next <= c.Behind+1 {
+	if s.m.Service.AnyOrder || c.LastNumber == 0 || c.Next <= c.LastNumber+1 {
 		return 0
 	}
-	return c.Next - c.Behind - 1
+	return c.Next - c.LastNumber - 1
 }
 
 // addCut adds one cut to those of its kind.
@@ -165,18 +165,18 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	c := &r.Cuts.List[k]
 	sum.Count++
 	sum.Lost += lost
-	sum.Doubled += c.Doubled
+	sum.Doubled += c.Duplicated
 	sum.Repeated += c.Repeated
 	sum.Announced += c.Announced
 	s.cuts.announced += c.Announced
-	if outage, ok := c.Away(); ok {
+	if outage, ok := c.Interruption(); ok {
 		sum.outages.Record(outage)
 	}
 	if c.Lost {
 		sum.Ended++
 		s.cuts.ended++
 	}
-	if why := s.notTried(c); why != "" {
+	if why := s.whyUntested(c); why != "" {
 		s.cuts.untried = append(s.cuts.untried, s.cutSentence(r, c)+why)
 		return
 	}
@@ -184,22 +184,22 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 		sum.Resumed++
 		s.cuts.resumed++
 	}
-	anew := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.Behind > 0 && c.Next <= c.Behind && c.Doubled+c.Repeated == 0 // it numbers from 1 again
+	anew := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // it numbers from 1 again
 	switch {
-	case lost+c.Doubled+c.Announced == 0 && !anew:
+	case lost+c.Duplicated+c.Announced == 0 && !anew:
 		sum.Whole++
-	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Doubled == 0 && !anew:
+	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !anew:
 	default:
 		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.notWhole(c, lost))
 	}
 }
 
-// notTried explains why a disconnect proves nothing about a resume, "" if it does.
-func (s *Streams) notTried(c *ledger.Cut) string {
+// whyUntested explains why a disconnect proves nothing about a resume, "" if it does.
+func (s *Streams) whyUntested(c *ledger.Cut) string {
 	switch {
-	case c.Back == 0:
+	case c.ReconnectedAt == 0:
 		return "the client did not reconnect"
-	case c.Lost && !c.Asked && s.m.Service.Resumes():
+	case c.Lost && !c.ResumeRequested && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
 	case c.First == 0:
 		return "nothing arrived after it"
@@ -208,20 +208,20 @@ func (s *Streams) notTried(c *ledger.Cut) string {
 }
 
 func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
-	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Doubled)
+	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Duplicated)
 	if c.Announced > 0 {
 		text += ", and the service announced a gap"
 		if gap := s.m.Service.Gap; gap != "" {
 			text += " by " + gap
 		}
-	} else if c.Next > 0 && c.Next <= c.Behind {
+	} else if c.Next > 0 && c.Next <= c.LastNumber {
 		text += fmt.Sprintf(", and the stream continued with %d", c.Next)
 	}
 	return text
 }
 
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
-	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.Behind)
+	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.LastNumber)
 }
 
 // Cut are the checks for the cuts that the run made of its own streams: they were made, each stream came back, and
@@ -312,8 +312,8 @@ func (s *Streams) afterCuts() string {
 	return text
 }
 
-// at is the wall time of an instant of the runner, in microseconds since 1970.
-func (a *account) at(i ledger.Instant) int64 { return a.began + i.Microseconds() }
+// wallTime is the wall time of an instant of the runner, in microseconds since 1970.
+func (a *account) wallTime(i ledger.Instant) int64 { return a.began + i.Microseconds() }
 
 // appendNumber adds a number to ranges, to the last one where it is the next.
 func appendNumber(all []ledger.Range, n uint64) []ledger.Range {

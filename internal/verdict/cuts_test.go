@@ -62,7 +62,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	c := v.Cuts[0]
 	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
 	require.Zero(t, c.Lost+c.Doubled+c.Announced)
-	require.Zero(t, v.Messages.NotOwed)
+	require.Zero(t, v.Messages.NotExpected)
 	require.Equal(t, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost or duplicated", v.Reasons[0])
 	for name, counts := range map[string][2]string{
 		"streams disconnected as planned": {"1", "1"}, "streams resumed after a disconnect": {"1", "1"}, "disconnects with lost or repeated messages": {"0", "0"},
@@ -202,7 +202,7 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "the service does not resume")
-	require.EqualValues(t, 1, v.Messages.NotOwed)
+	require.EqualValues(t, 1, v.Messages.NotExpected)
 }
 
 // Noops have no publisher: what was lost over a cut is the hole in their numbers.
@@ -215,24 +215,24 @@ func TestNoopsAreHeldToTheirNumbersOverACut(t *testing.T) {
 		lost   uint64
 		reason string
 	}{
-		"the next one comes":                   {ledger.Cut{Behind: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
-		"the first one comes":                  {ledger.Cut{Behind: 0, Next: 1}, false, Pass, 0, "no message was lost"},
-		"none had come before":                 {ledger.Cut{Behind: 0, Next: 5}, false, Pass, 0, "no message was lost"},
-		"a reader pauses, and asks nothing":    {ledger.Cut{Behind: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
-		"two are skipped":                      {ledger.Cut{Behind: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
-		"it counts from 1 again":               {ledger.Cut{Behind: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
-		"it counts from 1 again, and says so":  {ledger.Cut{Behind: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
-		"it says that there is a gap":          {ledger.Cut{Behind: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
-		"the last one comes again, and others": {ledger.Cut{Behind: 10, Next: 10, Doubled: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
+		"the next one comes":                   {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
+		"the first one comes":                  {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
+		"none had come before":                 {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
+		"a reader pauses, and asks nothing":    {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
+		"two are skipped":                      {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
+		"it counts from 1 again":               {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
+		"it counts from 1 again, and says so":  {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
+		"it says that there is a gap":          {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
+		"the last one comes again, and others": {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, server := clean()
 			m.Plan.Reconnect, m.Plan.Seconds, m.Plan.NoopInterval, m.Plan.CutsPerSecond, m.Plan.CutShares, m.Plan.AllowGaps = true, 3600, 15, .0003, cmp.Or(c.cut.Kind, "rst"), c.gaps
 			require.Len(t, m.Plan.PlannedCuts(), 1)
-			c.cut.At, c.cut.Back, c.cut.First = time.Minute, 61*time.Second, 61*time.Second
+			c.cut.At, c.cut.ReconnectedAt, c.cut.First = time.Minute, 61*time.Second, 61*time.Second
 			if c.cut.Kind == "" {
-				c.cut.Kind, c.cut.Lost, c.cut.Asked = "rst", true, true
+				c.cut.Kind, c.cut.Lost, c.cut.ResumeRequested = "rst", true, true
 			}
 			m.Connections.Edit(0).Cuts = &ledger.Cuts{List: []ledger.Cut{c.cut}}
 			v := judgeSoak(m, server, Evidence{})

@@ -121,7 +121,7 @@ func cutsBeyond(c *shard.Connection, listed int) int {
 	}
 	ended := 0
 	for _, cut := range c.Cuts.List {
-		if cut.Lost && cut.Back > 0 && cut.Kind != plan.CutPause {
+		if cut.Lost && cut.ReconnectedAt > 0 && cut.Kind != plan.CutPause {
 			ended++
 		}
 	}
@@ -319,7 +319,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 	for _, l := range losses {
 		switch {
 		case published:
-			resumed += s.cameAfter(l)
+			resumed += s.arrivedAfter(l)
 		case l.Outage != nil:
 			resumed += l.Resumed
 		}
@@ -337,16 +337,16 @@ func sentWithin(messages []shard.Message, f ledger.Finding, from, until float64)
 	return n
 }
 
-// cameAfter is how many of the messages that were published and confirmed while the connection had no stream came on a
+// arrivedAfter is how many of the messages that were published and confirmed while the connection had no stream came on a
 // later one.
-func (s *Streams) cameAfter(l loss) (n uint64) {
+func (s *Streams) arrivedAfter(l loss) (n uint64) {
 	_, messages, ok := s.m.Topic(l.c)
 	if !ok || !l.back {
 		return 0
 	}
 	from := sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 > l.from })
 	for i := from; i < len(messages) && float64(messages[i].SentUS)/1e6 < l.to; i++ {
-		if messages[i].State == shard.Confirmed && came(l.c, clamp.Uint64(i)+1) {
+		if messages[i].State == shard.Confirmed && hasArrived(l.c, clamp.Uint64(i)+1) {
 			n++
 		}
 	}
@@ -362,7 +362,7 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 		from, to := l.from-joinWindow.Seconds(), l.to+joinWindow.Seconds()
 		i := max(counted[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
-			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !came(l.c, number) && !missed(l.c, number) {
+			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !missed(l.c, number) {
 				n++
 			}
 		}
@@ -378,8 +378,8 @@ func missed(c *shard.Connection, number uint64) bool {
 	})
 }
 
-// came reports whether the message of that number arrived.
-func came(c *shard.Connection, number uint64) bool {
+// hasArrived reports whether the message of that number arrived.
+func hasArrived(c *shard.Connection, number uint64) bool {
 	if number < c.First || number > c.Last || c.First == 0 {
 		return false
 	}

@@ -173,7 +173,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	m = crowd(2) // noops have no spans
 	of = &m.Connections.Edit(0).Record
 	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
-	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, Back: second(11)}, {Kind: "rst", Lost: true, Back: second(62)}, {Kind: "pause", Back: second(70)}}}
+	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
 	e = judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Zero(t, e.Lost)
 	require.Equal(t, []string{"1 outage of streams that were lost often is neither listed nor counted here"}, e.Notes)

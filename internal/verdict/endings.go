@@ -66,7 +66,7 @@ const (
 )
 
 func endOf(r *shard.Connection) end {
-	requested := r.Held > r.Open
+	requested := r.StreamTime > r.OpenTime
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
 		return endStopped

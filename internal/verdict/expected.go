@@ -42,7 +42,7 @@ func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Messa
 		a.ordered = false // the first and the last messages of a stream may have been taken for others with the same content
 	}
 	lost := s.atCuts(i, &a, a.lost())
-	s.Messages.NotOwed += a.unowed
+	s.Messages.NotExpected += a.unowed
 	if a.pending > 0 {
 		s.pending++
 		s.delay = max(s.delay, a.delay)

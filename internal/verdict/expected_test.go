@@ -150,7 +150,7 @@ func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
 		}
 		v := p.judge(t)
 		require.Equal(t, want, v.Messages.Missed, v.Reasons)
-		require.EqualValues(t, 2-want, v.Messages.NotOwed)
+		require.EqualValues(t, 2-want, v.Messages.NotExpected)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
 		p.plan.Reconnect, p.plan.MaxOutageS, p.shapeAt = true, -1, 11
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.notes, v.Messages.NotOwed, name)
+		require.Equal(t, c.notes, v.Messages.NotExpected, name)
 	}
 }
 
@@ -269,13 +269,13 @@ func TestAMessageOfAnotherTopicFails(t *testing.T) {
 	p := newPublishedRun()
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream == 2 {
-			l.Strayed(9*time.Second, "{}")
+			l.Misrouted(9*time.Second, "{}")
 		}
 	}
 	v := p.judge(t)
 	require.Equal(t, Fail, v.Verdict)
 	require.Equal(t, []string{"s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
-	require.EqualValues(t, 1, v.Messages.Strayed)
+	require.EqualValues(t, 1, v.Messages.Misrouted)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
 

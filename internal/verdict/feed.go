@@ -119,8 +119,8 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 // expected reports whether the clients of the topic were expected to receive the message with an index.
 func (t *sharedTopic) expected(index int) bool { return t.aligned.Messages[index].Live && !t.unshared }
 
-// seenBy returns the messages of the topic by the clock of a runner.
-func (t *sharedTopic) seenBy(runner *shard.Runner, index int) []shard.Message {
+// receivedBy returns the messages of the topic by the clock of a runner.
+func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
 	}
@@ -163,7 +163,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		r = s.ownConnection(i, r)
 		r.Record = *corrected
 	}
-	r = s.compareWith(i, r, t.seenBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
+	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.Fewest {
 		t.topic.Fewest = r.Arrived()
 	}
@@ -247,7 +247,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 		"a message that reached no client cannot be noticed",
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
 	}
-	if n := s.Messages.NotOwed; n > 0 {
+	if n := s.Messages.NotExpected; n > 0 {
 		why = append(why, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, or while the client had no stream",
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
 	}
@@ -268,7 +268,7 @@ func (v *Verdict) sameForAll() string {
 	if n := len(v.Messages.Topics); n > 1 {
 		text = fmt.Sprintf("%s of %s received the same %s of each topic, %s in all", format.Count(clients, "client"), format.Count(n, "topic"), v.Service.Noun()+"s", format.Thousands(messages))
 	}
-	if v.Messages.NotOwed > 0 {
+	if v.Messages.NotExpected > 0 {
 		text += " while connected"
 	}
 	return text + "; a message that reached no client could not have been noticed"

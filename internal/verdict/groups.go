@@ -13,7 +13,7 @@ import (
 )
 
 // A FindingGroup is a set of findings of one kind, with one cause, at one time. Its findings are about the same message,
-// unless there would be more than mostAlike such groups: then one group holds all of them.
+// unless there would be more than maxSimilar such groups: then one group holds all of them.
 type FindingGroup struct {
 	Kind        string   `json:"kind"`
 	Connections int      `json:"connections"`
@@ -55,9 +55,9 @@ const (
 	// SameIncident is the longest time between two successive findings of one incident, in seconds.
 	SameIncident = 15
 
-	sameTime  = 2 // the longest time between two successive findings of one group, in seconds
-	mostAlike = 3 // the maximum number of groups that differ only in their message
-	mostIDs   = 3 // the maximum number of connections that a group or an incident names
+	sameTime   = 2 // the longest time between two successive findings of one group, in seconds
+	maxSimilar = 3 // the maximum number of groups that differ only in their message
+	mostIDs    = 3 // the maximum number of connections that a group or an incident names
 )
 
 // A cause is what all findings of one group have in common.
@@ -95,8 +95,8 @@ type bundle struct {
 
 // A cluster holds the findings of one cause at one time.
 type cluster struct {
-	whole bundle
-	alike map[subject]*bundle // by message; nil: more than mostAlike
+	whole     bundle
+	byMessage map[subject]*bundle // by message; nil: more than maxSimilar
 }
 
 // seconds holds the Unix seconds of findings, in order.
@@ -152,7 +152,7 @@ func (s *Streams) group() {
 		c := causeOf(r, f)
 		k := numbers[c][at.Unix()]
 		for len(clusters[c]) <= k {
-			clusters[c] = append(clusters[c], &cluster{alike: map[subject]*bundle{}})
+			clusters[c] = append(clusters[c], &cluster{byMessage: map[subject]*bundle{}})
 		}
 		s.bundle(clusters[c][k], c, n, r, f, at)
 		if s.inIncidents(f.Kind) {
@@ -173,17 +173,17 @@ func (s *Streams) inIncidents(kind ledger.Kind) bool {
 func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	about := s.subjectOf(r, f)
 	s.addTo(&to.whole, c, about, n, r, f, at)
-	if to.alike == nil {
+	if to.byMessage == nil {
 		return
 	}
-	one := to.alike[about]
+	one := to.byMessage[about]
 	if one == nil {
-		if len(to.alike) == mostAlike {
-			to.alike = nil
+		if len(to.byMessage) == maxSimilar {
+			to.byMessage = nil
 			return
 		}
 		one = new(bundle)
-		to.alike[about] = one
+		to.byMessage[about] = one
 	}
 	s.addTo(one, c, about, n, r, f, at)
 }
@@ -244,8 +244,8 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 	for _, all := range clusters {
 		for _, c := range all {
 			bundles := []*bundle{&c.whole}
-			if c.alike != nil {
-				bundles = slices.Collect(maps.Values(c.alike))
+			if c.byMessage != nil {
+				bundles = slices.Collect(maps.Values(c.byMessage))
 			}
 			for _, b := range bundles {
 				g := FindingGroup{
@@ -324,7 +324,7 @@ func (s *Streams) countKinds(all ledger.Counts) {
 		{ledger.KindDuplicated, all.Duplicated},
 		{ledger.KindReordered, all.Reordered},
 		{ledger.KindCorrupted, all.Corrupted},
-		{ledger.KindStrayed, all.Strayed},
+		{ledger.KindMisrouted, all.Misrouted},
 		{ledger.KindAnnounced, all.Gaps},
 		{ledger.KindIDReset, all.IDResets},
 		{ledger.KindNoID, all.NoIDs},

@@ -49,7 +49,7 @@ const (
 	CheckEarly        CheckID = "messages.early" // none arrived before it was published
 	CheckCoverage     CheckID = "messages.coverage"
 	CheckShared       CheckID = "messages.shared" // enough for each topic to compare its clients
-	CheckStrayed      CheckID = "messages.strayed"
+	CheckMisrouted    CheckID = "messages.strayed"
 	CheckAnnounced    CheckID = "messages.announced-gaps"
 	CheckChecked      CheckID = "messages.checked"
 	CheckUndetectable CheckID = "messages.undetectable"

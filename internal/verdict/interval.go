@@ -33,7 +33,7 @@ func (s *Streams) interval() {
 			continue
 		}
 		intervals = append(intervals, c.Interval)
-		if off(planned, c) {
+		if hasOtherInterval(planned, c) {
 			s.Interval.Off++
 		}
 	}
@@ -45,8 +45,8 @@ func (s *Streams) interval() {
 	s.measured = len(intervals)
 }
 
-// off reports whether a stream had another interval than planned, beyond what jitter and lateness explain.
-func off(planned time.Duration, c *shard.Connection) bool {
+// hasOtherInterval reports whether a stream had another interval than planned, beyond what jitter and lateness explain.
+func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
 }
 
@@ -75,7 +75,7 @@ func (s *Streams) keptInterval() Check {
 		return c.NotJudged("messages are too irregular to measure it")
 	}
 	for r := range s.Records() {
-		if r.Interval > 0 && off(s.m.Plan.Interval(), r) {
+		if r.Interval > 0 && hasOtherInterval(s.m.Plan.Interval(), r) {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s received a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
 		}
 	}

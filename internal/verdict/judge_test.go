@@ -40,7 +40,7 @@ func clean() (*shard.Merged, ServerLedger) {
 	for i := range connections {
 		id := p.DeviceID(i)
 		m.Connections.Add(&shard.Connection{Runner: i % 2, Record: ledger.Record{
-			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 3595 * time.Second, Open: 3595 * time.Second,
+			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 3595 * time.Second, OpenTime: 3595 * time.Second,
 			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Last: noopsEach,
 			Counts: ledger.Counts{Received: noopsEach},
 		}})
@@ -96,7 +96,7 @@ func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
 	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
 		m, server := clean()
 		r := &m.Connections.Edit(0).Record
-		r.Held, r.Open, r.Received, r.Last = 200*time.Second, open, 6, 6
+		r.StreamTime, r.OpenTime, r.Received, r.Last = 200*time.Second, open, 6, 6
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
 		v := judgeSoak(m, server, Evidence{})
 		for _, c := range v.Checks {
@@ -162,7 +162,7 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Fail, []string{"streams open to the end"}, []string{"d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 31 s later; it was refused 9 times (status 503)"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, ledger.ReasonClient
-			m.Connections.Edit(0).Held += 23 * time.Second
+			m.Connections.Edit(0).StreamTime += 23 * time.Second
 		}, Fail, []string{"streams open to the end"}, []string{"the server did not end 1 stream within 22.5 s of the request (END_TIMEOUT)"}},
 		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, "reset"
@@ -183,7 +183,7 @@ func TestEachCheckAlone(t *testing.T) {
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and received 238 noops, but at least 239 were due"}},
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Held += 20 * time.Second
+			m.Connections.Edit(0).StreamTime += 20 * time.Second
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
@@ -322,7 +322,7 @@ func TestNothingReceivedProvesNothing(t *testing.T) {
 	m, _ := clean()
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
-		r.Received, r.Last, r.Held, r.Open = 0, 0, 0, 0
+		r.Received, r.Last, r.StreamTime, r.OpenTime = 0, 0, 0, 0
 	}
 	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)

@@ -176,7 +176,7 @@ func covers(all []window, from, to time.Time, effect machine.Effect) *window {
 	return nil
 }
 
-// between formats a stretch, as exact as the samples.
-func between(m machine.Stretch) string {
+// formatStretch formats a stretch, as exact as the samples.
+func formatStretch(m machine.Stretch) string {
 	return fmt.Sprintf("between %s and %s UTC", m.From().UTC().Format(time.TimeOnly), m.To().UTC().Format(time.TimeOnly))
 }

@@ -30,7 +30,7 @@ func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affected) []string{m.stealWarnings, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
+		for _, warn := range []func(int, *affected) []string{m.stealWarnings, m.overflowed, m.retransmitted, m.fullTable, m.killed, m.announced} {
 			v.Warnings = append(v.Warnings, warn(e.ended(), &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
@@ -66,7 +66,7 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 		}
 		packets += counter.Increase
 		for _, moved := range counter.moved {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Meaning, known.Remedy)
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, formatStretch(moved), counter.Name, known.Meaning, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}
@@ -89,7 +89,7 @@ func (m *Machine) stealWarnings(_ int, s *affected) (out []string) {
 	}
 	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used its CPU (steal), first %s: the hypervisor may be the cause",
-			format.Plural(s.lateBySteal, "message came", "messages came"), m, between(c.moved[0])))
+			format.Plural(s.lateBySteal, "message came", "messages came"), m, formatStretch(c.moved[0])))
 	}
 	return out
 }
@@ -104,10 +104,10 @@ func (m *Machine) overflowed(int, *affected) []string {
 	if overflows == 0 {
 		c = m.Counter(machine.Drops)
 		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
-			m, format.Count(int(drops), "connect"), between(c.moved[0]))}
+			m, format.Count(int(drops), "connect"), formatStretch(c.moved[0]))}
 	}
 	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
-		format.Count(int(overflows), "connect"), m, between(c.moved[0]), format.Thousands(int(drops)))}
+		format.Count(int(overflows), "connect"), m, formatStretch(c.moved[0]), format.Thousands(int(drops)))}
 }
 
 // retransmitted warns of a network that loses packets.
@@ -128,8 +128,8 @@ func (m *Machine) Retransmitted() float64 {
 	return 0
 }
 
-// full warns of a table of tracked connections with little room.
-func (m *Machine) full(int, *affected) []string {
+// fullTable warns of a table of tracked connections with little room.
+func (m *Machine) fullTable(int, *affected) []string {
 	c := m.Counter(machine.Tracked)
 	if c == nil || c.Most < mostTracked {
 		return nil
@@ -145,7 +145,7 @@ func (m *Machine) killed(int, *affected) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
-		m, format.Count(int(c.Increase), "process"), between(c.moved[0]))}
+		m, format.Count(int(c.Increase), "process"), formatStretch(c.moved[0]))}
 }
 
 // announced warns of notices of AWS that take effect during the run. Terminations without a date always count.

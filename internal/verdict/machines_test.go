@@ -231,14 +231,14 @@ func TestTheControlGroupKnowsOfStealAndNotOfPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {
 		m, server := onAWS()
-		controlled(m, shard.Moment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
+		controlled(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
 		moved(m.Runners[0].Machine, counter, 36)
 		late(&m.Connections.Edit(0).Record, dropsAt+4)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%s: %v", counter, v.Reasons)
 	}
 	m, server := onAWS()
-	controlled(m, shard.Moment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
+	controlled(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
 	moved(m.Runners[0].Machine, machine.Steal, 36)
 	late(&m.Connections.Edit(0).Record, dropsAt+4)
 	require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)

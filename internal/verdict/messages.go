@@ -17,14 +17,14 @@ type Messages struct {
 	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
-	Strayed    uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
+	Misrouted  uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
 	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Announced  uint64 `json:"announced_gaps,omitempty"`
-	// NotOwed counts messages that were confirmed and did not arrive, and were not expected: a stream was starting or ending, or
+	// NotExpected counts messages that were confirmed and did not arrive, and were not expected: a stream was starting or ending, or
 	// there was none.
-	NotOwed uint64 `json:"not_owed,omitempty"`
+	NotExpected uint64 `json:"not_owed,omitempty"`
 	// ClientsWithLoss counts the clients that missed messages.
 	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
 	// Checked counts the confirmed messages whose loss would have been noticed, once for each client of their topic.
@@ -107,7 +107,7 @@ func (s *Streams) messages(all ledger.Counts) {
 	if s.m.Service.ByInterval() {
 		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.NoopsPerConnection())
 	}
-	m.Strayed, m.Unchecked, s.unnumbered = all.Strayed, all.Unchecked, all.Unnumbered
+	m.Misrouted, m.Unchecked, s.unnumbered = all.Misrouted, all.Unchecked, all.Unnumbered
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
@@ -147,8 +147,8 @@ func publication(all []*shard.Published) *Publication {
 	return &p
 }
 
-// nothingCame reports whether the streams received nothing that proves anything.
-func (s *Streams) nothingCame() bool {
+// nothingArrived reports whether the streams received nothing that proves anything.
+func (s *Streams) nothingArrived() bool {
 	m := &s.Messages
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
@@ -172,10 +172,10 @@ func (s *Streams) Published() (out []Check) {
 		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
 	}
 	gaps := Check{
-		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
+		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*maxLagShare, format.Duration(maxLag)),
 		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "the load differs from the plan",
-		Reasons: []string{p.behind()},
+		Reasons: []string{p.lagText()},
 	}
 	// The service may close an idle connection at any time, and only itself knows whether it had the message.
 	confirmed = confirmed.inDoubtIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
@@ -185,21 +185,21 @@ func (s *Streams) Published() (out []Check) {
 // A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
 // where more than this share of the messages were sent over a second late, or one was so late.
 const (
-	mostBehind    = .01
-	longestBehind = 10 * time.Second
+	maxLagShare = .01
+	maxLag      = 10 * time.Second
 )
 
 func (s *Streams) publishedOnTime() bool {
 	p := s.Messages.Published
-	return float64(p.Late) <= mostBehind*float64(p.Sent) && p.maxLag() <= longestBehind
+	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.maxLag() <= maxLag
 }
 
 func (p *Publication) maxLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
-// behind states how far behind its schedule the publisher was, and what it waited for.
-func (p *Publication) behind() string {
+// lagText states how far behind its schedule the publisher was, and what it waited for.
+func (p *Publication) lagText() string {
 	why := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
 	if p.MaxBodyMS > p.AnswerMS.Max {
 		why = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
@@ -267,8 +267,8 @@ func (s *Streams) Endings() (out []Check) {
 		late.faults = faults{overdue, s.overdue}
 		out = append(out, s.attribute(late).notJudgedIf(unopened, noneOpened))
 	}
-	if n := s.Messages.Strayed; n > 0 {
-		out = append(out, s.none(CheckStrayed, ledger.KindStrayed, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))
+	if n := s.Messages.Misrouted; n > 0 {
+		out = append(out, s.none(CheckMisrouted, ledger.KindMisrouted, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))
 	}
 	if n := s.Messages.Announced; n > 0 {
 		c := s.none(CheckAnnounced, ledger.KindAnnounced, "gaps announced by the service", n, "clients miss messages")

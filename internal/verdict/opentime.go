@@ -47,7 +47,7 @@ type Outage struct {
 
 // openFor is for how much of the planned time the connection had a stream.
 func (s *Streams) openFor(r *shard.Connection) time.Duration {
-	return min(r.Open, s.m.Plan.Hold())
+	return min(r.OpenTime, s.m.Plan.Hold())
 }
 
 // openTime sums up how long streams were open, how long connections were without one, and why.
@@ -70,7 +70,7 @@ func (s *Streams) openTime() {
 		}
 		survived += max(c.Survived, len(c.Outages))
 		longestBack = max(longestBack, c.MaxOutage)
-		if s.server != nil && c.Streams > 0 && wasTaken(c) {
+		if s.server != nil && c.Streams > 0 && idInUse(c) {
 			shared = append(shared, c.ID)
 		}
 		if o := c.Longest; o.To-o.From > longest {
@@ -96,8 +96,8 @@ func (s *Streams) openTime() {
 // dropped or not ended are reported by other checks.
 func (s *Streams) HeldThroughout() []Check {
 	judged := 0
-	short := s.overruns(whole, func(c *shard.Connection) (excess time.Duration, sentence string) {
-		if c.State != ledger.Completed || s.nothingCame() { // which proves nothing at all
+	short := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
+		if c.State != ledger.Completed || s.nothingArrived() { // which proves nothing at all
 			return 0, ""
 		}
 		judged++
@@ -113,7 +113,7 @@ func (s *Streams) HeldThroughout() []Check {
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
-	case judged == 0 && s.nothingCame():
+	case judged == 0 && s.nothingArrived():
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
@@ -154,7 +154,7 @@ func (s *Streams) Passed() (out []string) {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, couldHide, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
-	if unowed := s.Messages.NotOwed; unowed > 0 {
+	if unowed := s.Messages.NotExpected; unowed > 0 {
 		received += fmt.Sprintf("; %d more did not arrive and were not expected", unowed)
 	}
 	if !s.m.Service.Counted() {
@@ -200,8 +200,8 @@ func (o overrun) judged(c Check) Check {
 	return o.attribute(c)
 }
 
-// whole is the time in which a connection was to have a stream.
-func whole(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
+// expectedSpan is the time in which a connection was to have a stream.
+func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
 
 // overruns are the connections of which of has a sentence, and by how much they exceed the limit; when is the time in
 // which they did.

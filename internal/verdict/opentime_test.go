@@ -19,9 +19,9 @@ func attempts(reason string, n int) []ledger.Refusal {
 
 // lateBy lets the first stream of d-0 open only after some time, in which it was refused.
 func lateBy(r *ledger.Record, d time.Duration, refused int) {
-	r.Attempts, r.Connect, r.Away, r.OpenedAt = refused+1, d, d, time.Second+d
-	r.Open = 3595*time.Second - d
-	r.Held = r.Open + time.Second // the server took a moment to end it
+	r.Attempts, r.Connect, r.OutageTime, r.OpenedAt = refused+1, d, d, time.Second+d
+	r.OpenTime = 3595*time.Second - d
+	r.StreamTime = r.OpenTime + time.Second // the server took a moment to end it
 	r.Refusals = attempts("status 503", refused)
 	r.Longest = ledger.Outage{From: time.Second, To: r.OpenedAt, Refusals: r.Refusals}
 }
@@ -29,7 +29,7 @@ func lateBy(r *ledger.Record, d time.Duration, refused int) {
 func TestTimeOpenAgainstThePlan(t *testing.T) {
 	t.Parallel()
 	away := func(r *ledger.Record, d time.Duration) {
-		r.Streams, r.Survived, r.Away, r.Open, r.Held = 2, 1, d, 3595*time.Second-d, 3595*time.Second-d
+		r.Streams, r.Survived, r.OutageTime, r.OpenTime, r.StreamTime = 2, 1, d, 3595*time.Second-d, 3595*time.Second-d
 		r.Longest = ledger.Outage{From: 100 * time.Second, To: 100*time.Second + d}
 		r.Outages = []ledger.Outage{r.Longest}
 	}
@@ -66,11 +66,11 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 		}},
 		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
-			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
+			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
 		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
-			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
+			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true

@@ -33,7 +33,7 @@ func TestADoubtExcusesNoFault(t *testing.T) {
 	short := func(m *shard.Merged) {
 		m.Runners[0].StallMaxUS = 3600e6
 		r := &m.Connections.Edit(0).Record
-		r.Open, r.Held, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second
+		r.OpenTime, r.StreamTime, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second
 	}
 	hide := func(m *shard.Merged) { m.Connections.Edit(0).Hidden, m.Plan.MaxHidden = 1, 0 }
 	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {

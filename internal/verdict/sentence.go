@@ -56,7 +56,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
 		return fmt.Sprintf("%s was still open at %s after %s, longer than its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
-	case ledger.KindStrayed:
+	case ledger.KindMisrouted:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, clock, f.Note)
 	case ledger.KindAnnounced:
 		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, clock, cmp.Or(w.m.Service.Gap, "resume.gap"))
@@ -149,7 +149,7 @@ func (w Words) phrase(b *bundle) string {
 		return verb + " closed by the service before the end of their lifetime (end.lifetime)"
 	case ledger.KindOverdue:
 		return verb + " open for longer than their lifetime (end.lifetime)"
-	case ledger.KindStrayed:
+	case ledger.KindMisrouted:
 		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
 	case ledger.KindAnnounced:
 		return "were notified that messages are missing"

@@ -87,7 +87,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Server.Confirms = s.disagree.total() > 0 && s.unexplained.total() == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
 	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
-		s.Warnings = append(s.Warnings, p.behind())
+		s.Warnings = append(s.Warnings, p.lagText())
 	}
 	s.controlGroup()
 	s.interval()
@@ -180,7 +180,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	}
 	s.countState(r, early)
 	entry := s.server.entry(r.ID)
-	if !s.m.Runners[r.Runner].Whole() {
+	if !s.m.Runners[r.Runner].IsComplete() {
 		entry = nil // no client watched what was sent before and afterwards
 	}
 	r, differs := s.addTail(i, r, entry)
@@ -275,11 +275,11 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	s.floors++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
-	open := min(r.Open, s.m.Plan.Hold()) // nothing is expected while the stream ends
+	open := min(r.OpenTime, s.m.Plan.Hold()) // nothing is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
 		s.short = append(s.short, fmt.Sprintf("%s was open for %s and received %d %ss, but at least %d were due",
-			r.ID, format.Duration(r.Open), r.Expected(), s.m.Service.Noun(), expected))
+			r.ID, format.Duration(r.OpenTime), r.Expected(), s.m.Service.Noun(), expected))
 	}
 }
 

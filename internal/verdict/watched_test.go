@@ -17,7 +17,7 @@ func lostRunner() (*shard.Merged, ServerLedger) {
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
 	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
 	c := m.Connections.Edit(1)
-	c.State, c.Reason, c.ClosedAt, c.Held, c.Open = ledger.Open, "", 0, 1797500*time.Millisecond, 1797500*time.Millisecond
+	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 1797500*time.Millisecond, 1797500*time.Millisecond
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
 	m.Checks[0].Passes = connections - 1
 	return m, server
@@ -98,7 +98,7 @@ func replacedRunner() (*shard.Merged, ServerLedger) {
 		Index: 2, Host: "h3", Segment: lost.Segment, State: shard.Finished, BegunUS: lost.StartedUS, StartedUS: lost.EndedUS + 200e6, EndedUS: lost.StartedUS + 3600e6,
 	})
 	m.Connections.Add(&shard.Connection{Runner: 2, Record: ledger.Record{
-		ID: m.Plan.DeviceID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 1595 * time.Second, Open: 1595 * time.Second,
+		ID: m.Plan.DeviceID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 1595 * time.Second, OpenTime: 1595 * time.Second,
 		OpenedAt: time.Second, ClosedAt: 1596 * time.Second, First: 130, Last: 236, Counts: ledger.Counts{Received: 106},
 	}})
 	m.Checks[0].Passes = connections

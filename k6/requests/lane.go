@@ -276,7 +276,7 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
 	case excess && !switched, looks && rest > 0, !w.matches(l.payload(x.op)):
-		x.code = shard.CodeWrong
+		x.code = shard.CodeWrongContent
 	default:
 		x.code = shard.CodeOK
 	}

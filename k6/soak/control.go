@@ -73,7 +73,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
 		url: p.ControlURL, limit: late, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
-		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isRemote(p.ControlURL)},
+		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Remote: isRemote(p.ControlURL)},
 	}
 	for i := range p.Control {
 		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}
@@ -198,7 +198,7 @@ func (s *controlStream) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.present.Owed += s.account.Due(now)
+	g.present.Expected += s.account.Due(now)
 	g.total.Lost += s.account.Missing(now, max(g.limit, control.Interval))
 	s.account = control.Account{}
 }
@@ -211,7 +211,7 @@ func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.streams {
-		g.present.Owed += s.account.Due(now)
+		g.present.Expected += s.account.Due(now)
 	}
 	bucket := g.present
 	g.present = shard.ControlCounts{}

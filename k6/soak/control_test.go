@@ -55,9 +55,9 @@ func TestControlGroup(t *testing.T) {
 	defer g.close()
 	c := requireControl(t, g, func(c shard.Control) bool { return c.Received >= 8 })
 	assert.Equal(t, shard.Control{URL: url, Streams: 4, LateMS: 1000, Opened: 4}, shard.Control{
-		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, Cut: c.Cut, Lost: c.Lost, Away: c.Away,
+		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, Cut: c.Cut, Lost: c.Lost, Remote: c.Remote,
 	})
-	assert.GreaterOrEqual(t, c.Owed+4, c.Received)
+	assert.GreaterOrEqual(t, c.Expected+4, c.Received)
 	stop()
 	c = requireControl(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
 	assert.Zero(t, c.Late)

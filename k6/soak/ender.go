@@ -212,7 +212,7 @@ func (e *ender) check(s *holdStream) {
 	if e.usesRequest() {
 		check("Delete status was 200", e.ended(s, sums.State))
 	}
-	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.Sound() || s.observer.faultless(&sums))
+	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.faultless(&sums))
 }
 
 // notSent is the status of an end that needed no request: the client was disconnected.

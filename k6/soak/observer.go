@@ -118,7 +118,7 @@ func (o *observer) faultless(r *ledger.Record) bool {
 		if !p.Published() && r.Received == 0 {
 			faultless.Corrupted -= faultless.Unnumbered
 		}
-		return faultless.Sound()
+		return faultless.HasNoFault()
 	case ledger.Noops:
 	}
 	return r.Faultless()
@@ -164,7 +164,7 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	if !o.topic.silences {
 		return
 	}
-	o.endComment(at, ledger.ASign)
+	o.endComment(at, ledger.UncountedSign)
 	if o.topic.service.HeartbeatIsComment() {
 		o.writableRareState().pending = at
 	}
@@ -172,15 +172,15 @@ func (o *observer) comment(at time.Time, _ []byte) {
 
 // endComment counts the pending comment line as a heartbeat, unless it is part of the present block, and records the
 // kind of that block.
-func (o *observer) endComment(at time.Time, end ledger.Heard) {
+func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if pending := o.readRareState().pending; !pending.IsZero() {
-		if end == ledger.AHeartbeat || at.Sub(pending) >= commentInBlock {
-			o.ledger.Heard(o.recorder.instant(pending), ledger.AHeartbeat)
+		if end == ledger.HeartbeatSign || at.Sub(pending) >= commentInBlock {
+			o.ledger.RecordSign(o.recorder.instant(pending), ledger.HeartbeatSign)
 		}
 		o.rare.pending = time.Time{}
 	}
-	if end != ledger.AHeartbeat {
-		o.ledger.Heard(o.recorder.instant(at), end)
+	if end != ledger.HeartbeatSign {
+		o.ledger.RecordSign(o.recorder.instant(at), end)
 	}
 }
 
@@ -205,10 +205,10 @@ func (o *observer) classify(at time.Time, e *eventstream.Event, hasData, hasComm
 	}
 	if !o.readRareState().pending.IsZero() {
 		if reading.Kind == service.Heartbeat {
-			o.endComment(at, ledger.AHeartbeat)
+			o.endComment(at, ledger.HeartbeatSign)
 			return
 		}
-		o.endComment(at, ledger.ASign)
+		o.endComment(at, ledger.UncountedSign)
 	}
 	switch reading.Kind {
 	case service.Delivery:
@@ -225,16 +225,16 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 	instant := o.recorder.instant(at)
 	switch kind {
 	case service.Heartbeat:
-		o.ledger.Heard(instant, ledger.AHeartbeat)
+		o.ledger.RecordSign(instant, ledger.HeartbeatSign)
 	case service.Gap:
-		o.ledger.Heard(instant, ledger.ASign)
+		o.ledger.RecordSign(instant, ledger.UncountedSign)
 		o.ledger.Announced(instant)
 	case service.Foreign:
-		o.ledger.Heard(instant, ledger.AForeigner)
+		o.ledger.RecordSign(instant, ledger.ForeignSign)
 	case service.OtherTopic:
-		o.ledger.Strayed(instant, o.credentials().excerpt(block.Data))
+		o.ledger.Misrouted(instant, o.credentials().excerpt(block.Data))
 	case service.Unmarked:
-		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
+		o.ledger.RecordSign(instant, ledger.UncheckedSign)
 		o.countName(block)
 	case service.Delivery, service.Other:
 	}
@@ -250,7 +250,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 		}
 		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- it is not negative
 	}
-	o.ledger.Heard(o.recorder.instant(at), ledger.ABlock)
+	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
 	if listener := o.readRareState().listener; listener != nil {
 		listener(at, block)
@@ -310,12 +310,12 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	first := o.firstAfter(at)
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
-		o.ledger.Heard(instant, ledger.AnUncheckedEvent)
+		o.ledger.RecordSign(instant, ledger.UncheckedSign)
 		o.recorder.noop(ledger.Arrival{}, o.excluded, false, first, latency, r.HasSentAt)
 		return
 	case ledger.Noops:
 		if o.topic.silences {
-			o.ledger.Heard(instant, ledger.ASign)
+			o.ledger.RecordSign(instant, ledger.UncountedSign)
 		}
 		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} // #nosec G115 -- a negative number fits no sequence
 		if !n.Intact {
@@ -352,7 +352,7 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	switch {
 	case o.previousGap == noMessageYet:
 		after, o.previousGap = max(gap, 0), inHistory
-	case o.previousGap == inHistory && gap < ledger.Together || o.excluded:
+	case o.previousGap == inHistory && gap < ledger.TogetherLimit || o.excluded:
 	default:
 		o.recorder.addGap(gap, &o.previousGap)
 	}
@@ -379,7 +379,7 @@ func (o *observer) countName(b *service.Block) {
 // closed ends what is open with the stream.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if !o.readRareState().pending.IsZero() {
-		o.endComment(at, ledger.AHeartbeat)
+		o.endComment(at, ledger.HeartbeatSign)
 	}
 	c = o.credentials().recordEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset

@@ -40,12 +40,12 @@ func faultStateOf(r *ledger.Record) faultState {
 func (n *progressNews) report(r *recorder) shard.Progress {
 	now := r.wall(time.Now()).UnixMilli()
 	n.endsStreams = r.endsStreams()
-	var found []shard.Found
+	var found []shard.FoundFault
 	unlisted := 0
 	var p shard.Progress
 	r.sumUp(&p, n.hasFinding, func(c *ledger.Record, excluded bool) {
 		if excluded {
-			p.CountAside(c)
+			p.CountDisturbed(c)
 		} else {
 			p.Count(c)
 		}
@@ -53,7 +53,7 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 		switch {
 		case text == "":
 		case len(found) < maxFindings:
-			found = append(found, shard.Found{AtMS: now, ID: c.ID, What: text})
+			found = append(found, shard.FoundFault{AtMS: now, ID: c.ID, What: text})
 		default:
 			unlisted++
 		}
@@ -112,7 +112,7 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	now := r.bucket
-	now.Open, now.Held = r.open, nil
+	now.Open, now.Undisturbed = r.open, nil
 	if r.recent.Count() > 0 {
 		now.Lateness = r.recent.Pack() // not coarse, as it is not kept
 	}

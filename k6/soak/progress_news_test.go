@@ -81,11 +81,11 @@ func TestPlannedEndsAreNotReported(t *testing.T) {
 	}
 	var n progressNews
 	p := n.report(r)
-	require.Equal(t, []int{3, 1, 2}, []int{p.Opened, p.Dropped, p.Aside})
+	require.Equal(t, []int{3, 1, 2}, []int{p.Opened, p.Dropped, p.DroppedByScript})
 	require.Len(t, p.Found, 1)
 	require.Equal(t, "d-2", p.Found[0].ID)
 	p.Add(p)
-	require.Equal(t, []int{2, 4}, []int{p.Dropped, p.Aside})
+	require.Equal(t, []int{2, 4}, []int{p.Dropped, p.DroppedByScript})
 	all, _ := r.progress()
 	require.Equal(t, 3, all.Dropped, "metrics count all")
 }

@@ -240,7 +240,7 @@ func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count fu
 		if sums = l.Sums(); sums.State == ledger.Open {
 			p.Undecided += expected(sums.LastAt)
 		}
-		skipped, due := l.Behind(now)
+		skipped, due := l.Lag(now)
 		sums.Lost += skipped
 		p.Undecided += due
 		count(&sums, excluded[l])

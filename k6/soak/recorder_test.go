@@ -204,8 +204,8 @@ func TestLateMessagesOfHeldStreams(t *testing.T) {
 		r.endBucket(r.start.Add(51*time.Second), shard.Process{}, nil)
 		s := filled(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
-		require.Nil(t, s.Series[1].Held, "%s: nothing was late", name)
-		held := s.Series[0].Held
+		require.Nil(t, s.Series[1].Undisturbed, "%s: nothing was late", name)
+		held := s.Series[0].Undisturbed
 		if held != nil && held.LateBy != nil {
 			h, err := held.LateBy.Unpack()
 			require.NoError(t, err)

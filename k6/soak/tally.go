@@ -118,10 +118,10 @@ func (t *tally) countHeldLate(a *ledger.Arrival) {
 	if t.recentHeld == nil {
 		t.recentHeld = shard.NewHistogram()
 	}
-	if t.bucket.Held == nil {
-		t.bucket.Held = &shard.Late{}
+	if t.bucket.Undisturbed == nil {
+		t.bucket.Undisturbed = &shard.Late{}
 	}
-	t.bucket.Held.Late += a.Late
+	t.bucket.Undisturbed.Late += a.Late
 	for _, late := range a.Lateness[:a.N] {
 		t.recentHeld.Record(late)
 	}
@@ -169,7 +169,7 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 		t.bucket.Lateness = t.recent.PackCoarse()
 		t.recent.Reset()
 	}
-	t.bucket.Held = t.endHeldBucket()
+	t.bucket.Undisturbed = t.endHeldBucket()
 	t.series = append(t.series, t.bucket)
 	t.bucket = shard.Bucket{Unix: next}
 }
@@ -177,7 +177,7 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 // endHeldBucket returns the late messages of streams without a phase in the bucket that ends; nil if all streams are
 // such, or none was late.
 func (t *tally) endHeldBucket() *shard.Late {
-	held := t.bucket.Held
+	held := t.bucket.Undisturbed
 	if held != nil {
 		held.LateBy = t.recentHeld.PackCoarse()
 		t.recentHeld.Reset()

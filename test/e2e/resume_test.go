@@ -101,7 +101,7 @@ func TestResumePasses(t *testing.T) {
 	require.Equal(t, all.Ended, v.Connections.Reconnected)
 	opened, _ := h.Opened()
 	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
-	require.Zero(t, v.Messages.NotOwed)
+	require.Zero(t, v.Messages.NotExpected)
 	require.Zero(t, v.Evidence.CouldHide)
 	require.NotEmpty(t, section(v, "Resumes by kind of disconnect").Rows, r.out.String())
 	cuts, err := os.ReadFile(r.dir.Path(results.CutsFile))

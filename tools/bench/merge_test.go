@@ -71,7 +71,7 @@ func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		s.Connect.Record(connect)
 		c := ledger.Record{
 			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
-			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Open: p.Hold(), Last: uint64(noops), Numberings: 1,
+			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, StreamTime: p.Hold(), OpenTime: p.Hold(), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
 			Counts: ledger.Counts{Received: uint64(noops)},
 		}

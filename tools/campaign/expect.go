@@ -96,7 +96,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
-	counts["announced"], counts["strayed"], counts["not expected"] = int(m.Announced), int(m.Strayed), int(m.NotOwed)
+	counts["announced"], counts["strayed"], counts["not expected"] = int(m.Announced), int(m.Misrouted), int(m.NotExpected)
 	counts["id resets"], counts["no ids"] = int(j.Total(ledger.KindIDReset)), int(j.Total(ledger.KindNoID))
 	counts["checked"] = int(m.Checked)
 	if p := m.Published; p != nil {

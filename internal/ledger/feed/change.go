@@ -70,5 +70,5 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	if n, known := c.numbers[log][id]; known && hasReceived(r, n) {
 		return false
 	}
-	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Again, func(a ledger.Again) bool { return c.extras[log][a.Extra] == id })
+	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })
 }

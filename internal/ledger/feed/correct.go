@@ -47,7 +47,7 @@ func (c *correction) countRepeats() {
 	if d == nil {
 		return
 	}
-	for _, a := range d.Again {
+	for _, a := range d.Repeats {
 		number := uint64(c.nodes[c.extras[c.log][a.Extra]].number)
 		if number == 0 || slices.Contains(c.received, number) {
 			continue
@@ -76,7 +76,7 @@ func (c *correction) copies() {
 		c.record.Duplicated++
 		e := &c.logs[c.log].Entries[n-1]
 		if c.record.Cuts != nil {
-			c.record.Cuts.Copied(e.At, 1)
+			c.record.Cuts.CountCopies(e.At, 1)
 		}
 		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
@@ -224,11 +224,11 @@ func (c *correction) cuts() {
 	}
 	for i := range c.record.Cuts.List {
 		cut := &c.record.Cuts.List[i]
-		_, cut.Behind = c.ends(c.source.First, cut.Behind)
+		_, cut.LastNumber = c.ends(c.source.First, cut.LastNumber)
 		if n := c.numberOf(cut.Next); n > 0 || cut.Next == 0 {
 			cut.Next = n
 		} else {
-			cut.Next = cut.Behind
+			cut.Next = cut.LastNumber
 		}
 	}
 }

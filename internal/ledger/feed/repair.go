@@ -22,7 +22,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	out := *r
 	d := *r.Deviations
 	out.Deviations, out.Holes = &d, slices.Clone(r.Holes)
-	d.Overtaken, d.Again, out.Cuts = nil, nil, cutsOf(r)
+	d.Overtaken, d.Repeats, out.Cuts = nil, nil, cutsOf(r)
 	for _, o := range r.Deviations.Overtaken {
 		other := missingCopy(l, &out, l.Entries[o.Number-1].Print, o.By, lookback)
 		if other == 0 || o.Number <= out.First {
@@ -32,11 +32,11 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 		out.Holes = removeNumber(out.Holes, other)
 		out.Holes = append(out.Holes, ledger.Range{o.Number, o.Number})
 	}
-	for _, a := range r.Deviations.Again {
+	for _, a := range r.Deviations.Repeats {
 		x := l.Extras[a.Extra]
 		other := missingCopy(l, &out, x.Print, x.After, nearby)
 		if other == 0 {
-			d.Again = append(d.Again, a)
+			d.Repeats = append(d.Repeats, a)
 			continue
 		}
 		out.Holes = removeNumber(out.Holes, other)
@@ -95,7 +95,7 @@ func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 }
 
 // uncount counts a message that was taken for a copy as received.
-func uncount(r *ledger.Record, a ledger.Again, repeats bool) {
+func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {
 		r.Repeated--
@@ -103,7 +103,7 @@ func uncount(r *ledger.Record, a ledger.Again, repeats bool) {
 	}
 	r.Duplicated--
 	if r.Cuts != nil {
-		r.Cuts.Copied(a.At, -1)
+		r.Cuts.CountCopies(a.At, -1)
 	}
 	at := slices.IndexFunc(r.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindDuplicated && f.From == a.Number && f.At == a.At

@@ -45,7 +45,7 @@ func TestFindingsAreListedOnce(t *testing.T) {
 	var w Watch
 	told := 0
 	for i := range mostFindings + 10 {
-		w.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
+		w.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
 		if i%7 == 0 {
 			var news []Finding
 			news, told, _ = w.Findings(told)

@@ -264,7 +264,7 @@ func (f *finite) bursts() string {
 	for _, one := range f.chunks("") {
 		apart := 0
 		for i, u := range one.units {
-			if i == 0 || u.at.Sub(one.units[i-1].at) >= ledger.Together {
+			if i == 0 || u.at.Sub(one.units[i-1].at) >= ledger.TogetherLimit {
 				apart++
 			}
 		}
