@@ -7,24 +7,24 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// reservation is a connect that was granted: the id is taken, its stream is
-// not attached yet. It ends with attach or release.
+// A reservation is an accepted connect: the id is reserved, and has no stream
+// yet. It ends with attach or release.
 type reservation struct {
 	d     *device
 	last  lastEventID
 	fault *fault.Fault // at this connect; nil mostly
 }
 
-// claim is a connection that left net/http.
+// A claim is a connection hijacked from net/http.
 type claim struct {
 	fd      int
 	tls     *tlsWriter // nil on plain connections
 	chunked bool
 }
 
-// reserve decides on a connect. The rules, in their order: no new streams in a
-// drain; one stream per id, unless the connect resumes it by Last-Event-ID; no
-// more than MAX_CONNECTIONS.
+// reserve accepts or refuses a connect. It refuses new streams during a drain,
+// a second stream of an id unless it resumes by Last-Event-ID, and more than
+// MAX_CONNECTIONS streams.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0
@@ -54,7 +54,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	return r, nil
 }
 
-// release gives a reservation back: the connection was lost on the way.
+// release cancels a reservation whose connection was lost.
 func (h *hub) release(r *reservation) {
 	d := r.d
 	d.reserved = false
@@ -70,8 +70,8 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach gives an id its stream: the response headers go out at once, then
-// what the client missed. The scheduler owns the descriptor from here on.
+// attach gives an id its stream: it writes the response headers, then the
+// missed noops. The scheduler then owns the descriptor.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -98,14 +98,13 @@ func (h *hub) attach(r *reservation, c claim) {
 	}
 }
 
-// numberFor decides where the numbering of a new stream continues, and returns the first number to replay (over d.seq
-// for none):
+// numberFor sets the numbering of a new stream, and returns the first number to replay (above d.seq: none):
 //
 //   - no Last-Event-ID: a new numbering from 1;
-//   - a number within a held or open numbering: replay what follows it;
-//   - a number within an ended numbering (window over, or forcedisconnect):
-//     continue after its end, so that losses show as a gap;
-//   - a number beyond what this process gave (it was restarted): continue after it.
+//   - a number within an active numbering: replay the numbers after it;
+//   - a number within an ended numbering (expired, or forcedisconnect):
+//     continue after its end, so that losses appear as a gap;
+//   - a number that this process has not assigned (it was restarted): continue after it.
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	counted := d.bucket >= 0 // until now
 	switch {

@@ -2,16 +2,16 @@ package main
 
 import "time"
 
-// Pace of the retries for clients whose socket buffer is full: never quicker
-// than retryPace, and slower the more they are, so that a crowd of them costs
-// the scheduler a few percent at most.
+// Pace of the retries for clients whose socket buffer is full: retryPace, and
+// slower with more such clients, so that they use at most a few percent of the
+// scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
 )
 
-// push puts an item on a stream, or behind what the client has not taken yet.
-// It never waits. The stream may be closed afterwards.
+// push writes an item to a stream, or appends it to the backlog. It never
+// blocks. It may close the stream.
 func (h *hub) push(d *device, next item) {
 	if d.swapped != nil && next.seq != 0 {
 		// The noop held back by a reorder fault follows the one after it.
@@ -35,13 +35,13 @@ func (h *hub) push(d *device, next item) {
 	}
 }
 
-// write hands an item to the kernel; what does not fit is queued.
+// write writes an item to the socket, and queues the rest.
 func (h *hub) write(d *device, next item) {
 	n, err := d.take(next.wire)
 	h.wrote(d, next, n, err)
 }
 
-// wrote acts on the result of a write: n bytes of the item were taken.
+// wrote handles the result of a write of n bytes.
 func (h *hub) wrote(d *device, next item, n int, err error) {
 	switch err {
 	case nil:
@@ -55,8 +55,8 @@ func (h *hub) wrote(d *device, next item, n int, err error) {
 	}
 }
 
-// take offers bytes, if there are any, to the kernel, under TLS to the stream's writer. It never
-// waits: errNoRoom when not all were taken.
+// take writes bytes to the socket, or to the TLS writer of the stream. It never
+// blocks, and returns errNoRoom after an incomplete write.
 func (d *device) take(wire []byte) (int, error) {
 	switch {
 	case len(wire) == 0:
@@ -67,7 +67,7 @@ func (d *device) take(wire []byte) (int, error) {
 	return sendNow(int(d.fd), wire)
 }
 
-// count counts an item that the kernel has.
+// count counts a written item.
 func (h *hub) count(d *device, next item) {
 	switch {
 	case !d.count(next):
@@ -92,8 +92,8 @@ func reasonOf(err error) closeReason {
 	return closedByError
 }
 
-// enqueue keeps an item until the client takes it, and cuts the client off
-// when it has let too much pile up.
+// enqueue appends an item to the backlog, and disconnects a client whose
+// backlog is too large.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
@@ -104,7 +104,7 @@ func (h *hub) enqueue(d *device, next item) {
 	}
 }
 
-// backlogOf returns the device's backlog, a new one if it has none.
+// backlogOf returns the backlog of a device, and creates it if necessary.
 func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	if d.queue == nil {
 		d.queue = &backlog{room: h.cfg.MaxPending}
@@ -119,14 +119,14 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	return d.queue
 }
 
-// cutOff ends the stream of a client that does not read.
+// cutOff closes the stream of a client that does not read.
 func (h *hub) cutOff(d *device) {
 	d.slow = true
 	h.tally[slowConsumers]++
 	h.shut(d, closedSlow)
 }
 
-// retryLagging tries again for every client that had no room.
+// retryLagging retries the writes of all clients whose buffer was full.
 func (h *hub) retryLagging() {
 	now := h.clk.elapsed()
 	if len(h.lagging) == 0 || now < h.retryAt {
@@ -149,9 +149,9 @@ func (h *hub) retryLagging() {
 	h.retryAt = now + max(retryPace, time.Duration(len(remaining))*retryPerClient)
 }
 
-// flush writes as much of a backlog as the client takes. The stream is cut off
-// when its oldest frame has waited for WRITE_TIMEOUT, and closed when its last
-// frames are out.
+// flush writes as much of a backlog as fits. It disconnects a client whose
+// oldest frame has waited for WRITE_TIMEOUT, and closes a draining stream after
+// its last frame.
 func (h *hub) flush(d *device, now time.Duration) {
 	q := d.queue
 	if q.until > now {

@@ -14,14 +14,13 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Bounds of what an operation takes.
+// Limits of parameters.
 const (
 	maxText   = 4096 // bytes
 	maxValues = 1000
 )
 
-// operations are the operations of every service. An error has the mistake of the caller. registerName, which has a
-// body, is another one.
+// operations are the operations of every service, except registerName, which has a body. An error describes a wrong parameter.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
@@ -41,7 +40,7 @@ var operations = map[string]func(url.Values) (any, error){
 
 const registerName = "account.register"
 
-// operate answers {service}/{operation}.
+// operate responds to {service}/{operation}.
 func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
 	if !answer.ValidName(service) {

@@ -47,7 +47,7 @@ type Repeat struct {
 	At     Instant `json:"at_ns"`
 }
 
-// A Print is a message as it arrived, known by its fingerprint alone.
+// A Print is a message that arrived, identified by its fingerprint.
 type Print struct {
 	At  Instant
 	Sum uint64
@@ -56,7 +56,7 @@ type Print struct {
 // Follow makes the ledger count messages by the log of its topic. It is called before the first stream.
 func (l *Ledger) Follow(log *Log) { l.messages.cursor = &cursor{log: log} }
 
-// Printed counts a message that carries no number: the log of its topic numbers it.
+// Printed counts a message without a number; the log of its topic numbers it.
 func (l *Ledger) Printed(p Print) (a Arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *deliveries) deviate(p *Print, a *Arrival) {
 	c.place(p, a)
 }
 
-// joins reports whether the stream has just opened, so that a known message may be part of a history.
+// joins reports whether the stream has just opened, so a known message may be part of a history.
 func (c *deliveries) joins() bool {
 	span := c.openSpan()
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)

@@ -4,7 +4,7 @@ package sseclient
 
 import "net"
 
-// polled is a connection that needs no goroutine: on Linux only.
+// polled is a connection without a goroutine, which exists on Linux only.
 type polled struct{ blocking }
 
 func poll(net.Conn, turner) *polled { return nil }

@@ -12,14 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// part is some of the requests, with its name in a table.
+// A part is a named subset of the requests.
 type part struct {
 	name string
 	*Requests
 }
 
-// addRequests adds the parts of an assessment that every suite of requests has: the server's own count, times and failures of
-// the shown stages, CPU and memory. more goes before the processes; all are the stages of the run, sum is of those that count.
+// addRequests adds the tables of all suites of requests: the server's own count, times and failures of the listed stages, CPU and
+// memory. It inserts more before the processes. all are the stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -51,7 +51,7 @@ func latencyTable(title, by string, parts []part) verdict.Table {
 	return t
 }
 
-// endpointTables splits the requests of stages that run one after the other by endpoint, for each target apart. A target with
+// endpointTables splits the requests of stages that run one after the other by endpoint, and by target. A target with
 // one endpoint has no table.
 func endpointTables(stages []StageResult) (out []verdict.Table) {
 	var targets []string
@@ -114,7 +114,7 @@ func (q *Requests) codesByCount() []string {
 	})
 }
 
-// times returns how long requests with a code took.
+// times returns the durations of requests with a code.
 func (q *Requests) times(code string) *shard.Histogram {
 	h := shard.NewHistogram()
 	for _, m := range q.metrics {

@@ -14,8 +14,8 @@ type Watch struct {
 	stealSeconds float64 // least seconds of Steal between two readings that make a stretch
 }
 
-// New watches the machine that this process runs on. A message counts as late from late on: where the hypervisor took
-// as much CPU time between two samples as a stall may last (half of that), it is kept when that was.
+// New returns a Watch of the machine of this process. late is the delay from which a message is late: the record has the times at
+// which the hypervisor used at least half of that between two samples.
 func New(late time.Duration) *Watch { return newWatch(localSource, late) }
 
 func newWatch(s source, late time.Duration) *Watch {
@@ -66,7 +66,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 	}
 }
 
-// fill notes the highest share of a limit.
+// fill records the highest share of a limit.
 func (s *Series) fill(v, limit float64, at int64) {
 	s.End = v
 	if limit > 0 && v/limit > s.Most {
@@ -74,8 +74,8 @@ func (s *Series) fill(v, limit float64, at int64) {
 	}
 }
 
-// moved adds a stretch: to the last one where that ends as this one begins. Of too many the two become one that
-// make the shortest, so that none reaches over long times in which the counter did not grow.
+// moved adds a stretch, and extends the last one if it ends where this one starts. If there are too many, it merges the two whose union
+// is the shortest, so that no stretch contains a long time without an increase.
 func (s *Series) moved(m Stretch) {
 	n := len(s.Moved)
 	if n > 0 && s.Moved[n-1].ToUS == m.FromUS {

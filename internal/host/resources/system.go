@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// System is what else a machine shows of its load. Bytes count since it started.
+// System has the network load and DNS lookups of a machine. Bytes count from its start.
 type System struct {
-	Received    uint64  `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback among them
+	Received    uint64  `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
 	Transmitted uint64  `json:"host_network_sent_bytes,omitempty"`
-	LookupMS    float64 `json:"dns_lookup_ms,omitempty"` // of the target's name, in the one sample that followed it
+	LookupMS    float64 `json:"dns_lookup_ms,omitempty"` // of the target's name, in the next sample only
 }
 
-// readBytes adds up the interfaces, whatever stands behind them.
+// readBytes adds up the bytes of all interfaces.
 func (s *System) readBytes(fs procfs.FS) {
 	counted, err := fs.NetDev()
 	if err != nil {
@@ -31,14 +31,14 @@ func (s *System) readBytes(fs procfs.FS) {
 	}
 }
 
-// Lookups time how long this machine takes to find the addresses of a name, as a client does that connects anew.
+// Lookups measures how long this machine takes to resolve a name.
 type Lookups struct {
 	host string
 	mu   sync.Mutex
 	last time.Duration
 }
 
-// LookupsOf returns the lookups of the host of a URL, or nil for an IP address, which needs none.
+// LookupsOf returns the lookups of the host of a URL, or nil for an IP address.
 func LookupsOf(address string) *Lookups {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {
@@ -47,7 +47,7 @@ func LookupsOf(address string) *Lookups {
 	return &Lookups{host: u.Hostname()}
 }
 
-// Run looks the name up Every, until ctx ends. A name that is not found has no time.
+// Run resolves the name once per Every until ctx ends. It records no time for a name that is not found.
 func (l *Lookups) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (l *Lookups) Run(ctx context.Context) {
 	}
 }
 
-// FromLookups takes the last time of a lookup, once. l may be nil.
+// FromLookups sets the time of the latest lookup, once. l may be nil.
 func (s *Sample) FromLookups(l *Lookups) {
 	if l == nil {
 		return
@@ -76,8 +76,7 @@ func (s *Sample) FromLookups(l *Lookups) {
 	s.LookupMS, l.last = float64(l.last.Microseconds())/1000, 0
 }
 
-// A SystemSummary is the System of a run: of threads the most, of bytes how many came and went, of lookups the median and the
-// longest in milliseconds.
+// A SystemSummary has the maximum of threads, the bytes received and sent, and the median and maximum of lookups in milliseconds.
 type SystemSummary struct {
 	BackendThreads int     `json:"backend_threads_max,omitempty"`
 	NginxThreads   int     `json:"nginx_threads_max,omitempty"`
@@ -89,7 +88,7 @@ type SystemSummary struct {
 	LookupMax      float64 `json:"dns_lookup_max_ms,omitempty"`
 }
 
-// SummarizeSystem sums samples up.
+// SummarizeSystem summarizes samples.
 func SummarizeSystem(samples []Sample) (s SystemSummary) {
 	var lookups []float64
 	for i, now := range samples {
