@@ -71,6 +71,8 @@ type ending struct{ seen, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
+	defer cancel()
 	out := filepath.Join(r.dir, "out")
 	flags := append(append([]string{"run"}, r.Plan.flags()...), "--out", out, "--testid", testid, "--backend-url", r.url, "--min-coverage", "20")
 	last := []string{"merge", filepath.Join(out, testid)}
@@ -150,7 +152,7 @@ func (r *run) opened(streams int) bool {
 	most := 0
 	for _, d := range r.service.Devices {
 		most = max(most, len(d.Spans))
-		if len(d.Spans) == 0 || d.Open == nil && len(d.Spans) == 1 {
+		if len(d.Spans) == 0 {
 			return false
 		}
 	}
