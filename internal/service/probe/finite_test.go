@@ -33,7 +33,6 @@ func answering(t *testing.T, blocks ...string) *httptest.Server {
 		for _, block := range blocks {
 			fmt.Fprintf(w, "%s\n\n", strings.ReplaceAll(block, "%d", fmt.Sprint(n)))
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(2 * time.Millisecond)
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -89,7 +88,7 @@ data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 func TestNumberedModelAPIs(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(model.New(model.Config{
-		Order: model.Order{Chunks: 8, Delay: 2 * time.Millisecond}, Keep: 100, Log: slog.New(slog.DiscardHandler),
+		Order: model.Order{Chunks: 8}, Keep: 100, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(server.Close)
 	messages := `{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"{prompt}"}]}`
