@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/target"
@@ -48,7 +47,7 @@ func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 func compare(b *testing.B, streams int, all ...contender) (cpu map[string]float64, many map[string]cost) {
 	cpu, many = map[string]float64{}, map[string]cost{}
 	for _, c := range all {
-		small, large := c.once(size.few, max(size.window/2, 2*time.Second)), c.once(streams, size.window)
+		small, large := c.measureOnce(size.few, max(size.window/2, 2*time.Second)), c.measureOnce(streams, size.window)
 		cpu[c.name], many[c.name] = large.per(1000), large
 		b.ReportMetric((large.rss-small.rss)/float64(streams-size.few)/kb, c.name+"-KB")
 		b.ReportMetric(large.per(1000), c.name+"-s")
@@ -57,8 +56,8 @@ func compare(b *testing.B, streams int, all ...contender) (cpu map[string]float6
 	return cpu, many
 }
 
-// once measures one client. What a saturated machine keeps from being accounted for is measured again, twice at most.
-func (c contender) once(streams int, window time.Duration) (result cost) {
+// measureOnce measures one client. What a saturated machine keeps from being accounted for is measured again, twice at most.
+func (c contender) measureOnce(streams int, window time.Duration) (result cost) {
 	s := c.of
 	var err error
 	for range 3 {
@@ -66,7 +65,7 @@ func (c contender) once(streams int, window time.Duration) (result cost) {
 		client := c.start(streams)
 		s.await(streams)
 		time.Sleep(size.settle)
-		result = s.steady(client.pids(), window)
+		result = s.measureWindow(client.pids(), window)
 		if err = s.finish(client, before); err == nil || !errors.Is(err, errUnaccounted) {
 			break
 		}
@@ -81,8 +80,8 @@ func BenchmarkRunner(b *testing.B) {
 		cpu, many := compare(b, size.many,
 			contender{"extension", s, func(n int) client { return s.run(bareScript, n, n, nil) }},
 			s.soak("soak", soakScript, nil),
-			contender{"raw", s, func(n int) client { return s.bare(n, false) }},
-			contender{"epoll", s, func(n int) client { return s.bare(n, true) }})
+			contender{"raw", s, func(n int) client { return s.startBare(n, false) }},
+			contender{"epoll", s, func(n int) client { return s.startBare(n, true) }})
 		for name, c := range many {
 			b.ReportMetric(c.rss/mb, name+"-MB")
 		}
@@ -93,7 +92,7 @@ func BenchmarkRunner(b *testing.B) {
 		p := plan.Default()
 		p.Connections, p.Runners = size.whole, 1
 		whole := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
-		b.ReportMetric(whole.once(size.whole, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
+		b.ReportMetric(whole.measureOnce(size.whole, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
 }
 
@@ -244,23 +243,23 @@ func BenchmarkBackend(b *testing.B) {
 		hold := func(n int, interval, settle time.Duration) (s service, empty float64) {
 			s = backend(b, n, interval)
 			time.Sleep(2 * time.Second)
-			empty = resting(b, own(), rssOf)
-			s.bare(n, false)
+			empty = medianSum(b, own(), rssOf)
+			s.startBare(n, false)
 			s.await(n)
 			time.Sleep(settle)
 			return s, empty
 		}
 		s, empty := hold(size.idle, time.Hour, size.idleSettle)
-		b.ReportMetric((resting(b, own(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
+		b.ReportMetric((medianSum(b, own(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
 		b.ReportMetric(empty/mb, "empty-MB")
 		s.stop()
 
 		s, _ = hold(size.busy, time.Second, size.settle)
-		b.ReportMetric(s.steady(own(), size.window).per(1e6), "million-s")
+		b.ReportMetric(s.measureWindow(own(), size.window).per(1e6), "million-s")
 		s.stop()
 
 		s, _ = hold(size.broadcast, time.Second, 2*time.Second)
-		c := s.steady(own(), size.window)
+		c := s.measureWindow(own(), size.window)
 		rounds := c.to.rounds.GetSampleCount() - c.from.rounds.GetSampleCount()
 		b.ReportMetric((c.to.rounds.GetSampleSum()-c.from.rounds.GetSampleSum())/float64(rounds)*1000, "broadcast-ms")
 		s.stop()
@@ -310,7 +309,7 @@ func BenchmarkChurn(b *testing.B) {
 	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+room))
 	for b.Loop() {
 		s := backend(b, size.busy+room, 15*time.Second)
-		held := s.bare(size.busy, false)
+		held := s.startBare(size.busy, false)
 		s.await(size.busy)
 		time.Sleep(size.settle)
 		for _, by := range []string{"reset", "delete"} {
@@ -335,72 +334,4 @@ func BenchmarkChurn(b *testing.B) {
 		require.Zero(b, missed, "the open streams missed noops")
 		b.ReportMetric(0, "ns/op")
 	}
-}
-
-// BenchmarkNginx holds streams through the nginx of a soak.
-func BenchmarkNginx(b *testing.B) {
-	const interval = 2 * time.Second
-	for b.Loop() {
-		s := startBackend(b, target.LocalConfig{Connections: size.nginx, NoopInterval: interval})
-		master := s.Local.NginxPID()
-		if master == 0 {
-			b.Skip("nginx is not installed")
-		}
-		time.Sleep(time.Second)
-		pids := append([]int{master}, children(b, master, "")...)
-		rss, pss := resting(b, pids, rssOf), resting(b, pids, pssOf)
-		c := s.bare(size.nginx, false)
-		s.await(size.nginx)
-		time.Sleep(max(size.settle, 3*interval))
-		b.ReportMetric((resting(b, pids, pssOf)-pss)/float64(size.nginx)/kb, "pss-KB")
-		b.ReportMetric((resting(b, pids, rssOf)-rss)/float64(size.nginx)/kb, "rss-KB")
-		b.ReportMetric(0, "ns/op")
-		_, missed := c.end()
-		require.Zero(b, missed, "noops missed behind nginx")
-	}
-}
-
-var grown bool // once is enough: it takes -growth twice
-
-// BenchmarkGrowth watches the memory of a runner that only holds streams: no collection is forced.
-func BenchmarkGrowth(b *testing.B) {
-	if *growth == 0 || grown {
-		b.Skip("-growth=0, or measured already")
-	}
-	grown = true
-	for b.Loop() {
-		s := backend(b, size.whole, time.Second)
-		before, perVU := s.counts(), 50 // as `make soak` plans
-		c := s.run(soakScript, size.whole, perVU, nil)
-		s.await(size.whole)
-		// The heap has to reach its size, and rarely used code to be loaded, before a slope means anything.
-		time.Sleep(min(*growth, 10*time.Minute))
-		var hours, used []float64
-		for began := time.Now(); time.Since(began) < *growth; time.Sleep(2 * time.Second) {
-			hours, used = append(hours, time.Since(began).Hours()), append(used, sum(b, c.pids(), rssOf)/mb)
-		}
-		s.quiet()
-		require.NoError(b, s.finish(c, before))
-		line, ok := resources.SlopeOf(lowest(hours, used, min(2*time.Minute, *growth/12).Hours()))
-		require.True(b, ok, "too few points for a slope")
-		b.Logf("the slope is %.3g MB/h, with 95 %% confidence between %.3g and %.3g", line.PerUnit, line.Low, line.High)
-		b.ReportMetric(line.PerUnit, "RSS-MB/h")
-		b.ReportMetric(0, "ns/op")
-	}
-}
-
-// lowest thins a series with ascending x to the lowest point of each stretch of width: between two garbage collections memory only
-// rises. It omits the last stretch, which may be shorter.
-func lowest(x, y []float64, width float64) (tx, ty []float64) {
-	from, least := 0, 0
-	for i := range x {
-		if x[i] >= x[from]+width {
-			tx, ty = append(tx, x[least]), append(ty, y[least])
-			from, least = i, i
-		}
-		if y[i] < y[least] {
-			least = i
-		}
-	}
-	return tx, ty
 }

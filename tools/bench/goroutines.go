@@ -159,7 +159,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 		workers.Go(func() {
 			streams, requests := resettingClient(n, true), resettingClient(n, false)
 			for i, failed := 0, 0; failed < 10 && limited.Err() == nil && made.Add(1) <= o.Most; i++ {
-				connect, end, err := o.once(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
+				connect, end, err := o.openAndEnd(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
 				mu.Lock()
 				if err != nil {
 					failed++
@@ -177,8 +177,8 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	return sum, nil
 }
 
-// once opens a stream and ends it.
-func (o churnOptions) once(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
+// openAndEnd opens a stream and ends it.
+func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel() // which resets the stream
 	begun := time.Now()

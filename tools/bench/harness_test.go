@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,10 +27,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
-	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
-	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 const (
@@ -211,122 +207,12 @@ func (s service) await(n int) {
 	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "%d open streams", n)
 }
 
-// quiet waits for the pause after a round of noops, at intervals of a second: between two pauses there are whole rounds.
-func (s service) quiet() counts {
+// awaitPause waits for the pause after a round of noops, at intervals of a second: between two pauses there are whole rounds.
+func (s service) awaitPause() counts {
 	before := s.counts()
 	require.Eventually(s.b, func() bool { return s.counts().noops > before.noops }, 5*time.Second, 50*time.Millisecond, "noops")
 	time.Sleep(400 * time.Millisecond)
 	return s.counts()
-}
-
-// A client is a process that holds streams.
-type client interface {
-	pids() []int
-	received() (n uint64, known bool) // if it reports it before its end
-	end() (received, missed uint64)
-}
-
-// A runner is one k6 process.
-type runner struct {
-	*runners.Group
-	b      testing.TB
-	shards string
-	over   chan struct{}
-	stop   func()
-}
-
-// run starts k6 as a soak does, with a plan that change adapts.
-func (s service) run(script string, streams, perVU int, change func(*plan.Plan)) client {
-	dir, prefix := folder(s.b)
-	shards := filepath.Join(dir, "shards")
-	require.NoError(s.b, os.MkdirAll(shards, 0o755))
-	p := plan.Default()
-	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", streams, perVU, 1
-	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, prefix
-	if change != nil {
-		change(&p)
-	}
-	env := map[string]string{"PUBLISH_TOKEN": s.Token}
-	maps.Copy(env, s.env)
-	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env})
-	require.NoError(s.b, err)
-	ctx, stop := context.WithCancel(context.Background())
-	r := &runner{group, s.b, shards, make(chan struct{}), stop}
-	go func() {
-		_ = group.Wait(ctx, context.Background())
-		close(r.over)
-	}()
-	s.b.Cleanup(func() {
-		r.Kill()
-		<-r.over
-	})
-	return r
-}
-
-func (r *runner) pids() []int { return r.PIDs() }
-
-func (r *runner) received() (uint64, bool) {
-	p, _ := r.Progress()
-	return p.Received, true
-}
-
-func (r *runner) end() (received, missed uint64) {
-	r.stop()
-	select {
-	case <-r.over:
-	case <-time.After(time.Minute):
-		require.FailNow(r.b, "the runner did not end within a minute")
-	}
-	for c := range shardIn(r.b, r.shards).Records() {
-		received += c.Received
-		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // by numbers: a saturated runner is late
-	}
-	return received, missed
-}
-
-// script runs a script of a suite to its end, and returns its shard.
-func (s service) script(script string, p plan.Plan, env map[string]string, limit time.Duration) *shard.Shard {
-	dir, _ := folder(s.b)
-	maps.Copy(env, s.env)
-	p.TestID, p.Runners, p.BackendURL = "bench", 1, s.URL
-	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env, Settings: env})
-	require.NoError(s.b, err)
-	ctx, stop := context.WithTimeout(s.b.Context(), limit)
-	defer stop()
-	require.NoError(s.b, group.Wait(ctx, ctx))
-	return shardIn(s.b, filepath.Join(dir, "shards"))
-}
-
-func shardIn(b testing.TB, dir string) *shard.Shard {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+shard.Suffix))
-	require.NoError(b, err)
-	require.Len(b, paths, 1, "shards in %s", dir)
-	s, err := shard.ReadFile(paths[0])
-	require.NoError(b, err)
-	return s
-}
-
-// A bare client holds streams with as little as possible.
-type bare struct {
-	*process.Process
-	b      testing.TB
-	output string
-}
-
-func (s service) bare(streams int, epoll bool) client {
-	_, prefix := folder(s.b)
-	p, output := start(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})
-	return &bare{p, s.b, output}
-}
-
-func (c *bare) pids() []int              { return []int{c.PID()} }
-func (c *bare) received() (uint64, bool) { return 0, false }
-
-func (c *bare) end() (received, missed uint64) {
-	c.Stop(context.Background(), syscall.SIGTERM, 20*time.Second)
-	r := finished[holdResult](c.b, c.Process, c.output, time.Second)
-	require.Empty(c.b, r.Errors, "connections failed")
-	return r.Received, r.Missed
 }
 
 // A cost is what processes used in a window.
@@ -339,15 +225,15 @@ type cost struct {
 
 func (c cost) per(messages float64) float64 { return c.seconds / float64(c.messages) * messages }
 
-// steady measures processes while whole rounds of messages go through them.
-func (s service) steady(pids []int, window time.Duration) (c cost) {
-	c.from = s.quiet()
+// measureWindow measures processes while whole rounds of messages go through them.
+func (s service) measureWindow(pids []int, window time.Duration) (c cost) {
+	c.from = s.awaitPause()
 	before := sum(s.b, pids, cpuOf)
 	var rss []float64
 	for began := time.Now(); time.Since(began) < window.Truncate(time.Second); time.Sleep(500 * time.Millisecond) {
 		rss = append(rss, sum(s.b, pids, rssOf))
 	}
-	c.to = s.quiet()
+	c.to = s.awaitPause()
 	c.rss, c.peak, c.seconds = resources.Median(rss), sum(s.b, pids, peakOf), max(sum(s.b, pids, cpuOf)-before, .01)
 	c.messages = c.to.noops - c.from.noops
 	return c
@@ -407,8 +293,8 @@ func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (al
 	return all
 }
 
-// resting returns the median of a few sums.
-func resting(b testing.TB, pids []int, of func(procfs.Proc) (float64, error)) float64 {
+// medianSum returns the median of a few sums.
+func medianSum(b testing.TB, pids []int, of func(procfs.Proc) (float64, error)) float64 {
 	var all []float64
 	for range 5 {
 		all = append(all, sum(b, pids, of))

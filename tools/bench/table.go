@@ -58,7 +58,7 @@ func writeTable(output io.Reader, path string) error {
 	}
 	ran := page.Here(".")
 	r.merge(values, ran)
-	return errors.Join(r.write(os.Stdout), page.Save(path, r, r.write), failed, over(r.Figures))
+	return errors.Join(r.write(os.Stdout), page.Save(path, r, r.write), failed, overLimits(r.Figures))
 }
 
 // parse returns the values of each metric by BENCHMARK METRIC, and an error for benchmarks that failed.
@@ -93,22 +93,22 @@ func (r *report) merge(values map[string][]float64, ran *page.Ran) {
 				Section: f.Section, Name: f.Name, Measured: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Commit: ran.Commit,
 				Unit: f.Unit, Value: resources.Median(slices.Clone(all)), Low: slices.Min(all), High: slices.Max(all),
 			})
-		} else if i := slices.IndexFunc(r.Figures, f.is); i >= 0 {
+		} else if i := slices.IndexFunc(r.Figures, f.matches); i >= 0 {
 			out = append(out, r.Figures[i])
 		}
 	}
 	r.Ran, r.Figures = ran, out
 }
 
-func (f figure) is(m measured) bool { return f.Section == m.Section && f.Name == m.Name }
+func (f figure) matches(m measured) bool { return f.Section == m.Section && f.Name == m.Name }
 
 // definition returns the figure that a row shows.
 func (m measured) definition() figure {
-	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.is(m) })]
+	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.matches(m) })]
 }
 
-// over names the figures over their limits.
-func over(rows []measured) (err error) {
+// overLimits names the figures over their limits.
+func overLimits(rows []measured) (err error) {
 	for _, m := range rows {
 		if f := m.definition(); f.Limit > 0 && m.Value > f.Limit {
 			err = errors.Join(err, fmt.Errorf("%s, %s is %s %s, over the limit of %s", m.Section, m.Name, short(m.Value), m.Unit, short(f.Limit)))

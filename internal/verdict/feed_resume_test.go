@@ -1,0 +1,133 @@
+package verdict
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A client that reconnects without resuming is not expected to receive what was sent meanwhile; one that resumes is.
+func TestReconnectsOfComparedClients(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		resumes bool
+		again   []uint64 // what arrives first on the new stream, of messages 8 to 10
+		missed  uint64
+	}{
+		"without resuming":         {false, nil, 0},
+		"resumed":                  {true, []uint64{8, 9, 10}, 0},
+		"resumed, one lost":        {true, []uint64{8, 10}, 1},
+		"history without resuming": {false, []uint64{6, 7, 8, 9, 10}, 0},
+		"nothing after it resumed": {true, nil, 3},
+	} {
+		s := newSharedRun()
+		s.plan.Reconnect, s.cfg.Resumes = true, c.resumes
+		s.content = func(stream, message int) []uint64 {
+			if stream == 0 && message >= 8 && message <= 10 {
+				return nil
+			}
+			return []uint64{uint64(message)} // #nosec G115 -- positive
+		}
+		s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+			switch {
+			case stream == 0 && message == 8:
+				l.Closed(at-100*time.Millisecond, "server", true, true)
+			case stream == 0 && message == 11:
+				l.Connecting(at - 600*time.Millisecond)
+				if c.resumes {
+					l.IDReceived()
+				}
+				l.Opened(at - 500*time.Millisecond)
+				for _, sum := range c.again {
+					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+				}
+			}
+		}
+		v := s.judge(t)
+		m := v.Messages
+		require.Equal(t, [4]uint64{c.missed, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s: %v", name, v.Reasons)
+	}
+}
+
+// What a client loses or receives twice when it resumes is found at its disconnect, also where all clients resume.
+func TestResumesOfComparedClients(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		again         []uint64 // what arrives on the new stream, of messages 8 to 10
+		lost, doubled uint64
+	}{
+		"complete":                  {[]uint64{8, 9, 10}, 0, 0},
+		"the first lost":            {[]uint64{9, 10}, 1, 0},
+		"one lost":                  {[]uint64{8, 10}, 1, 0},
+		"the last lost":             {[]uint64{8, 9}, 1, 0},
+		"the last one again":        {[]uint64{7, 8, 9, 10}, 0, 1},
+		"one again, and one lost":   {[]uint64{7, 8, 10}, 1, 1},
+		"three again after another": {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
+	} {
+		for clients := 1; clients <= 4; clients++ {
+			s := newSharedRun()
+			s.plan.Reconnect, s.plan.CutsPerSecond, s.plan.CutShares, s.cfg.Resumes, s.cfg.Cuts = true, .1, "rst", true, true
+			s.only(func(stream, message int) bool { return stream < clients && message >= 8 && message <= 10 })
+			s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+				switch {
+				case stream < clients && message == 8:
+					l.Cut(at-100*time.Millisecond, "rst", false)
+					l.Closed(at-100*time.Millisecond, ledger.ReasonCut, false, true)
+				case stream < clients && message == 11:
+					l.Connecting(at - 600*time.Millisecond)
+					l.IDReceived()
+					l.Opened(at - 500*time.Millisecond)
+					for _, sum := range c.again {
+						l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+					}
+				}
+			}
+			v := s.judge(t)
+			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled // #nosec G115 -- positive
+			if clients == 4 {                                                  // the message reached no client
+				lost = 0
+			}
+			require.Equal(t, [4]uint64{lost, doubled, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted},
+				"%s, %d clients: %v", name, clients, v.Reasons)
+			i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
+			require.Equal(t, [2]uint64{lost, doubled}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Doubled}, "%s, %d clients", name, clients)
+		}
+	}
+}
+
+// After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses another one.
+func TestLossesOfClientsThatAllResume(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.plan.Reconnect, s.cfg.Resumes = true, true
+	s.only(func(_, message int) bool { return message >= 8 && message <= 10 })
+	s.only(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
+	s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+		switch message {
+		case 8:
+			l.Closed(at-100*time.Millisecond, "server", true, true)
+		case 11:
+			l.Connecting(at - 600*time.Millisecond)
+			l.IDReceived()
+			l.Opened(at - 500*time.Millisecond)
+			for sum := uint64(8); sum <= 10; sum++ {
+				if stream != 1 || sum != 9 {
+					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+				}
+			}
+		}
+	}
+	v := s.judge(t)
+	require.Equal(t, Fail, v.Verdict, v.Reasons)
+	require.EqualValues(t, 2, v.Messages.Missed, v.Reasons)
+	require.Len(t, v.Findings, 2)
+	texts := v.Findings[0].Text + v.Findings[1].Text // by runner
+	require.Contains(t, texts, "gold-1 missed message 9")
+	require.Contains(t, texts, "gold-2 missed message 11")
+}
+
+// A part of the clients is compared with all of them: most received the message once.

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A client is a process that holds streams.
+type client interface {
+	pids() []int
+	received() (n uint64, known bool) // if it reports it before its end
+	end() (received, missed uint64)
+}
+
+// A runner is one k6 process.
+type runner struct {
+	*runners.Group
+	b      testing.TB
+	shards string
+	over   chan struct{}
+	stop   func()
+}
+
+// run starts k6 as a soak does, with a plan that change adapts.
+func (s service) run(script string, streams, perVU int, change func(*plan.Plan)) client {
+	dir, prefix := folder(s.b)
+	shards := filepath.Join(dir, "shards")
+	require.NoError(s.b, os.MkdirAll(shards, 0o755))
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", streams, perVU, 1
+	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, prefix
+	if change != nil {
+		change(&p)
+	}
+	env := map[string]string{"PUBLISH_TOKEN": s.Token}
+	maps.Copy(env, s.env)
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env})
+	require.NoError(s.b, err)
+	ctx, stop := context.WithCancel(context.Background())
+	r := &runner{group, s.b, shards, make(chan struct{}), stop}
+	go func() {
+		_ = group.Wait(ctx, context.Background())
+		close(r.over)
+	}()
+	s.b.Cleanup(func() {
+		r.Kill()
+		<-r.over
+	})
+	return r
+}
+
+func (r *runner) pids() []int { return r.PIDs() }
+
+func (r *runner) received() (uint64, bool) {
+	p, _ := r.Progress()
+	return p.Received, true
+}
+
+func (r *runner) end() (received, missed uint64) {
+	r.stop()
+	select {
+	case <-r.over:
+	case <-time.After(time.Minute):
+		require.FailNow(r.b, "the runner did not end within a minute")
+	}
+	for c := range shardIn(r.b, r.shards).Records() {
+		received += c.Received
+		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // by numbers: a saturated runner is late
+	}
+	return received, missed
+}
+
+// script runs a script of a suite to its end, and returns its shard.
+func (s service) script(script string, p plan.Plan, env map[string]string, limit time.Duration) *shard.Shard {
+	dir, _ := folder(s.b)
+	maps.Copy(env, s.env)
+	p.TestID, p.Runners, p.BackendURL = "bench", 1, s.URL
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env, Settings: env})
+	require.NoError(s.b, err)
+	ctx, stop := context.WithTimeout(s.b.Context(), limit)
+	defer stop()
+	require.NoError(s.b, group.Wait(ctx, ctx))
+	return shardIn(s.b, filepath.Join(dir, "shards"))
+}
+
+func shardIn(b testing.TB, dir string) *shard.Shard {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+shard.Suffix))
+	require.NoError(b, err)
+	require.Len(b, paths, 1, "shards in %s", dir)
+	s, err := shard.ReadFile(paths[0])
+	require.NoError(b, err)
+	return s
+}
+
+// A bareClient client holds streams with as little as possible.
+type bareClient struct {
+	*process.Process
+	b      testing.TB
+	output string
+}
+
+func (s service) startBare(streams int, epoll bool) client {
+	_, prefix := folder(s.b)
+	p, output := start(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})
+	return &bareClient{p, s.b, output}
+}
+
+func (c *bareClient) pids() []int              { return []int{c.PID()} }
+func (c *bareClient) received() (uint64, bool) { return 0, false }
+
+func (c *bareClient) end() (received, missed uint64) {
+	c.Stop(context.Background(), syscall.SIGTERM, 20*time.Second)
+	r := finished[holdResult](c.b, c.Process, c.output, time.Second)
+	require.Empty(c.b, r.Errors, "connections failed")
+	return r.Received, r.Missed
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/run/target"
+)
+
+// BenchmarkNginx holds streams through the nginx of a soak.
+func BenchmarkNginx(b *testing.B) {
+	const interval = 2 * time.Second
+	for b.Loop() {
+		s := startBackend(b, target.LocalConfig{Connections: size.nginx, NoopInterval: interval})
+		master := s.Local.NginxPID()
+		if master == 0 {
+			b.Skip("nginx is not installed")
+		}
+		time.Sleep(time.Second)
+		pids := append([]int{master}, children(b, master, "")...)
+		rss, pss := medianSum(b, pids, rssOf), medianSum(b, pids, pssOf)
+		c := s.startBare(size.nginx, false)
+		s.await(size.nginx)
+		time.Sleep(max(size.settle, 3*interval))
+		b.ReportMetric((medianSum(b, pids, pssOf)-pss)/float64(size.nginx)/kb, "pss-KB")
+		b.ReportMetric((medianSum(b, pids, rssOf)-rss)/float64(size.nginx)/kb, "rss-KB")
+		b.ReportMetric(0, "ns/op")
+		_, missed := c.end()
+		require.Zero(b, missed, "noops missed behind nginx")
+	}
+}
+
+var growthMeasured bool // once is enough: it takes -growth twice
+
+// BenchmarkGrowth watches the memory of a runner that only holds streams: no collection is forced.
+func BenchmarkGrowth(b *testing.B) {
+	if *growth == 0 || growthMeasured {
+		b.Skip("-growth=0, or measured already")
+	}
+	growthMeasured = true
+	for b.Loop() {
+		s := backend(b, size.whole, time.Second)
+		before, perVU := s.counts(), 50 // as `make soak` plans
+		c := s.run(soakScript, size.whole, perVU, nil)
+		s.await(size.whole)
+		// The heap has to reach its size, and rarely used code to be loaded, before a slope means anything.
+		time.Sleep(min(*growth, 10*time.Minute))
+		var hours, used []float64
+		for began := time.Now(); time.Since(began) < *growth; time.Sleep(2 * time.Second) {
+			hours, used = append(hours, time.Since(began).Hours()), append(used, sum(b, c.pids(), rssOf)/mb)
+		}
+		s.awaitPause()
+		require.NoError(b, s.finish(c, before))
+		line, ok := resources.SlopeOf(lowest(hours, used, min(2*time.Minute, *growth/12).Hours()))
+		require.True(b, ok, "too few points for a slope")
+		b.Logf("the slope is %.3g MB/h, with 95 %% confidence between %.3g and %.3g", line.PerUnit, line.Low, line.High)
+		b.ReportMetric(line.PerUnit, "RSS-MB/h")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// lowest thins a series with ascending x to the lowest point of each stretch of width: between two garbage collections memory only
+// rises. It omits the last stretch, which may be shorter.
+func lowest(x, y []float64, width float64) (tx, ty []float64) {
+	from, least := 0, 0
+	for i := range x {
+		if x[i] >= x[from]+width {
+			tx, ty = append(tx, x[least]), append(ty, y[least])
+			from, least = i, i
+		}
+		if y[i] < y[least] {
+			least = i
+		}
+	}
+	return tx, ty
+}
