@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// listen opens HOST:PORT or unix:/path. A socket file that a dead process left
-// is replaced; one that answers is not. The accept queue is as long as the
+// listen opens HOST:PORT or unix:/path. It replaces a socket file that no
+// process serves. The accept queue is as long as the
 // kernel allows (net.core.somaxconn).
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
@@ -115,17 +115,17 @@ type gatedConn struct {
 	once sync.Once
 }
 
-// leave gives the slot back; the connection stays open.
+// leave releases the slot; the connection stays open.
 func (c *gatedConn) leave() { c.once.Do(c.gate.leave) }
 
-// Close closes the connection and gives the slot back.
+// Close closes the connection and releases the slot.
 func (c *gatedConn) Close() error {
 	err := c.Conn.Close()
 	c.leave()
 	return err
 }
 
-// unwrap finds the socket below a gated connection.
+// unwrap returns the socket of a gated connection.
 func unwrap(conn net.Conn) net.Conn {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.Conn

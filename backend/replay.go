@@ -2,16 +2,16 @@ package main
 
 import "time"
 
-// Bounds of the messages kept for resumes, over all ids.
+// Limits of the messages kept for resumes, over all ids.
 const (
 	maxKeptBytes   = 64 << 20
 	maxKeptEntries = 1 << 18
 )
 
-// replayLog keeps sent messages for RESUME_WINDOW, in case a client returns
-// and asks for them. Each id has its own list; this is the queue over all
-// lists, oldest first, which bounds them by age, bytes and number. Noops are
-// not kept: they can be made anew.
+// A replayLog keeps sent messages for RESUME_WINDOW, for clients that resume.
+// Each id has its own list. The replayLog is the queue over all lists, oldest
+// first, and limits their age, bytes and number. Noops are not kept, because
+// they can be generated again.
 type replayLog struct {
 	queue []keptEntry
 	bytes int
@@ -48,7 +48,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops what is older than that.
+// expire drops the messages that are older than that.
 func (l *replayLog) expire(before time.Duration) {
 	for len(l.queue) > 0 && l.queue[0].at < before {
 		l.dropOldest()

@@ -1,5 +1,5 @@
-// Package fault describes the faults that the backend injects on purpose: the grammar, the stream and noop of a
-// fault, and the faults that fired. It does no I/O; the backend asks it and causes the fault.
+// Package fault describes the faults that the backend injects: the grammar, the stream and noop of a fault, and the
+// faults that fired. It does no I/O; the backend causes the faults.
 package fault
 
 import (
@@ -12,25 +12,25 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Kind is what goes wrong.
+// A Kind is a kind of fault.
 type Kind string
 
 // The kinds at a noop, then those at a connect. All of the former but Reset and Die count that noop as
-// sent in the ledger: that is the lie a soak must find.
+// sent in the ledger, which a soak must detect.
 const (
 	Drop      Kind = "drop"      // not written
 	Duplicate Kind = "duplicate" // written twice
 	Reorder   Kind = "reorder"   // written after the next one
 	Corrupt   Kind = "corrupt"   // its data is x
-	Delay     Kind = "delay"     // it and all behind it wait
+	Delay     Kind = "delay"     // it and all later ones wait
 	Truncate  Kind = "truncate"  // half of it, then the connection closes
-	Stall     Kind = "stall"     // nothing more is written
+	Stall     Kind = "stall"     // no more bytes are written
 	Reset     Kind = "reset"     // TCP RST instead of it
 	Die       Kind = "die"       // the process kills itself instead
 
 	Refuse      Kind = "refuse"       // 503
 	WrongType   Kind = "wrong-type"   // 200 with text/html
-	SlowHeaders Kind = "slow-headers" // the response headers come late
+	SlowHeaders Kind = "slow-headers" // the response headers are delayed
 )
 
 // kinds has, for each kind, when it fires, and whether its count is one of connections.
@@ -49,7 +49,7 @@ const (
 	maxWait            = 24 * time.Hour
 )
 
-// Help is the grammar for people.
+// Help describes the grammar to users.
 const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by ";"
   at a noop:    drop duplicate reorder corrupt delay=2s truncate stall reset die
   at a connect: refuse wrong-type slow-headers[=30s]
@@ -60,7 +60,7 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
   example:      drop:id=a-7,noop=5;delay=2s:count=3
 `
 
-// Fault is one fault as it was asked for.
+// A Fault is one requested fault.
 type Fault struct {
 	Kind  Kind          `json:"kind"`
 	Wait  time.Duration `json:"-"`              // Delay and SlowHeaders
@@ -134,7 +134,7 @@ func parseOne(text string) (Fault, error) {
 	return f, nil
 }
 
-// setValue checks the kind and reads what stands behind its "=".
+// setValue checks the kind, and parses the value after its "=".
 func (f *Fault) setValue(value string, hasValue bool) error {
 	_, known := kinds[f.Kind]
 	switch {
