@@ -313,7 +313,7 @@ func TestFiveHundredRunsAreReadFast(t *testing.T) {
 	info, err := os.Stat(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
 	t.Logf("500 runs in %v, a page of %d KB", took, info.Size()>>10)
-	require.Less(t, took, 20*time.Second) // with the race detector and other tests; about 0.3 s without
+	require.Less(t, took, time.Minute) // about 0.3 s, more with the race detector and other tests
 	require.Less(t, info.Size(), int64(1<<20))
 }
 
