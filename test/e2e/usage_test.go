@@ -46,7 +46,7 @@ func TestUsageErrors(t *testing.T) {
 		"no folder":   {[]string{"merge"}, "name one folder"},
 		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS is 2: capacity needs one runner, which knows of all connections."},
 		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS is 50,20: each level adds connections"},
-		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, `NOOP_INTERVAL is "0": it must be a number of seconds`},
+		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, `NOOP_INTERVAL must be a number of seconds`},
 		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between two"},
 		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections is "abc": it must be a whole number`},
 		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout is "soon": it must be a duration, such as 90s or 10m`},
@@ -62,7 +62,7 @@ func TestUsageErrors(t *testing.T) {
 		"mistakes":    {described("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
 		"topics":      {described("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
 		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
-		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval is for a service that sends noops by itself"},
+		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
