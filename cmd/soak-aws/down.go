@@ -25,8 +25,9 @@ type downOptions struct {
 	lag            time.Duration // time after which AWS no longer lists destroyed resources
 }
 
-// checkpointAge is the age up to which a checkpoint means that its runner runs: there is one each 30 s.
-const checkpointAge = 90 * time.Second
+// checkpointAge is the age up to which a checkpoint means that its runner runs: within the lifetime of a host there is one each 86 s or
+// sooner (shard.CheckpointInterval).
+const checkpointAge = 3 * time.Minute
 
 // down archives runs, destroys, and verifies that nothing is left but a bucket with archives.
 func (d *deployment) down(ctx context.Context, options downOptions) error {

@@ -81,9 +81,9 @@ func (e *Evidence) causes() (out []Check) {
 		case e.Rounds[0].Plan.Reconnect:
 			limit, pass = "any: clients reconnect", true
 		case len(unplanned) == 0:
-			limit, pass = "none but by an action", true
+			limit, pass = "no restart without an action", true
 		case len(e.Actions) > 0:
-			limit, failures = "none but by an action", unplanned
+			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
 			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: pass,

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hub is a service that is published to, with its fault. It knows what it did: see listener and letter.
+// A hub is a service that is published to, with its fault. It records what it did in hubClient and message.
 type hub struct {
 	hubSpec
 	fakeservice.Server
