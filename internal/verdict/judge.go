@@ -75,18 +75,18 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 // causes returns the checks for the target's processes. They come first, because they may explain the faults of the streams.
 func (e *Evidence) causes() (out []Check) {
 	if len(e.Failures) > 0 {
-		limit, failures, pass := "no restart", e.Failures, false
+		limit, failures, allowed := "no restart", e.Failures, false
 		unplanned := slices.DeleteFunc(slices.Clone(failures), e.planned)
 		switch {
 		case e.Rounds[0].Plan.Reconnect:
-			limit, pass = "any: clients reconnect", true
+			limit, allowed = "any: clients reconnect", true
 		case len(unplanned) == 0:
-			limit, pass = "no restart without an action", true
+			limit, allowed = "no restart without an action", true
 		case len(e.Actions) > 0:
 			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: pass,
+			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: allowed,
 			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}

@@ -165,7 +165,7 @@ func (f *finiteLoad) prepare() (err error) {
 
 func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// finite returns where responses of a run with so many runners are counted.
+// finite returns the counts of responses, for a run with this number of runners.
 func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -292,6 +292,7 @@ func BenchmarkFinite(b *testing.B) {
 		b.ReportMetric(bareRate, "bare-responses/core-s")
 		b.ReportMetric(rate, "finite-responses/core-s")
 		b.ReportMetric(rate/bareRate, "finite/bare")
+		measureFinitePeers(b, s.URL, atATime)
 		small, large := finite(few, slow).Runner.RSSMax, finite(many, slow).Runner.RSSMax
 		b.ReportMetric(float64(large-small)/float64(many-few)/kb, "finite-KB")
 		b.ReportMetric(0, "ns/op")

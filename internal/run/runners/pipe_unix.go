@@ -13,8 +13,8 @@ func makePipe(path string) (listen, speak *os.File, err error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller uses another pipe
 	}
-	if listen, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-		speak, err = os.OpenFile(path, os.O_WRONLY, 0)
+	if listen, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // #nosec G304 -- in the folder of the run
+		speak, err = os.OpenFile(path, os.O_WRONLY, 0) // #nosec G304 -- in the folder of the run
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, listen.Close(), os.Remove(path))
@@ -22,14 +22,15 @@ func makePipe(path string) (listen, speak *os.File, err error) {
 	return listen, speak, nil
 }
 
-// openPipe opens the end of a named pipe that nobody listens to.
+// openPipe opens the reading end of a named pipe that has no reader.
 func openPipe(path string) (listen *os.File, err error) {
-	speak, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	speak, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
 	switch {
 	case err == nil:
 		return nil, errors.Join(ErrAttached, speak.Close())
 	case !errors.Is(err, syscall.ENXIO): // which is for a pipe without a reader
 		return nil, err //nolint:wrapcheck // names the file
 	}
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:wrapcheck // names the file
+	listen, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
+	return listen, err                                                 //nolint:wrapcheck // names the file
 }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// measureFinitePeers reports the responses per second of CPU of other load generators, with their start.
+func measureFinitePeers(b *testing.B, url string, atATime int) {
+	b.Helper()
+	report := func(metric string, cmd *exec.Cmd, count func() (responses float64)) {
+		out, err := cmd.CombinedOutput()
+		require.NoError(b, err, "%s", out)
+		cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // with children that it waited for
+		b.ReportMetric(count()/cpu.Seconds(), metric)
+	}
+	dir, seconds := b.TempDir(), strconv.Itoa(int(size.window.Seconds()))
+	summary := filepath.Join(dir, "k6.json")
+	k6 := exec.CommandContext(b.Context(), "bin/k6", "run", "--quiet", "--vus", strconv.Itoa(atATime), "--duration", seconds+"s",
+		"--env", "MODEL_URL="+url, "--env", "SUMMARY="+summary, "tools/bench/responses.js")
+	report("k6-http-responses/core-s", k6, func() float64 {
+		var r struct{ Responses float64 }
+		readJSON(b, summary, &r)
+		return r.Responses
+	})
+	program, err := exec.LookPath("aiperf")
+	tokenizer := os.Getenv("AIPERF_TOKENIZER")
+	if err != nil || tokenizer == "" {
+		b.Log("aiperf is not installed (PyPI), or AIPERF_TOKENIZER names no tokenizer: nothing to compare with")
+		return
+	}
+	aiperf := exec.CommandContext(b.Context(), program, "profile", "--model", "m", "--url", url, "--endpoint-type", "chat", "--streaming",
+		"--concurrency", strconv.Itoa(atATime), "--benchmark-duration", seconds, "--tokenizer", tokenizer, "--ui", "none", "--output-artifact-dir", dir)
+	report("aiperf-responses/core-s", aiperf, func() float64 {
+		var r struct {
+			Requests struct{ Avg float64 } `json:"request_count"`
+		}
+		found, err := filepath.Glob(filepath.Join(dir, "profile_export_aiperf.json"))
+		require.NoError(b, err)
+		require.Len(b, found, 1)
+		readJSON(b, found[0], &r)
+		return r.Requests.Avg
+	})
+}
+
+func readJSON(b *testing.B, path string, into any) {
+	b.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(b, err)
+	require.NoError(b, json.Unmarshal(text, into))
+}
