@@ -45,9 +45,17 @@ type Outage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// openFor is for how much of the planned time the connection had a stream.
+// openFor returns for how much of the planned time the connection had a stream.
 func (s *Streams) openFor(r *shard.Connection) time.Duration {
-	return min(r.OpenTime, s.m.Plan.Hold())
+	open := r.OpenTime
+	if s.leftEarly(r) { // OpenTime lacks a stream that was open at the last checkpoint
+		watched := s.watchedOf(r, true)
+		for _, o := range r.Outages {
+			watched -= o.To - o.From
+		}
+		open = max(open, watched)
+	}
+	return min(open, s.m.Plan.Hold())
 }
 
 // openTime sums up how long streams were open, how long connections were without one, and why.

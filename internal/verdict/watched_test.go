@@ -17,7 +17,7 @@ func lostRunner() (*shard.Merged, ServerLedger) {
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
 	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
 	c := m.Connections.Edit(1)
-	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 1797500*time.Millisecond, 1797500*time.Millisecond
+	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // times are those of streams that ended
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
 	m.Checks[0].Passes = connections - 1
 	return m, server
@@ -114,6 +114,7 @@ func TestReplacedRunner(t *testing.T) {
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
 	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams held, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
+	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "with the stream that was open at the last checkpoint")
 
 	for record, name := range map[int]string{1: "of the runner that was replaced", 3: "of the runner that replaced it"} {
 		m, server := replacedRunner()
