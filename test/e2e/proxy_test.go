@@ -113,7 +113,7 @@ func TestRunThroughAProxy(t *testing.T) {
 			require.Equal(t, 16, v.Connections.Completed)
 			require.NotNil(t, v.Control)
 			shown := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
-			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners reach service.test through the proxy "+shown)
+			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners connect to service.test through the proxy "+shown)
 
 			service.mu.Lock()
 			defer service.mu.Unlock()
