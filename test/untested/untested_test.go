@@ -16,8 +16,8 @@ func TestListNamesTestsAndReasons(t *testing.T) {
 	t.Run("without a part", func(t *testing.T) { Note(t, "one part") })
 	text, err := os.ReadFile(list)
 	require.NoError(t, err)
-	require.Equal(t, "no tool: install it\tTestTheListNamesTestsAndReasons/without_a_tool\n"+
-		"one part\tTestTheListNamesTestsAndReasons/without_a_part\n", string(text))
+	require.Equal(t, "no tool: install it\tTestListNamesTestsAndReasons/without_a_tool\n"+
+		"one part\tTestListNamesTestsAndReasons/without_a_part\n", string(text))
 }
 
 // A failing test would fail this one: what it is called on records the failure instead.

@@ -50,7 +50,7 @@ var figures = []figure{
 	{"Finite", "finite-responses/core-s", "finite", "soak run finite, responses of 40 chunks per second of CPU", "/s", 0, "", "one runner with the start of k6, 50 at a time; each chunk is accounted for"},
 	{"Finite", "finite/bare", "finite", "soak run finite against the Go client", "×", 0, "", "responses per second of CPU, divided within a round"},
 	{"Finite", "k6-http-responses/core-s", "finite", "k6/http, responses of 40 chunks per second of CPU", "/s", 0, "", "50 virtual users with the start of k6; whole bodies, which nothing checks"},
-	{"Finite", "aiperf-responses/core-s", "finite", "aiperf, responses of 40 chunks per second of CPU", "/s", 0, "", "aiperf of PyPI with its start, 50 at a time; if it is installed, with a tokenizer in AIPERF_TOKENIZER"},
+	{"Finite", "aiperf-responses/core-s", "finite", "aiperf, responses of 40 chunks per second of CPU", "/s", 0, "", "aiperf of PyPI with its start, 50 at a time; if it is installed, with a tokenizer in BENCH_TOKENIZER"},
 	{"Finite", "finite-KB", "finite", "soak run finite, RSS per response in flight", "KB", 12, "", "largest RSS with 1500 responses at a time less the same with 100, divided by the difference"},
 
 	{"TLS", "tls-KB", "tls", "TLS 1.3, RSS per connection", "KB", 9, "", "tools/bench/tls.js, the soak script with a client's certificate: " + perStream},

@@ -30,9 +30,9 @@ func measureFinitePeers(b *testing.B, url string, atATime int) {
 		return r.Responses
 	})
 	program, err := exec.LookPath("aiperf")
-	tokenizer := os.Getenv("AIPERF_TOKENIZER")
+	tokenizer := os.Getenv("BENCH_TOKENIZER")
 	if err != nil || tokenizer == "" {
-		b.Log("aiperf is not installed (PyPI), or AIPERF_TOKENIZER names no tokenizer: nothing to compare with")
+		b.Log("aiperf is not installed (PyPI), or BENCH_TOKENIZER names no tokenizer: nothing to compare with")
 		return
 	}
 	aiperf := exec.CommandContext(b.Context(), program, "profile", "--model", "m", "--url", url, "--endpoint-type", "chat", "--streaming",
