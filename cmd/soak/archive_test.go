@@ -127,15 +127,14 @@ func TestOpenWithoutData(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")
 	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- openArchive(ctx, file, "", false, &bytes.Buffer{}) }()
-	require.Eventually(t, func() bool {
-		found, _ := filepath.Glob(filepath.Join(tmp, "soak-open-*", "run", "verdict.json"))
-		return len(found) == 1
-	}, 10*time.Second, 10*time.Millisecond)
-	stop()
-	require.NoError(t, <-done)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	var unpacked []string
+	out := &watchedOutput{text: "so nothing is started", found: func() {
+		unpacked, _ = filepath.Glob(filepath.Join(tmp, "soak-open-*", "run", "verdict.json"))
+		stop()
+	}}
+	require.NoError(t, openArchive(ctx, file, "", false, out))
+	require.Len(t, unpacked, 1)
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	require.Empty(t, left, fmt.Sprint(left))
@@ -156,9 +155,24 @@ func TestOpenIsInterrupted(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, fmt.Sprint(left))
 
-	shown, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	shown, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var out bytes.Buffer
-	_ = openArchive(shown, file, "", false, &out)
-	require.Contains(t, out.String(), "none; run `soak report ")
+	out := &watchedOutput{text: "none; run `soak report ", found: cancel}
+	_ = openArchive(shown, file, "", false, out)
+	require.Contains(t, out.String(), out.text)
+}
+
+// A watchedOutput calls a function when a text was written to it.
+type watchedOutput struct {
+	bytes.Buffer
+	text  string
+	found func()
+}
+
+func (o *watchedOutput) Write(p []byte) (int, error) {
+	n, err := o.Buffer.Write(p)
+	if strings.Contains(o.String(), o.text) {
+		o.found()
+	}
+	return n, err
 }

@@ -64,7 +64,7 @@ func (d *attached) check(ctx context.Context) error {
 // notFound adds to the error about a run that is not in the cluster what the folder of a run on this machine shows.
 func notFound(d results.Dir, err error) error {
 	if _, missing := os.Stat(d.Path(results.PlanFile)); missing != nil {
-		return err
+		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
 	}
 	if _, missing := os.Stat(d.Path(results.RunFile)); missing == nil {
 		return fmt.Errorf("%w; if it ran on this machine, it has ended: `soak merge %s` makes its verdict", err, d.Relative())
