@@ -218,7 +218,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 		return err
 	}
 	fmt.Printf("%d things in %s carry the tag %s=%s and cost money, "+
-		"%d are free (delete them in the AWS console; the VPC takes what is in it along):\n  %s\n",
+		"%d are free (delete them in the AWS console; deleting the VPC deletes its contents):\n  %s\n",
 		len(costs), s.aws.region, key, value, len(listed), strings.Join(append(costs, listed...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {

@@ -46,7 +46,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			at += r.IntN(jitter)
 		}
 		number++
-		if at > delayed && !calm { // what was held up comes at once: the next trouble is another one
+		if at > delayed && !calm { // delayed noops arrive together; the next delay is separate
 			deliver(at)
 			calm = true
 			continue

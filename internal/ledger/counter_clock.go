@@ -15,7 +15,7 @@ type clockCounter struct {
 // previous one. The next arrival decides.
 type earlyArrival struct {
 	previous Instant // the anchor before it
-	time     Instant // 0: there is none
+	time     Instant // 0: none
 	intact   bool
 }
 

@@ -30,7 +30,7 @@ func stories(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *
 	}
 }
 
-// invariantViolation checks a record for what is true of all records.
+// invariantViolation returns the first invariant that a record violates.
 func invariantViolation(r Record) string {
 	const absurd = 1 << 62 // a sum that went below zero
 	listed := map[Kind]uint64{}

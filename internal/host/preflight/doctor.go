@@ -26,7 +26,7 @@ type Finding struct {
 	Name   string `json:"name"`           // such as "open files"
 	State  State  `json:"state"`          //
 	Found  string `json:"found"`          // one sentence, or a value
-	Remedy string `json:"mend,omitempty"` // what to do, mostly a command
+	Remedy string `json:"mend,omitempty"` // an instruction, often a command
 }
 
 // Inspect finds all of it, for a run of that plan and those services.

@@ -46,7 +46,7 @@ type Feed struct {
 	// repeated: a message has the content of an earlier one.
 	repeated    bool
 	offsets     [][]offset // between the instants of two logs
-	sameNumbers []bool     // of each log: the numbers of its entries are those of the feed
+	sameNumbers []bool     // of each log: its entries have the numbers of the feed
 }
 
 // A Message is one message of the topic.

@@ -75,7 +75,7 @@ type linker struct {
 	index   map[uint64]uint32 // first message with a print
 }
 
-// assign makes a message that of an entry.
+// assign sets the message of an entry.
 func (l *linker) assign(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
 
 // fits reports whether a message may be that of an entry.
@@ -237,7 +237,7 @@ func (l *linker) gap(from, to int) {
 	}
 }
 
-// candidates returns the messages of the list among which those of the entries are, bounded.
+// candidates returns the messages of the list that may belong to the entries, up to a limit.
 func (l *linker) candidates(from, to int) (list []uint32) {
 	most := 2*(to-from) + 64
 	before, after := uint32(0), uint32(0)
@@ -298,7 +298,7 @@ func (l *linker) insertOthers() {
 // nearby is the number of messages around the one before an entry in which it may be, in another order than in the log.
 const nearby = 64
 
-// findNearby returns the message of an entry with repeated content near another message; 0: there is none.
+// findNearby returns the message closest to another one that an entry with repeated content can be; 0: none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
