@@ -230,7 +230,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 		return float64(m.Runners[c.Runner].At(at).UnixMicro()) / 1e6
 	}
 	for c := range v.Records() {
-		if c.Streams > 0 {
+		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement opens streams in the hold
 			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}
 		if c.State == ledger.Completed {

@@ -60,3 +60,13 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour is no reason to leave anything out")
 	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: began}, {Unix: 1 << 50}}, 1).n, 50_000)
 }
+
+func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {
+	t.Parallel()
+	r := madeUp(100, 3600)
+	want := phasesOf(r.Merged, r.Verdict).open
+	second := &r.Merged.Runners[1]
+	second.BegunUS = second.StartedUS
+	second.StartedUS += 1800e6
+	require.InDelta(t, want, phasesOf(r.Merged, r.Verdict).open, madeUpConnect)
+}
