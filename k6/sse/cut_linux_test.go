@@ -85,8 +85,9 @@ func TestACutStreamResumes(t *testing.T) {
 					if how == CutHalf {
 						<-back
 						p.say("id: 9\ndata: nobody reads it\n\n")
-						saw <- whatEnds(p.Conn, 300*time.Millisecond)
+						end := whatEnds(p.Conn, 300*time.Millisecond)
 						assert.Positive(t, unacknowledgedOn(t, p.tcp))
+						saw <- end // ends the test, and so the connection
 						return
 					}
 					saw <- whatEnds(p.Conn, patience)
