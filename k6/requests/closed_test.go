@@ -108,10 +108,6 @@ func TestRunnersShareALoadExactly(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	ok := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	closedPort := "http://" + l.Addr().String()
 	for name, c := range map[string]struct {
 		url, want, code string
 	}{
@@ -148,7 +144,7 @@ func TestOutcomes(t *testing.T) {
 		"half a body, then a reset": {raw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
-			time.Sleep(20 * time.Millisecond) // a reset discards what the client has not read
+			time.Sleep(200 * time.Millisecond) // a reset discards what the client has not read
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{body: 'ok'}`, "truncated"},
 		"half a body of a refusal": {raw(t, func(conn net.Conn, request func() bool) {
@@ -170,7 +166,7 @@ func TestOutcomes(t *testing.T) {
 			_ = request()
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{}`, "net-1220"},
-		"refuses": {closedPort, `{}`, "net-1212"},
+		"refuses": {nobody, `{}`, "net-1212"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,10 +251,10 @@ func TestASlowAnswerIsATimeout(t *testing.T) {
 		_ = request() // never comes
 	})
 	v := newVU(t)
-	require.Equal(t, counts{Made: 2, Failed: 2}, v.await(`closed({concurrency: 2, requests: 2, timeout: 50, operations: [{url: %q}]})`, u))
+	require.Equal(t, counts{Made: 2, Failed: 2}, v.await(`closed({concurrency: 2, requests: 2, timeout: 1000, operations: [{url: %q}]})`, u))
 	sums := v.sums()
 	require.Equal(t, 2, sums["request_duration net-1050"].n)
-	require.GreaterOrEqual(t, sums["request_duration net-1050"].total, 100.0)
+	require.GreaterOrEqual(t, sums["request_duration net-1050"].total, 2000.0)
 	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "something came")
 }
 
@@ -304,30 +300,35 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
 		"open":   `open({rate: 50, seconds: 0.4, concurrency: 2, operations: [{url: %q, want: {body: 'ok'}}]})`,
-		"closed": `closed({concurrency: 1, requests: 1, operations: [{url: %q, want: {body: 'ok'}}]})`,
+		"closed": `closed({concurrency: 10, requests: 10, operations: [{url: %q, want: {body: 'ok'}}]})`,
 		"burst":  `burst({requests: 20, operations: [{url: %q, want: {body: 'ok'}}]})`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var sent atomic.Int64
+			var sent, prompt atomic.Int64
 			u := raw(t, func(conn net.Conn, request func() bool) {
 				for request() {
+					answered := time.Now()
 					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
 					time.Sleep(3 * time.Millisecond)
 					if _, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno")); err != nil {
 						return
 					}
 					sent.Add(1)
+					if time.Since(answered) < settling/2 { // on a busy machine the others come when the connection is closed
+						prompt.Add(1)
+					}
 				}
 			})
 			v := newVU(t)
 			c := v.await(call, u)
 			sums := v.sums()
-			require.Positive(t, sent.Load())
+			require.Positive(t, prompt.Load())
 			// A request that is sent within these 3 ms reads the second answer as its own, and its answer is discarded with its second one.
-			found := sums["unrequested_bytes"].total + float64(sums["request_duration wrong"].n)
+			wrong := float64(sums["request_duration wrong"].n)
+			found := sums["unrequested_bytes"].total + wrong
 			require.LessOrEqual(t, found, float64(sent.Load()))
-			require.GreaterOrEqual(t, found, .7*float64(sent.Load()))
+			require.GreaterOrEqual(t, found, .7*(float64(prompt.Load())-wrong))
 			require.EqualValues(t, c.Failed, sums["request_duration wrong"].n)
 		})
 	}

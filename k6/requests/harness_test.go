@@ -136,6 +136,9 @@ func (v *vu) codes() map[string]int {
 	return out
 }
 
+// nobody is a URL where nothing listens. A port that was just closed may be that of another test.
+const nobody = "http://127.0.0.1:1"
+
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(handler)
