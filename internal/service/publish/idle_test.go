@@ -35,7 +35,7 @@ func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
 	base, dials := counting(t, fine)
 	c := configured(t, base)
-	c.Rate, c.For, c.Topics = 0.8, 2400*time.Millisecond, []string{"a"}
+	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
 	p := finished(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
@@ -67,10 +67,10 @@ func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
 		part string // of an answer, before the end
 		idle bool
 	}{
-		"idle for 300 ms":      {rate: 10. / 3, idle: true},
-		"an answer began":      {rate: 10. / 3, part: "HTTP/1.1 2"},
-		"on a busy connection": {rate: 200},
-		"on a new connection":  {rate: 10. / 3, part: "new"},
+		"idle for 500 ms":      {rate: 2, idle: true}, // between leastIdle and keepIdle, far from both
+		"an answer began":      {rate: 2, part: "HTTP/1.1 2"},
+		"on a busy connection": {rate: shard.MostRate}, // the second message is due before the first answer
+		"on a new connection":  {rate: 2, part: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,7 @@ func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 		require.Greater(t, p.Topic(0)[n+1].SentUS+1000, p.Topic(0)[n].AnsweredUS, "the next is sent after the answer")
 	}
 	for n, m := range p.Topic(1) {
-		require.Less(t, m.SentUS-p.Due(uint64(2*n+1)), int64(1_000_000), "the other topic does not wait")
+		require.Less(t, m.SentUS-p.Due(uint64(2*n+1)), last.SentUS-p.Due(98)-500_000, "the other topic does not wait")
 	}
 }
 
@@ -147,14 +147,14 @@ func TestASilentServiceLeavesMessagesOpen(t *testing.T) {
 		return http.StatusOK
 	})
 	c := configured(t, h.URL)
-	c.Timeout = 200 * time.Millisecond
+	c.Timeout = 2 * time.Second
 	p := finished(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, without(p.Sums()))
 	require.Equal(t, shard.Open, p.Topic(0)[2].State)
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
 	const unit = 500 // the log rounds each time down to units of it, in microseconds
-	require.Greater(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+200_000-unit, "the next waits until it was given up")
-	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "nothing came within 200ms"}}, p.Unanswered())
+	require.Greater(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+2_000_000-unit, "the next waits until it was given up")
+	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "nothing came within 2s"}}, p.Unanswered())
 	require.Equal(t, upTo(50), h.numbers("a"))
 }
 
@@ -225,16 +225,14 @@ func TestItEndsWithItsContext(t *testing.T) {
 		return http.StatusOK
 	})
 	c := configured(t, h.URL)
-	c.For = time.Hour
+	c.For, c.Timeout = time.Hour, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, c)
 	require.NoError(t, err)
 	<-asked
 	<-asked
 	cancel()
-	begin := time.Now()
-	within(t, p.Done())
-	require.Less(t, time.Since(begin), 5*time.Second, "it does not wait for answers")
+	within(t, p.Done()) // it does not wait for answers
 	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, without(p.Published().Sums()))
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }

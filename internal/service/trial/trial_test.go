@@ -33,7 +33,7 @@ func try(t *testing.T, base string, c Config, replace ...string) error {
 	require.NoError(t, err)
 	c.Service, c.Base, c.Topic, c.ID, c.Marker = s, base, "soak-topic-0", "trial", "run-1"
 	if c.Patience == 0 {
-		c.Patience = 300 * time.Millisecond
+		c.Patience = 5 * time.Second // a third of it for a message, a tenth for a replay
 	}
 	return Run(t.Context(), c)
 }
@@ -81,7 +81,7 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		{"publisher's token, headers with the first event", &hub.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 0.3 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{"publisher's token, headers with the first event", &hub.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 2 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
 		{"path", &hub.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
 		{"no token", &hub.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
 		{"no token in the variable that the description names", &hub.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set BACKEND_TOKEN"},
@@ -140,7 +140,7 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 			"nothing comes",
 			&hub.Hub{Lose: func(string, string) bool { return true }},
 			nil,
-			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 0.3 s: nothing came; stream and publish request may have different topics (soak-topic-0)",
+			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 2 s: nothing came; stream and publish request may have different topics (soak-topic-0)",
 		},
 		{"the stream ends", &hub.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream was over …"},
 		{
@@ -159,7 +159,7 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 			"another first event",
 			&hub.Hub{Then: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
-			`connect.then.event is "hello", but no such event came within 0.3 s: another block came, with event: HELLO, data: …`,
+			`connect.then.event is "hello", but no such event came within 2 s: another block came, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event",
@@ -177,7 +177,11 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			base := c.hub.Start(t).URL
-			err := try(t, base, Config{}, c.replace...)
+			var config Config
+			if strings.Contains(c.want, "within 2 s") { // it waits for all of it
+				config.Patience = 2 * time.Second
+			}
+			err := try(t, base, config, c.replace...)
 			require.Error(t, err)
 			want, cut := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
 			if cut {
@@ -212,8 +216,8 @@ func TestAServiceThatDoesNotAnswerIsTold(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
 	defer close(done)
-	require.EqualError(t, try(t, server.URL, Config{}),
-		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 0.3 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no answer within 0.3 s")
+	require.EqualError(t, try(t, server.URL, Config{Patience: 2 * time.Second}),
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 2 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no answer within 2 s")
 	require.ErrorContains(t, try(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
 }
 
@@ -277,7 +281,7 @@ func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
 		return []string{mine[strings.Index(mine, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
 	}
 	require.NoError(t, try(t, server.URL, Config{}, replace("{id}")...))
-	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 0.3 s later")
+	require.EqualError(t, try(t, server.URL, Config{Patience: 2 * time.Second}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 2 s later")
 	status = http.StatusNotFound
 	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
