@@ -22,6 +22,8 @@ type earlySpec struct {
 	Runner  syscall.Signal // to the second runner; 0: none
 	Times   int            // how often it is replaced
 	Overlap bool           // it still runs when it is replaced
+	Stopped time.Duration  // the k6 process of the second runner stops for that long, and continues; 0: it does not stop
+	Suspend bool           // all of its processes do, and CLOCK_BOOTTIME continues, as on a machine that is suspended
 }
 
 // earlyKinds are drawn with -kind early only. In most runs the service loses a noop, while its client is watched or not.
@@ -33,6 +35,8 @@ var earlyKinds = []kind{
 	{"early", "soak killed, attached", endsEarly(earlySpec{Attach: true})},
 	{"early", "soak killed, runner drained, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGTERM})},
 	{"early", "soak and runner killed, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGKILL})},
+	{"early", "runner stopped, continued", stops(false)},
+	{"early", "machine suspended", stops(true)},
 }
 
 // drawEarly makes the scenario of a seed.
@@ -66,6 +70,13 @@ func endsEarly(spec earlySpec) prepare {
 	}
 }
 
+// stops draws for how long the second runner stops, or its machine is suspended.
+func stops(suspend bool) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		endsEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
+	}
+}
+
 // An ending is the end of a runner: what it saw until then is in its last shard.
 type ending struct{ seen, at time.Time }
 
@@ -76,7 +87,12 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	out := filepath.Join(r.dir, "out")
 	flags := append(append([]string{"run"}, r.Plan.flags()...), "--out", out, "--testid", testid, "--backend-url", r.url, "--min-coverage", "20")
 	last := []string{"merge", filepath.Join(out, testid)}
-	if r.Early.Attach {
+	switch {
+	case r.Early.Stopped > 0:
+		if err := r.stopRunner(ctx, flags); err != nil {
+			return nil, err
+		}
+	case r.Early.Attach:
 		last = []string{"attach", testid, "--out", out}
 		soak := r.command(ctx, flags...)
 		if err := soak.Start(); err != nil {
@@ -85,11 +101,29 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 		if err := r.attackRunner(ctx, soak); err != nil {
 			return nil, err
 		}
-	} else if err := r.replaceRunner(ctx, flags); err != nil {
-		return nil, err
+	default:
+		if err := r.replaceRunner(ctx, flags); err != nil {
+			return nil, err
+		}
 	}
 	text, err := r.exec(ctx, last...)
-	return judgedBy(err, filepath.Join(out, testid), text)
+	v, err := judgedBy(err, filepath.Join(out, testid), text)
+	if err == nil {
+		err = r.stopShown(v)
+	}
+	return v, err
+}
+
+// stopShown returns an error if a verdict does not show the stop of the second runner or of its machine.
+func (r *run) stopShown(v *verdict.Verdict) error {
+	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
+	switch {
+	case r.Early.Suspend && !strings.Contains(strings.Join(v.Reasons, "\n"), "its machine was suspended for"):
+		return fmt.Errorf("no reason names the suspension: %q", v.Reasons)
+	case r.Early.Stopped > 0 && stall < r.Early.Stopped-time.Second:
+		return fmt.Errorf("a runner stopped for %s, and the longest stall is %s", r.Early.Stopped, stall)
+	}
+	return nil
 }
 
 // attackRunner kills a soak, and then ends its second runner.
@@ -140,6 +174,36 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 		if r.Early.Overlap {
 			_ = other.Wait()
 		}
+	}
+	_, _ = first.Wait(), second.Wait()
+	return nil
+}
+
+// stopRunner runs both runners as parts of a run, and stops the second one for a while.
+func (r *run) stopRunner(ctx context.Context, flags []string) error {
+	first := r.command(ctx, append(flags, "--runner", "1/2")...)
+	second := r.command(ctx, append(flags, "--runner", "2/2")...)
+	clock, err := startWithBootClock(second)
+	if err := errors.Join(err, first.Start()); err != nil {
+		return err
+	}
+	if !await(ctx, func() bool { return r.opened(1) }) {
+		return errors.New("the streams did not open")
+	}
+	pause(ctx, 6*time.Second) // a runner reads its clocks each 5 s
+	stopped := runners(second.Process.Pid)
+	if r.Early.Suspend {
+		stopped = append(stopped, second.Process.Pid)
+	}
+	for _, pid := range stopped {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	pause(ctx, r.Early.Stopped)
+	if r.Early.Suspend {
+		clock.suspend(r.Early.Stopped)
+	}
+	for _, pid := range stopped {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 	_, _ = first.Wait(), second.Wait()
 	return nil

@@ -9,7 +9,7 @@ import (
 
 // expectEarly returns what a verdict has to find: losses of clients while they were watched, and the watched share of the client time.
 func (r *run) expectEarly() *expected {
-	if r.Early.Overlap {
+	if r.Early.Overlap || r.Early.Suspend {
 		return invalid(verdict.CheckComplete)
 	}
 	r.service.Mu.Lock()

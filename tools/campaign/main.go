@@ -16,6 +16,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == suspendable {
+		fmt.Fprintln(os.Stderr, "campaign:", execSuspendable(os.Args[2:]))
+		os.Exit(2)
+	}
 	c := &campaign{began: time.Now()}
 	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
 	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// suspendable is the first argument of a campaign that runs the rest of its arguments as a program with a clock for suspensions.
+const suspendable = "suspendable"
+
+// A bootClock answers the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2). After suspend
+// that clock is ahead of CLOCK_MONOTONIC, as on a machine that was suspended. All other calls go to the kernel.
+type bootClock struct {
+	listener  *os.File
+	suspended atomic.Int64 // nanoseconds
+}
+
+// startWithBootClock starts a program whose CLOCK_BOOTTIME is that of the clock.
+func startWithBootClock(cmd *exec.Cmd) (*bootClock, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(ends[0]), "listener"), os.NewFile(uintptr(ends[1]), "listener")
+	defer ours.Close()
+	cmd.Path, cmd.Args, cmd.ExtraFiles = self, append([]string{self, suspendable, cmd.Path}, cmd.Args[1:]...), []*os.File{theirs}
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		return nil, err
+	}
+	rights := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(ends[0], make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("%s: no listener: %w", suspendable, err)
+	}
+	c := &bootClock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
+	go c.answer()
+	return c, nil
+}
+
+// suspend puts the clock ahead.
+func (c *bootClock) suspend(d time.Duration) { c.suspended.Add(int64(d)) }
+
+// answer answers calls until all programs with the clock have ended.
+func (c *bootClock) answer() {
+	defer c.listener.Close()
+	fd := int(c.listener.Fd())
+	for {
+		events := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err := unix.Poll(events, -1); err == unix.EINTR {
+			continue
+		}
+		if events[0].Revents&unix.POLLIN == 0 {
+			return
+		}
+		var call struct { // seccomp_notif
+			ID         uint64
+			PID, Flags uint32
+			Nr         int32
+			Arch       uint32
+			IP         uint64
+			Args       [6]uint64
+		}
+		if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call)) != 0 {
+			continue // the caller has ended
+		}
+		answer := struct { // seccomp_notif_resp
+			ID    uint64
+			Value int64
+			Error int32
+			Flags uint32
+		}{ID: call.ID}
+		if c.write(call.PID, int64(call.Args[1])) != nil {
+			answer.Error = -int32(unix.EFAULT)
+		}
+		ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
+	}
+}
+
+// write writes the time to the memory of a program.
+func (c *bootClock) write(pid uint32, address int64) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return err
+	}
+	now = unix.NsecToTimespec(now.Nano() + c.suspended.Load())
+	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	_, err = memory.WriteAt(unsafe.Slice((*byte)(unsafe.Pointer(&now)), unsafe.Sizeof(now)), address)
+	return err
+}
+
+func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(to))
+	return errno
+}
+
+// execSuspendable replaces this process by a program whose calls of clock_gettime(CLOCK_BOOTTIME) go to the listener that it sends
+// to file 3.
+func execSuspendable(args []string) error {
+	runtime.LockOSThread() // the filter is the thread's; exec keeps it and ends the others
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOCK_GETTIME, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // seccomp_data.args[0]
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLOCK_BOOTTIME, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	if err := unix.Sendmsg(3, []byte{0}, unix.UnixRights(int(fd)), nil, 0); err != nil {
+		return err
+	}
+	_ = unix.Close(3)
+	return unix.Exec(args[0], args, os.Environ())
+}
