@@ -180,15 +180,15 @@ bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a patt
 .PHONY: services-bench
 services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/results/services-compared.md)
 	$(TRY_SERVICES)
-	@$(GO) build -C tools -o ../bin/ ./servicesbench
-	@bin/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
+	@$(GO) build -C tools -o ../bin/ ./thirdparty
+	@bin/thirdparty services -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
 		$(if $(TOPICS),-topics '$(TOPICS)') $(if $(PUBLISH_RATE),-publish-rate '$(PUBLISH_RATE)') \
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
 
 .PHONY: gateways-bench
 gateways-bench: build gateways ## put gateways for language models in front of the numbered model, and write a table (docs/gateways-compared.md)
-	@$(GO) build -C tools -o ../bin/ ./gatewaysbench
-	@bin/gatewaysbench -out '$(OUT)/gateways' $(if $(ONLY),-only '$(ONLY)') $(if $(RATE),-rate '$(RATE)')
+	@$(GO) build -C tools -o ../bin/ ./thirdparty
+	@bin/thirdparty gateways -out '$(OUT)/gateways' $(if $(ONLY),-only '$(ONLY)') $(if $(RATE),-rate '$(RATE)')
 
 .env: .env.example
 	@infra/compose/env .env

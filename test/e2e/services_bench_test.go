@@ -17,7 +17,7 @@ import (
 func TestServicesSideBySide(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "-C", "tools", "./servicesbench", "-root", "..", "-only", "nchan,backend",
+	cmd := exec.CommandContext(t.Context(), "go", "run", "-C", "tools", "./thirdparty", "services", "-root", "..", "-only", "nchan,backend",
 		"-connections", "40", "-topics", "4", "-publish-rate", "4", "-seconds", "15", "-runners", "1", "-out", out)
 	cmd.Dir = filepath.Join("..", "..")
 	said, err := cmd.CombinedOutput()
@@ -28,7 +28,7 @@ func TestServicesSideBySide(t *testing.T) {
 		Services []struct {
 			Service, Verdict, Settings, Version string
 			Findings                            []string
-			Received, Expected                  int
+			Messages                            struct{ Received, Expected int }
 			Cost                                struct {
 				Held uint64 `json:"held_bytes"`
 			}
@@ -43,8 +43,8 @@ func TestServicesSideBySide(t *testing.T) {
 			continue
 		}
 		require.Equal(t, "pass", s.Verdict, s.Findings)
-		require.Positive(t, s.Received)
-		require.Equal(t, s.Expected, s.Received)
+		require.Positive(t, s.Messages.Received)
+		require.Equal(t, s.Messages.Expected, s.Messages.Received)
 		require.NotEmpty(t, s.Version)
 		require.NotEmpty(t, s.Settings)
 		require.Greater(t, s.Cost.Held, uint64(1<<20))

@@ -13,23 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
-)
-
-// A state is how a response ended, as issue 34 names it.
-type state string
-
-// The states.
-const (
-	complete   state = "complete"
-	truncated  state = "truncated"
-	errorEvent state = "error_event"
-	refused    state = "refused"
-	empty      state = "empty"
-	idle       state = "idle"
-	lingering  state = "lingering"
-	afterDone  state = "after_done"
-	left       state = "left" // our client left on purpose
 )
 
 // Limits of a response.
@@ -71,7 +56,7 @@ var protocols = map[string]protocol{
 // A response is what a client received.
 type response struct {
 	ID       string
-	State    state
+	State    ledger.ResponseState
 	Ended    string // how the body ended: in order, cut, reset, or an error
 	Received int
 	Lost     int
@@ -125,12 +110,12 @@ func (c *client) request(ctx context.Context, id, order string, n int, b behavio
 	started := time.Now()
 	answer, err := c.transport.RoundTrip(request)
 	if err != nil {
-		out.State, out.Ended = refused, ending(err)
+		out.State, out.Ended = ledger.ResponseRefused, ending(err)
 		return out
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		out.State, out.Ended = refused, answer.Status
+		out.State, out.Ended = ledger.ResponseRefused, answer.Status
 		return out
 	}
 	r := reading{response: out, client: c, behaviour: b, started: started, n: n, watchdog: watchdog, times: map[int]int{}}
@@ -167,7 +152,7 @@ func (r *reading) read(body io.Reader) {
 			continue
 		}
 		if r.event(bytes.TrimSpace(data)); r.leaveAfter > 0 && r.Received >= r.leaveAfter {
-			r.Left, r.State = time.Now(), left
+			r.Left, r.State = time.Now(), ledger.ResponseAbandoned
 			return
 		}
 	}
@@ -231,19 +216,19 @@ func (r *reading) finish(err error) {
 	timeout := errors.Is(err, context.Canceled)
 	switch {
 	case r.failure:
-		r.State = errorEvent
+		r.State = ledger.ResponseError
 	case r.done > 0 && r.after:
-		r.State = afterDone
+		r.State = ledger.ResponseAfterDone
 	case r.done > 0 && timeout:
-		r.State = lingering
+		r.State = ledger.ResponseLingering
 	case r.done > 0:
-		r.State = complete
+		r.State = ledger.ResponseComplete
 	case timeout:
-		r.State = idle
+		r.State = ledger.ResponseIdle
 	case r.events == 0:
-		r.State = empty
+		r.State = ledger.ResponseEmpty
 	default:
-		r.State = truncated
+		r.State = ledger.ResponseTruncated
 	}
 }
 

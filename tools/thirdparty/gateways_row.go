@@ -8,52 +8,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A report is all that one run of the bench found.
-type report struct {
-	Ran      *page.Ran  `json:"ran"`
-	Date     time.Time  `json:"date"`
-	Requests int        `json:"requests"`
-	Rate     float64    `json:"rate"`
-	Streams  int        `json:"streams"`
-	Load     float64    `json:"load"` // of the machine, before
-	Gateways []*gateway `json:"gateways"`
-}
-
 // A gateway is what was found out about one of them.
 type gateway struct {
-	Name        string  `json:"name"`
-	Version     string  `json:"version,omitempty"`
-	Settings    string  `json:"settings,omitempty"`
-	Problem     string  `json:"problem,omitempty"`
-	StreamBytes float64 `json:"stream_bytes,omitempty"` // memory per stream in flight
-	Rows        []row   `json:"scenarios"`
+	Name        string        `json:"name"`
+	Version     string        `json:"version,omitempty"`
+	Settings    string        `json:"settings,omitempty"`
+	Problem     string        `json:"problem,omitempty"`
+	StreamBytes float64       `json:"stream_bytes,omitempty"` // memory per stream in flight
+	Rows        []scenarioRow `json:"scenarios"`
 
 	usage func() (services.Usage, error)
 }
 
-// A row is one scenario on one gateway.
-type row struct {
-	Scenario  string         `json:"scenario"`
-	States    map[state]int  `json:"states"`
-	Ended     map[string]int `json:"ended"` // how the bodies ended
-	Lost      int            `json:"lost"`  // chunks that the upstream sent and no client got
-	Doubled   int            `json:"doubled"`
-	Reordered int            `json:"reordered"`
-	Corrupt   int            `json:"corrupt"`
-	Died      bool           `json:"died,omitempty"` // the gateway's process ended
-	Silent    int            `json:"silent"`         // complete by its events, although chunks are missing
-	Upstream  int            `json:"upstream"`       // requests to the upstream
-	TTFT      quantiles      `json:"ttft_ms"`
-	Gap       quantiles      `json:"inter_chunk_ms"`
-	Together  float64        `json:"together"` // share of gaps below a tenth of the median that was sent
-	Cancel    quantiles      `json:"cancel_ms"`
-	Cancelled int            `json:"cancelled"`  // requests whose upstream noticed that the client had left
-	Nobody    int            `json:"for_nobody"` // chunks sent after the client had left
+// A scenarioRow has the figures of one scenario on one gateway.
+type scenarioRow struct {
+	Scenario  string                       `json:"scenario"`
+	States    map[ledger.ResponseState]int `json:"states"`
+	Ended     map[string]int               `json:"ended"` // how the bodies ended
+	Lost      int                          `json:"lost"`  // chunks that the upstream sent and no client got
+	Doubled   int                          `json:"doubled"`
+	Reordered int                          `json:"reordered"`
+	Corrupt   int                          `json:"corrupt"`
+	Died      bool                         `json:"died,omitempty"` // the gateway's process ended
+	Silent    int                          `json:"silent"`         // complete by its events, although chunks are missing
+	Upstream  int                          `json:"upstream"`       // requests to the upstream
+	TTFT      quantiles                    `json:"ttft_ms"`
+	Gap       quantiles                    `json:"inter_chunk_ms"`
+	Together  float64                      `json:"together"` // share of gaps below a tenth of the median that was sent
+	Cancel    quantiles                    `json:"cancel_ms"`
+	Cancelled int                          `json:"cancelled"`  // requests whose upstream noticed that the client had left
+	Nobody    int                          `json:"for_nobody"` // chunks sent after the client had left
 }
 
 // quantiles are of times in milliseconds; zero without any.
@@ -74,8 +64,8 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 const togetherLimit = time.Millisecond
 
 // assess compares what clients received with what the upstream sent.
-func assess(s scenario, responses []*response, records []model.Record) row {
-	r := row{Scenario: s.name, States: map[state]int{}, Ended: map[string]int{}, Upstream: len(records)}
+func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
+	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ended: map[string]int{}, Upstream: len(records)}
 	sent := map[string]model.Record{}
 	for _, record := range records {
 		if sent[record.ID].Sent <= record.Sent {
@@ -87,7 +77,7 @@ func assess(s scenario, responses []*response, records []model.Record) row {
 	for _, one := range responses {
 		r.States[one.State]++
 		record, known := sent[one.ID]
-		if one.State == left {
+		if one.State == ledger.ResponseAbandoned {
 			if known && record.Left > 0 {
 				r.Cancelled++
 				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(one.Left)))
@@ -100,7 +90,7 @@ func assess(s scenario, responses []*response, records []model.Record) row {
 		r.Doubled += one.Doubled
 		r.Reordered += one.Reorder
 		r.Corrupt += one.Corrupt
-		if one.State == complete && !one.Whole {
+		if one.State == ledger.ResponseComplete && !one.Whole {
 			r.Silent++
 		}
 		if one.TTFT > 0 {
@@ -121,7 +111,7 @@ func assess(s scenario, responses []*response, records []model.Record) row {
 }
 
 // states lists the states with their counts, the most frequent first.
-func (r row) states() string { return counts(r.States) }
+func (r scenarioRow) states() string { return counts(r.States) }
 
 func counts[K ~string](of map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b K) int {
@@ -138,10 +128,10 @@ func counts[K ~string](of map[K]int) string {
 }
 
 // write writes the page.
-func (r *report) write(w io.Writer) error {
+func (b *gatewaysBench) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time, load %.1f before. %s.\n",
-		r.Requests, r.Rate, r.Load, page.Machine(r.Ran, r.Date))
-	for _, g := range r.Gateways {
+		b.Requests, b.Rate, b.Load, page.Machine(b.Ran, b.Date))
+	for _, g := range b.Gateways {
 		if g.Problem != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", g.Name, g.Problem)
 		}
@@ -150,21 +140,21 @@ func (r *report) write(w io.Writer) error {
 		columns string
 		rows    [][]string
 	}{
-		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", r.states()},
-		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", r.times()},
-		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", r.leaving()},
-		{"gateway, version, settings", r.versions()},
+		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", b.states()},
+		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", b.times()},
+		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", b.leaving()},
+		{"gateway, version, settings", b.versions()},
 	} {
 		fmt.Fprintln(w)
 		page.Table(w, strings.Split(table.columns, ", "), table.rows)
 	}
-	return page.WriteRan(w, r.Ran)
+	return page.WriteRan(w, b.Ran)
 }
 
 // states returns the rows of states and chunks.
-func (r *report) states() (rows [][]string) {
+func (b *gatewaysBench) states() (rows [][]string) {
 	for _, of := range scenarios() {
-		for _, g := range r.Gateways {
+		for _, g := range b.Gateways {
 			for _, row := range g.Rows {
 				if row.Scenario != of.name {
 					continue
@@ -183,9 +173,9 @@ func (r *report) states() (rows [][]string) {
 }
 
 // times returns the rows of times of the clean scenario.
-func (r *report) times() (rows [][]string) {
-	var base row
-	for _, g := range r.Gateways {
+func (b *gatewaysBench) times() (rows [][]string) {
+	var base scenarioRow
+	for _, g := range b.Gateways {
 		if len(g.Rows) == 0 {
 			continue
 		}
@@ -207,12 +197,12 @@ func (r *report) times() (rows [][]string) {
 }
 
 // leaving returns the rows of clients that leave.
-func (r *report) leaving() (rows [][]string) {
-	for _, g := range r.Gateways {
+func (b *gatewaysBench) leaving() (rows [][]string) {
+	for _, g := range b.Gateways {
 		for _, row := range g.Rows {
-			if row.States[left] > 0 {
+			if row.States[ledger.ResponseAbandoned] > 0 {
 				rows = append(rows, []string{
-					g.Name, fmt.Sprint(row.States[left]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Nobody),
+					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Nobody),
 				})
 			}
 		}
@@ -220,8 +210,8 @@ func (r *report) leaving() (rows [][]string) {
 	return rows
 }
 
-func (r *report) versions() (rows [][]string) {
-	for _, g := range r.Gateways {
+func (b *gatewaysBench) versions() (rows [][]string) {
+	for _, g := range b.Gateways {
 		if g.Version != "" {
 			rows = append(rows, []string{g.Name, g.Version, g.Settings})
 		}

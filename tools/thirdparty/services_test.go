@@ -15,27 +15,13 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// What the description of a service says of its streams stands in the table in words.
+// Each service has its traits in the table.
 func TestTraits(t *testing.T) {
-	for _, c := range []struct {
-		name, described string
-		want            traits
-	}{
-		{"nchan", `{"heartbeat":{"event":"ping","every":30},"end":{"by":"client"},"resume":{"by":"header"}}`,
-			traits{"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"}},
-		{"mercure", `{"heartbeat":{"comment":true,"every":40},"end":{"by":"server","lifetime":[475,600]},"resume":{"by":"header","gap":{"header":"a: b"}}}`,
-			traits{"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, says when it cannot"}},
-		{"x", `{"heartbeat":{"data":"{}","every":25},"end":{"by":"server","lifetime":60},"resume":{"by":{"query":"since"}}}`,
-			traits{"data `{}`, 25 s", "after 60 s", "by a parameter"}},
-		{"pocketbase", `{"resume":{"by":"none"}}`, traits{"none", "no", "no"}},
-		{"x", `{}`, traits{"none", "no", "by `Last-Event-ID`"}},
-	} {
-		got, err := traitsOf(c.name, []byte(c.described))
-		require.NoError(t, err)
-		require.Equal(t, c.want, got, c.described)
+	all, _ := new(servicesBench).names()
+	for _, name := range all {
+		require.Len(t, traits[name], 3, name)
 	}
-	_, err := traitsOf("x", []byte(`[]`))
-	require.ErrorContains(t, err, "read the description of x")
+	require.Len(t, traits, len(all))
 }
 
 // The cost is that of the time in which all streams were open, without what came before and after.
@@ -58,7 +44,7 @@ func TestCostOfAWindow(t *testing.T) {
 	require.EqualError(t, err, "0 samples of its memory and CPU in 60 s: it does not run")
 }
 
-// A verdict of a run with a publisher becomes a row: its sums, what it cost per stream and message, and why it failed.
+// A row states the sums of a run with a publisher, its cost per stream and message, and why it failed.
 func TestRow(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "runs", "mine")
@@ -72,19 +58,17 @@ func TestRow(t *testing.T) {
 		"tables": [{"title": "Resumes by kind of disconnect", "note": "away: in seconds", "columns": ["cut", "lost"], "rows": [["fin", "3"], ["rst", ""]]}],
 		"generator": {"cpu_seconds": 5, "starved": true}}`), 0o600))
 	r := row{Service: "mine", Version: "1.0"}
-	r.outcomeOf(run, nil, nil)
+	require.NoError(t, r.read(run))
 	require.Equal(t, []string{"one", "messages missed: 10 (limit: 0)"}, r.Findings)
-	require.Equal(t, []uint64{950, 960, 10, 3, 3}, []uint64{r.Received, r.Expected, r.Lost, r.Repeated, r.Reordered})
-	from, to := window(r.verdict)
+	from, to := r.window()
 	require.Equal(t, []int64{1025, 1097}, []int64{from.Unix(), to.Unix()})
-	r.charge(Cost{IdleBytes: 1 << 20, HeldBytes: 1<<20 + 20<<10, CPUSeconds: 7.2, WindowS: 72, Load: 1.5})
-	require.InDelta(t, 2, r.KBPerStream, 1e-9)
-	require.InDelta(t, 10, r.CorePercent, 1e-9)
-	require.InDelta(t, 1e4, r.MicrosPerMessage, 1e-6) // 10 messages per second
-	require.InDelta(t, 36, r.PerStreamHour, 1e-9)
+	r.Cost = Cost{IdleBytes: 1 << 20, HeldBytes: 1<<20 + 20<<10, CPUSeconds: 7.2, WindowS: 72, Load: 1.5}
 
 	var text strings.Builder
-	whole := report{Suite: "resume", Ran: &page.Ran{}, Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
+	whole := servicesBench{
+		options: &options{Ran: &page.Ran{}}, Suite: "resume", Load: load{2000, 20, 20, 300, 2},
+		Rows: []row{r, {Service: "other", Findings: []string{"it is\nnot there"}}},
+	}
 	require.NoError(t, whole.write(&text))
 	written := regexp.MustCompile(` +`).ReplaceAllString(text.String(), " ")
 	for _, line := range []string{
@@ -92,26 +76,20 @@ func TestRow(t *testing.T) {
 		"| other | not measured | – | – | – | – | – | – | – |",
 		"\n\nResumes by kind of disconnect (away: in seconds):\n\n| service | cut | lost |\n|--- |--- |--- |\n| mine | fin | 3 |\n| mine | rst | – |\n",
 		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, saturated | 1.5 |",
-		"| mine | 1.0 | – | – | – | – |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {
 		require.Contains(t, written, line+"\n")
 	}
 }
 
-// A run without a verdict is a row with the last output of soak.
-func TestRunWithoutVerdict(t *testing.T) {
-	r := row{Service: "mine"}
-	r.outcomeOf(t.TempDir(), []byte("soak: publish: POST http://HOST/pub answered 401\n"), errors.New("exit status 64"))
-	require.Equal(t, "the soak ended without a verdict (exit status 64): soak: publish: POST http://HOST/pub answered 401", r.outcome())
-}
-
 func TestOptionsAreCheckedFirst(t *testing.T) {
-	ask := func(b bench) error { b.root, b.out = "../..", t.TempDir(); return b.check() }
-	good := load{10, 2, 2, 30, 1}
-	require.ErrorContains(t, ask(bench{load: good, only: bare}), "-only -without-history: choose from nchan, mercure,")
-	require.ErrorContains(t, ask(bench{load: good, only: "nchan,nchen"}), "-only nchen: choose from nchan, mercure,")
-	for _, bad := range []load{{0, 2, 2, 30, 1}, {10, 0, 2, 30, 1}, {10, 2, 0, 30, 1}, {10, 2, 2, 30, 0}, {10, 2, 2, 14, 1}} {
-		require.ErrorContains(t, ask(bench{load: bad}), "must be positive")
+	parse := func(args ...string) error {
+		_, err := new(options).parse("services", &servicesBench{options: &options{}}, append(args, "-root", "../..", "-out", t.TempDir()))
+		return err
+	}
+	require.ErrorContains(t, parse("-only", bare), "-only -without-history: choose from nchan, mercure,")
+	require.ErrorContains(t, parse("-only", "nchan,nchen"), "-only nchen: choose from nchan, mercure,")
+	for _, bad := range []string{"-connections=0", "-topics=0", "-publish-rate=0", "-runners=0", "-seconds=14"} {
+		require.ErrorContains(t, parse(bad), "must be positive")
 	}
 }

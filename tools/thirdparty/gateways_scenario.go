@@ -36,10 +36,10 @@ func scenarios() []scenario {
 }
 
 // run sends the requests of a scenario at a constant rate, and waits until the last one has ended.
-func (s scenario) run(ctx context.Context, b *bench, c *client, restart func() error) (out []*response, err error) {
+func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart func() error) (out []*response, err error) {
 	n := s.requests
 	if n == 0 {
-		n = b.requests
+		n = b.Requests
 	}
 	order := fmt.Sprintf("chunks=%d %s", s.chunks, s.order)
 	out = make([]*response, n)
@@ -50,7 +50,7 @@ func (s scenario) run(ctx context.Context, b *bench, c *client, restart func() e
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(time.Until(began.Add(time.Duration(float64(i) / b.rate * float64(time.Second))))):
+		case <-time.After(time.Until(began.Add(time.Duration(float64(i) / b.Rate * float64(time.Second))))):
 		}
 		if s.restart && i == n/2 {
 			go func() { restarted <- restart() }()
@@ -67,15 +67,15 @@ func (s scenario) run(ctx context.Context, b *bench, c *client, restart func() e
 }
 
 // inFlight opens streams that stay open, and returns the memory that the gateway uses for each of them.
-func (b *bench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
+func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
 	idle, err := g.usage()
 	if err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait, open sync.WaitGroup
-	open.Add(b.streams)
-	for i := range b.streams {
+	open.Add(b.Streams)
+	for i := range b.Streams {
 		wait.Go(func() {
 			once := sync.OnceFunc(open.Done)
 			defer once()
@@ -87,5 +87,5 @@ func (b *bench) inFlight(ctx context.Context, c *client, g *gateway) (perStream 
 	busy, err := g.usage()
 	cancel()
 	wait.Wait()
-	return (float64(busy.Memory) - float64(idle.Memory)) / float64(b.streams), err
+	return (float64(busy.Memory) - float64(idle.Memory)) / float64(b.Streams), err
 }

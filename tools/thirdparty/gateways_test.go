@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
@@ -20,24 +21,24 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	c := newClient(server.URL, "", protocols["openai-chat"])
-	b := &bench{upstream: server.URL, runID: "test"}
+	b := &gatewaysBench{upstream: server.URL, runID: "test"}
 	for i, test := range []struct {
 		fault string
 		want  response
 	}{
-		{"none", response{State: complete, Ended: "in order", Received: 10, Whole: true}},
-		{"truncate@4", response{State: truncated, Ended: "in order", Received: 4, Lost: 6}},
-		{"reset@4", response{State: truncated, Ended: "reset", Received: 4, Lost: 6}},
-		{"cut@4", response{State: truncated, Ended: "cut", Received: 4, Lost: 6}},
-		{"error@4", response{State: errorEvent, Ended: "in order", Received: 4, Lost: 6}},
-		{"empty", response{State: empty, Ended: "in order", Lost: 10}},
-		{"500", response{State: refused, Ended: "500 Internal Server Error"}},
-		{"drop@4", response{State: complete, Ended: "in order", Received: 9, Lost: 1}},
-		{"double@4", response{State: complete, Ended: "in order", Received: 11, Doubled: 1, Whole: true}},
-		{"swap@4", response{State: complete, Ended: "in order", Received: 10, Reorder: 1, Whole: true}},
-		{"corrupt@4", response{State: complete, Ended: "in order", Received: 10, Corrupt: 1}},
-		{"twice", response{State: afterDone, Ended: "in order", Received: 10, Whole: true}},
-		{"linger", response{State: lingering, Ended: "open", Received: 10, Whole: true}},
+		{"none", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Whole: true}},
+		{"truncate@4", response{State: ledger.ResponseTruncated, Ended: "in order", Received: 4, Lost: 6}},
+		{"reset@4", response{State: ledger.ResponseTruncated, Ended: "reset", Received: 4, Lost: 6}},
+		{"cut@4", response{State: ledger.ResponseTruncated, Ended: "cut", Received: 4, Lost: 6}},
+		{"error@4", response{State: ledger.ResponseError, Ended: "in order", Received: 4, Lost: 6}},
+		{"empty", response{State: ledger.ResponseEmpty, Ended: "in order", Lost: 10}},
+		{"500", response{State: ledger.ResponseRefused, Ended: "500 Internal Server Error"}},
+		{"drop@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 9, Lost: 1}},
+		{"double@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 11, Doubled: 1, Whole: true}},
+		{"swap@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Reorder: 1, Whole: true}},
+		{"corrupt@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Corrupt: 1}},
+		{"twice", response{State: ledger.ResponseAfterDone, Ended: "in order", Received: 10, Whole: true}},
+		{"linger", response{State: ledger.ResponseLingering, Ended: "open", Received: 10, Whole: true}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			id := fmt.Sprintf("test-%d", i)
@@ -55,14 +56,14 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 func TestDisconnectsMatchTheLedger(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
-	b := &bench{upstream: server.URL, runID: "test", requests: 2, rate: 100}
+	b := &gatewaysBench{upstream: server.URL, runID: "test", Requests: 2, Rate: 100}
 	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behaviour: behaviour{leaveAfter: 5}}
 	responses, err := s.run(t.Context(), b, newClient(server.URL, "", protocols["openai-chat"]), nil)
 	require.NoError(t, err)
 	records, err := b.records(t.Context(), 1)
 	require.NoError(t, err)
 	row := assess(s, responses, records)
-	require.Equal(t, map[state]int{left: 2}, row.States)
+	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseAbandoned: 2}, row.States)
 	require.Equal(t, 2, row.Cancelled)
 	require.Less(t, row.Nobody, 900)
 }
@@ -70,10 +71,10 @@ func TestDisconnectsMatchTheLedger(t *testing.T) {
 func TestTableRows(t *testing.T) {
 	g := &gateway{Name: direct}
 	for _, s := range scenarios() {
-		g.Rows = append(g.Rows, assess(s, []*response{{ID: "a", State: complete, Ended: "in order", Received: 3}},
+		g.Rows = append(g.Rows, assess(s, []*response{{ID: "a", State: ledger.ResponseComplete, Ended: "in order", Received: 3}},
 			[]model.Record{{ID: "a", Sent: 4, Started: time.Now().UnixMicro()}}))
 	}
-	r := report{Ran: &page.Ran{}, Gateways: []*gateway{g}}
+	r := gatewaysBench{options: &options{Ran: &page.Ran{}}, Gateways: []*gateway{g}}
 	var b strings.Builder
 	require.NoError(t, r.write(&b))
 	cells := "| direct | 1 complete | 1 in order | 1 | 1 | 0 | 0 | 1 |"

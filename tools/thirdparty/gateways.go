@@ -1,6 +1,3 @@
-// Command gatewaysbench puts gateways for language models in front of the numbered model, one after the other on this
-// machine, and writes a table of what arrives through each: when all is well, when the upstream fails, when clients
-// leave or read slowly, and when the gateway is restarted. `make gateways-bench` runs it.
 package main
 
 import (
@@ -11,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -28,72 +24,41 @@ import (
 // direct is the model without a gateway.
 const direct = "direct"
 
-type bench struct {
-	root, out string
-	only      string // names with commas; "": all
-	requests  int
-	rate      float64
-	streams   int
-	upstream  string // URL of the model
-	runID     string
-	next      atomic.Int64 // number of the last request
+// gatewaysBench compares gateways by the chunks that arrive through each: without faults, with failures of the upstream, with
+// clients that leave or read slowly, and in a restart of the gateway.
+type gatewaysBench struct {
+	*options
+	Requests int        `json:"requests"`
+	Rate     float64    `json:"rate"`
+	Streams  int        `json:"streams"`
+	Load     float64    `json:"load"` // of the machine, before
+	Gateways []*gateway `json:"gateways"`
+
+	upstream string // URL of the model
+	runID    string
+	next     atomic.Int64 // number of the last request
 }
 
-func main() {
-	b := bench{runID: fmt.Sprintf("bench-%d", time.Now().Unix())}
-	flag.IntVar(&b.requests, "requests", 100, "requests per scenario")
-	flag.Float64Var(&b.rate, "rate", 5, "requests per second")
-	flag.IntVar(&b.streams, "streams", 100, "streams in flight whose memory is measured")
-	flag.StringVar(&b.root, "root", ".", "the repository, with bin/ built")
-	flag.StringVar(&b.out, "out", "results/gateways", "folder of the table and the figures")
-	flag.StringVar(&b.only, "only", "", "these gateways alone, with commas: "+strings.Join(names(), ","))
-	flag.Parse()
-	page.Main("gatewaysbench", b.run)
+func (b *gatewaysBench) declare(flags *flag.FlagSet) {
+	flags.IntVar(&b.Requests, "requests", 100, "requests per scenario")
+	flags.Float64Var(&b.Rate, "rate", 5, "requests per second")
+	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
-func names() []string { return append([]string{direct}, services.Gateways()...) }
+func (b *gatewaysBench) names() (all, extra []string) {
+	return append([]string{direct}, services.Gateways()...), nil
+}
 
-// run measures each gateway in turn, and writes the table after each.
-func (b *bench) run(ctx context.Context) (err error) {
-	chosen, err := page.Choose(b.only, names())
-	if err != nil {
-		return err
-	}
-	if b.requests < 2 || b.rate <= 0 || b.streams < 1 {
+func (b *gatewaysBench) check() error {
+	if b.Requests < 2 || b.Rate <= 0 || b.Streams < 1 {
 		return errors.New("-rate and -streams must be positive, and -requests at least 2")
 	}
-	if b.out, err = filepath.Abs(b.out); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(b.out, 0o755); err != nil {
-		return err
-	}
-	stop, err := b.startModel(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	r := report{Ran: page.Here(b.root), Date: time.Now().UTC(), Requests: b.requests, Rate: b.rate, Streams: b.streams, Load: page.LoadAverage()}
-	for _, name := range chosen {
-		page.Progress("%s …", name)
-		g, err := b.measure(ctx, name)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			page.Progress("%s: %v", name, err)
-			g.Problem = err.Error()
-		}
-		r.Gateways = append(r.Gateways, g)
-		if err := page.Save(filepath.Join(b.out, "gateways"), r, r.write); err != nil {
-			return err
-		}
-	}
-	return r.write(os.Stdout)
+	return nil
 }
 
-// startModel starts the model and returns the function that stops it.
-func (b *bench) startModel(ctx context.Context) (stop func(), err error) {
+// start starts the model.
+func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
+	b.runID, b.Load = fmt.Sprintf("bench-%d", b.Date.Unix()), page.LoadAverage()
 	listen, err := address.Free()
 	if err != nil {
 		return nil, err
@@ -119,52 +84,62 @@ func (b *bench) startModel(ctx context.Context) (stop func(), err error) {
 	return func() { p.Stop(context.WithoutCancel(ctx), syscall.SIGTERM, 15*time.Second) }, nil
 }
 
-// measure runs all scenarios on one gateway.
-func (b *bench) measure(ctx context.Context, name string) (g *gateway, err error) {
-	g = &gateway{Name: name}
-	c, restart, stop, err := b.start(ctx, g)
+// measure adds the rows of a gateway.
+func (b *gatewaysBench) measure(ctx context.Context, name string) string {
+	g := &gateway{Name: name}
+	b.Gateways = append(b.Gateways, g)
+	if err := b.fill(ctx, g); err != nil {
+		g.Problem = err.Error()
+		return g.Problem
+	}
+	return fmt.Sprintf("%d scenarios", len(g.Rows))
+}
+
+// fill runs all scenarios on one gateway.
+func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
+	c, restart, stop, err := b.launch(ctx, g)
 	if err != nil {
-		return g, err
+		return err
 	}
 	defer stop()
 	for range 3 { // the first answers of a gateway compile, import and connect
 		c.request(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
 	}
 	for _, s := range scenarios() {
-		if s.restart && name == direct {
+		if s.restart && g.Name == direct {
 			continue
 		}
 		first := b.next.Load() + 1
 		responses, err := s.run(ctx, b, c, restart)
 		if err != nil {
-			return g, fmt.Errorf("scenario %s: %w", s.name, err)
+			return fmt.Errorf("scenario %s: %w", s.name, err)
 		}
 		records, err := b.records(ctx, first)
 		if err != nil {
-			return g, err
+			return err
 		}
 		row := assess(s, responses, records)
 		if g.usage != nil {
 			if _, err := g.usage(); err != nil {
 				row.Died = true
 				if err := restart(); err != nil {
-					return g, err
+					return err
 				}
 			}
 		}
-		page.Progress("%s, %s: %s", name, s.name, row.states())
+		page.Progress("%s, %s: %s", g.Name, s.name, row.states())
 		g.Rows = append(g.Rows, row)
 	}
-	if name != direct {
+	if g.Name != direct {
 		if g.StreamBytes, err = b.inFlight(ctx, c, g); err != nil {
-			return g, fmt.Errorf("measure memory: %w", err)
+			return fmt.Errorf("measure memory: %w", err)
 		}
 	}
-	return g, nil
+	return nil
 }
 
-// start starts a gateway and makes a client of it.
-func (b *bench) start(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
+// launch starts a gateway and makes a client of it.
+func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
 		return newClient(b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil
 	}
@@ -178,7 +153,7 @@ func (b *bench) start(ctx context.Context, g *gateway) (c *client, restart func(
 }
 
 // records reads the ledger of the requests from a number on, once all of them have ended at the upstream.
-func (b *bench) records(ctx context.Context, first int64) (out []model.Record, err error) {
+func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open := 0
 		if out, open, err = b.ledger(ctx, first); err != nil || open == 0 || time.Now().After(deadline) {
@@ -187,7 +162,7 @@ func (b *bench) records(ctx context.Context, first int64) (out []model.Record, e
 	}
 }
 
-func (b *bench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
+func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.upstream+"/ledger?prefix="+b.runID+"-", nil)
 	if err != nil {
 		return nil, 0, err

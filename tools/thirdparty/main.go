@@ -1,0 +1,105 @@
+// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables and
+// their figures as JSON. `thirdparty services` soaks the services of test/services and our own backend, or runs another
+// suite of soak on them. `thirdparty gateways` puts gateways for language models in front of the numbered model.
+// `make services-bench` and `make gateways-bench` run it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sse-soak/sse-soak/tools/page"
+)
+
+// A comparison measures programs of one kind. Its exported fields are the figures.
+type comparison interface {
+	declare(*flag.FlagSet)
+	names() (all, extra []string) // that -only accepts; all are the default
+	check() error
+	// start prepares what all of them need, and returns the function that ends it.
+	start(context.Context) (stop func(), err error)
+	// measure measures one of them, and returns the outcome in one line.
+	measure(ctx context.Context, name string) (outcome string)
+	write(io.Writer) error
+}
+
+// options are common to all comparisons.
+type options struct {
+	root, out, only string
+	more            []string // arguments after the flags
+
+	Date time.Time `json:"date"`
+	Ran  *page.Ran `json:"ran"`
+}
+
+func main() {
+	var o options
+	c := map[string]comparison{"services": &servicesBench{options: &o}, "gateways": &gatewaysBench{options: &o}}
+	if len(os.Args) < 2 || c[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "thirdparty services|gateways [FLAGS] [-- FLAGS OF soak run]")
+		os.Exit(2)
+	}
+	kind := os.Args[1]
+	page.Main("thirdparty "+kind, func(ctx context.Context) error { return o.run(ctx, kind, c[kind], os.Args[2:]) })
+}
+
+// run measures each chosen program in turn, and writes the page after each: an interruption loses nothing.
+func (o *options) run(ctx context.Context, kind string, c comparison, args []string) error {
+	chosen, err := o.parse(kind, c, args)
+	if err != nil {
+		return err
+	}
+	o.Date, o.Ran = time.Now().UTC(), page.Here(o.root)
+	stop, err := c.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, name := range chosen {
+		page.Progress("%s …", name)
+		outcome := c.measure(ctx, name)
+		if ctx.Err() != nil {
+			return fmt.Errorf("measure %s: %w", name, context.Cause(ctx))
+		}
+		page.Progress("%s: %s", name, outcome)
+		if err := page.Save(filepath.Join(o.out, kind), c, c.write); err != nil {
+			return err
+		}
+	}
+	return c.write(os.Stdout)
+}
+
+// parse reads the flags and validates them before any program starts.
+func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
+	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
+	all, extra := c.names()
+	flags.StringVar(&o.root, "root", ".", "the repository, with bin/ built")
+	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
+	flags.StringVar(&o.only, "only", "", "names with commas, of "+fmt.Sprint(append(all, extra...))+" (empty: all)")
+	c.declare(flags)
+	_ = flags.Parse(args) // it exits on an error
+	o.more = flags.Args()
+	if chosen, err = page.Choose(o.only, append(all, extra...)); err != nil {
+		return nil, err
+	}
+	if o.only == "" {
+		chosen = all
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	for _, folder := range []*string{&o.root, &o.out} {
+		if *folder, err = filepath.Abs(*folder); err != nil {
+			return nil, err
+		}
+	}
+	if err := page.CheckBuilt(o.root); err != nil {
+		return nil, err
+	}
+	return chosen, os.MkdirAll(o.out, 0o755)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A row has the figures of one service. Those of its run are parts of verdict.json.
+type row struct {
+	Service  string          `json:"service"`
+	Version  string          `json:"version,omitempty"`
+	Settings string          `json:"settings,omitempty"`
+	Began    string          `json:"began"`
+	Verdict  verdict.Outcome `json:"verdict"`            // "": there was no run
+	Findings []string        `json:"findings,omitempty"` // why it did not pass, or could not be measured
+	Tables   []verdict.Table `json:"tables,omitempty"`   // of the suite
+
+	Opened    int                `json:"streams_opened"`
+	Messages  verdict.Messages   `json:"messages"`
+	LatencyMS *verdict.Latency   `json:"latency_ms,omitempty"`
+	ConnectMS *verdict.Quantiles `json:"connect_ms,omitempty"`
+	Generator verdict.Generator  `json:"generator"`
+	Cost      Cost               `json:"cost"`
+
+	started, ended time.Time
+}
+
+// read reads the verdict of a run.
+func (r *row) read(run string) error {
+	text, err := os.ReadFile(filepath.Join(run, results.VerdictFile))
+	if err != nil {
+		return err
+	}
+	var v verdict.Verdict
+	if err := json.Unmarshal(text, &v); err != nil {
+		return fmt.Errorf("read the verdict of the run: %w", err)
+	}
+	r.Verdict, r.Tables, r.Opened, r.Generator = v.Verdict, v.Tables, v.Connections.Opened, v.Generator
+	r.Messages, r.LatencyMS = v.Messages, v.LatencyMS
+	if v.ConnectMS != (verdict.Quantiles{}) {
+		r.ConnectMS = &v.ConnectMS
+	}
+	if v.StartedUnix > 0 {
+		r.started, r.ended = instant(v.StartedUnix), instant(v.EndedUnix)
+	}
+	if v.Verdict == verdict.Pass {
+		return nil
+	}
+	if len(v.Reasons) > 0 { // thousands of others may state the same of other streams
+		r.Findings = append(r.Findings, v.Reasons[0])
+	}
+	for _, c := range v.Checks {
+		if !c.Pass && !c.Unjudged {
+			r.Findings = append(r.Findings, fmt.Sprintf("%s: %s (limit: %s)", c.Name, c.Actual, c.Limit))
+		}
+	}
+	return nil
+}
+
+func instant(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
+
+// window returns the time in which all streams were open and received messages: connecting costs a service more than open
+// streams do, and nothing is published in the last two seconds.
+func (r *row) window() (from, to time.Time) {
+	return r.started.Add(min(30*time.Second, r.ended.Sub(r.started)/4)), r.ended.Add(-3 * time.Second)
+}
+
+// outcome is a row in one line.
+func (r *row) outcome() string {
+	if len(r.Findings) == 0 {
+		return fmt.Sprintf("%s, %d of %d messages", r.Verdict, r.Messages.Received, r.Messages.Expected)
+	}
+	return strings.TrimSpace(string(r.Verdict) + " " + r.Findings[0])
+}
+
+// seconds returns the time in which the streams received messages.
+func (r *row) seconds() float64 {
+	if p := r.Messages.Published; p != nil && p.Rate > 0 {
+		return float64(p.Planned) / p.Rate
+	}
+	return r.ended.Sub(r.started).Seconds()
+}
+
+// costs returns the cells of the table of costs.
+func (r *row) costs() []string {
+	out := []string{"", "", "", "", "", p99(r.ConnectMS), "", ""}
+	if r.Verdict != "" {
+		out[6] = short(100 * r.Generator.CPUSeconds / r.ended.Sub(r.started).Seconds())
+		if r.Generator.Saturated {
+			out[6] += ", saturated"
+		}
+	}
+	c := r.Cost
+	if c.WindowS == 0 {
+		return out
+	}
+	cores := c.CPUSeconds / c.WindowS
+	out[1], out[2], out[7] = short(float64(c.IdleBytes)/(1<<20)), short(100*cores), short(c.Load)
+	if streams := float64(r.Opened); streams > 0 {
+		out[0], out[4] = short((float64(c.HeldBytes)-float64(c.IdleBytes))/streams/1024), short(cores/streams*3600)
+	}
+	if r.Messages.Received > 0 {
+		out[3] = short(1e6 * cores * r.seconds() / float64(r.Messages.Received))
+	}
+	return out
+}

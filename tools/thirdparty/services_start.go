@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/test/services"
+)
+
+// backend is our own, which is soaked like the services of others.
+const backend = "backend"
+
+// bare follows the name of a service without history: the result of a reconnect is then different.
+const bare = "-without-history"
+
+// traits are the heartbeat of each service, how it ends streams and how it resumes them (load-tests/services, and for resuming
+// TestDisconnectedStreamResumes and TestWithoutHistory in test/services).
+var traits = map[string][]string{
+	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"},
+	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, says when it cannot"},
+	"django-eventstream": {
+		"event `keep-alive`, 20 s", "no",
+		"by `Last-Event-ID`, says when it cannot; may repeat messages that are published meanwhile",
+	},
+	"pocketbase":    {"none", "after 300 to 1800 s", "no"},
+	"sse-starlette": {"comment, 15 s", "no", "no"},
+	backend: {
+		"none, a noop is a message", "when the client asks for it",
+		"by `Last-Event-ID`: numbers go on, noops of the outage are made anew",
+	},
+}
+
+// A contender is a service that runs.
+type contender struct {
+	url, service      string
+	env               []string
+	version, settings string
+	usage             func() (services.Usage, error)
+	stop              func()
+}
+
+func (b *servicesBench) launch(ctx context.Context, name string) (*contender, error) {
+	if name == backend {
+		return b.startOwn(ctx)
+	}
+	o := services.Options{Streams: b.Load.Connections + 1000}
+	service, without := strings.CutSuffix(name, bare)
+	if without {
+		o.History = -1
+	}
+	r, err := services.Start(ctx, service, o)
+	if err != nil {
+		return nil, err
+	}
+	return &contender{r.URL, r.Service, r.Env, r.Version, r.Settings, r.Usage, r.Stop}, nil
+}
+
+// startOwn starts the backend without nginx: the others have no proxy either.
+func (b *servicesBench) startOwn(ctx context.Context) (*contender, error) {
+	logs := filepath.Join(b.out, backend+"-log")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, err
+	}
+	t, err := target.StartLocal(ctx, target.LocalConfig{
+		Backend: filepath.Join(b.root, "bin", "backend"), Connections: b.Load.Connections, LogDir: logs, NoNginx: true,
+		NoopInterval: time.Duration(b.Load.interval() * float64(time.Second)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &contender{
+		url: t.URL, service: "noop", env: []string{"BACKEND_TOKEN=" + t.Token},
+		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, without topics and publisher", b.Load.interval()),
+		usage: func() (services.Usage, error) { return services.UsageOf(backend, t.Local.BackendPIDs()) },
+		stop:  func() { t.Local.Stop(context.WithoutCancel(ctx)) },
+	}, nil
+}
