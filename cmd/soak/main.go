@@ -77,7 +77,7 @@ func inWords(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value.Type()))
+		return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value))
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })

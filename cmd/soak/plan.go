@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // usualSizes are what `soak plan` shows when it is not asked for a number.
@@ -46,7 +47,7 @@ func planCommand() *cobra.Command {
 				return usageError{Err: err}
 			}
 			if seconds < 1 {
-				return usageError{Err: fmt.Errorf("--seconds is %d: a run has a second at least", seconds)}
+				return usageError{Err: fmt.Errorf("--seconds must be at least 1, got %d", seconds)}
 			}
 			prices, err := sizing.ReadPrices(pricesFile)
 			if err != nil {
@@ -79,12 +80,13 @@ func planCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
-	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
+	interval = 15
+	f.Var(plan.Setting{Name: "NOOP_INTERVAL", Value: &interval}, "noop-interval", "seconds between two noops of one stream")
 	f.IntVar(&load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
 	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
-	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")
+	secondsFlag(f, &seconds, 3600, "length of the run in seconds, for its price")
 	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
 	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")

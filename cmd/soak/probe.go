@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
@@ -77,7 +78,7 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&seconds, "seconds", 60, "length of the probe in seconds; longer heartbeats and lifetimes are not found (with --idle: 900)")
+	secondsFlag(f, &seconds, 60, "length of the probe in seconds; longer heartbeats and lifetimes are not found (with --idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
@@ -85,7 +86,13 @@ func probeCommand() *cobra.Command {
 	return cmd
 }
 
-// serviceFlags say what to probe.
+// secondsFlag adds the flag of a length in seconds, which accepts a duration such as 10m too.
+func secondsFlag(f *pflag.FlagSet, seconds *int, usual int, help string) {
+	*seconds = usual
+	f.Var(plan.Setting{Name: "SECONDS", Value: seconds}, "seconds", help)
+}
+
+// serviceFlags adds the flags of the requests that a probe sends.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")

@@ -26,3 +26,13 @@ func TestAProbeThatMakesNoSenseIsWrongUsage(t *testing.T) {
 	}
 	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "nothing listens there")
 }
+
+func TestLengthsOfProbesAndPlansMayBeDurations(t *testing.T) {
+	require.Equal(t, 0, execute([]string{"plan", "--connections", "100", "--seconds", "10m", "--noop-interval", "500ms"}))
+	require.Equal(t, exitUsage, execute([]string{"plan", "--seconds", "ten"}))
+	require.Equal(t, exitUsage, execute([]string{"plan", "--seconds", "0s"}))
+	for _, command := range []string{"probe", "init"} {
+		t.Chdir(t.TempDir())
+		require.Equal(t, 2, execute([]string{command, "http://127.0.0.1:1/x", "--seconds", "1m"}), "nothing listens there")
+	}
+}

@@ -86,7 +86,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 			return fmt.Errorf("%s has no value: write one, such as `%[1]s: %s`", name, flag.DefValue)
 		}
 		if err := flags.Set(name, value.Value); err != nil {
-			return fmt.Errorf("%s is %q: it must be %s", name, value.Value, Kind(flag.Value.Type()))
+			return fmt.Errorf("%s is %q: it must be %s", name, value.Value, Kind(flag.Value))
 		}
 	}
 	return nil

@@ -104,13 +104,13 @@ func (s Setting) Set(text string) (err error) {
 		}
 	}
 	if err != nil {
-		return errors.New("it must be " + Kind(s.Type()))
+		return errors.New("it must be " + s.kind())
 	}
 	s.Normalize()
 	return nil
 }
 
-// inSeconds are the settings in seconds, besides those whose name says so.
+// inSeconds lists the settings in seconds whose names do not end in SECONDS.
 var inSeconds = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
 
 // ParseNumber reads the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
@@ -135,11 +135,16 @@ func parseWhole(name, text string) (int, error) {
 
 // duration reads the value of a setting in seconds with a unit.
 func duration(name, text string) (d time.Duration, ok bool) {
-	if !strings.HasSuffix(name, "SECONDS") && !slices.Contains(inSeconds, name) {
+	if !isSeconds(name) {
 		return 0, false
 	}
 	d, err := time.ParseDuration(text)
 	return d, err == nil
+}
+
+// isSeconds reports whether a setting is in seconds.
+func isSeconds(name string) bool {
+	return strings.HasSuffix(name, "SECONDS") || slices.Contains(inSeconds, name)
 }
 
 // Normalize leaves a value at zero that stands for it, as "5.0" of 5.
@@ -149,8 +154,22 @@ func (s Setting) Normalize() {
 	}
 }
 
-// Kind says in words what a flag of that type takes.
-func Kind(flagType string) string {
+// Kind returns in words the values that a flag accepts.
+func Kind(flag pflag.Value) string {
+	if s, ok := flag.(Setting); ok {
+		return s.kind()
+	}
+	return kindOf(flag.Type())
+}
+
+func (s Setting) kind() string {
+	if isSeconds(s.Name) {
+		return kindOf(s.Type()) + " of seconds, or a duration such as 90s or 10m"
+	}
+	return kindOf(s.Type())
+}
+
+func kindOf(flagType string) string {
 	words := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
 	return cmp.Or(words[flagType], "of type "+flagType)
 }
@@ -212,7 +231,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 			return
 		}
 		if value := os.Getenv(s.Name); value != "" && flags.Set(flag.Name, value) != nil {
-			err = fmt.Errorf("%s is %q: it must be %s", s.Name, value, Kind(s.Type()))
+			err = fmt.Errorf("%s is %q: it must be %s", s.Name, value, s.kind())
 		}
 	})
 	return err

@@ -114,8 +114,9 @@ func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
 func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"MAX_LATE": `MAX_LATE is "x": it must be a whole number`, "NOOP_INTERVAL": `NOOP_INTERVAL is "x": it must be a number`,
-		"RECONNECT": `RECONNECT is "x": it must be 1 or 0`,
+		"MAX_LATE":      `MAX_LATE is "x": it must be a whole number`,
+		"NOOP_INTERVAL": `NOOP_INTERVAL is "x": it must be a number of seconds, or a duration such as 90s or 10m`,
+		"RECONNECT":     `RECONNECT is "x": it must be 1 or 0`,
 	} {
 		p := Default()
 		require.EqualError(t, p.ReadEnvironment(func(n string) string { return map[string]string{name: "x"}[n] }), want)

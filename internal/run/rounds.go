@@ -22,11 +22,11 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
-		<-meter.sampled // before the first stream opens: suites compare with it
+		s.waiting("sampling the target", func() { <-meter.sampled }) // before the first stream opens: suites compare with it
 	}
 	defer func() {
 		stop()
-		watcher.Wait()
+		s.waiting("sampling the target", watcher.Wait)
 		s.record.Warnings = append(s.record.Warnings, meter.warnings()...)
 		if s.part <= 1 {
 			s.askPrometheus(graceful, force, meter.start)

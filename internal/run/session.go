@@ -149,9 +149,11 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	s.stage("JUDGING", "the runners have ended; computing the verdict")
-	failures, unreachable := s.driver.targetState(force)
-	s.record.Failures, s.record.Unreachable = append(s.record.Failures, failures...), append(s.record.Unreachable, unreachable...)
-	if err := s.keep(force); err != nil {
+	s.waiting("checking the target", func() {
+		failures, unreachable := s.driver.targetState(force)
+		s.record.Failures, s.record.Unreachable = append(s.record.Failures, failures...), append(s.record.Unreachable, unreachable...)
+	})
+	if err := s.reporting("reading the ledger of the service", func() error { return s.keep(force) }); err != nil {
 		return "", err
 	}
 	return s.driver.judge(graceful, force)

@@ -166,6 +166,11 @@ func (s *session) tryNoop(ctx context.Context, at target.Several) error {
 		err, plan.NoopService, s.Plan.BackendURLs()[0])
 }
 
+// waiting is reporting for a function without an error.
+func (s *session) waiting(activity string, f func()) {
+	_ = s.reporting(activity, func() error { f(); return nil })
+}
+
 // reporting runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints its own progress.
 func (s *session) reporting(activity string, f func() error) error {
 	const interval = 3 * time.Second
