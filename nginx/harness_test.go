@@ -44,7 +44,7 @@ func start(t *testing.T, c Config, edits ...string) {
 		binary = "/usr/sbin/nginx"
 	}
 	if _, err := os.Stat(binary); err != nil {
-		untested.Missing(t, "nginx is not installed: apt-get install nginx-light")
+		untested.SkipMissing(t, "nginx is not installed: apt-get install nginx-light")
 	}
 	var b strings.Builder
 	require.NoError(t, Render(&b, c))
@@ -86,7 +86,7 @@ func running(t *testing.T) Config {
 	t.Helper()
 	dir := shortDir(t)
 	return Config{
-		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: address.For(t), Sockets: []string{filepath.Join(dir, "1.sock")},
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: address.Reserve(t), Sockets: []string{filepath.Join(dir, "1.sock")},
 		Root: os.Geteuid() == 0, Workers: 1, Connections: 50, NoopInterval: time.Second,
 	}
 }

@@ -31,7 +31,7 @@ func site(t *testing.T, backends int) Config {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
 	c.Site = &Site{
-		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: address.For(t), Grafana: address.For(t), Prometheus: address.For(t),
+		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: address.Reserve(t), Grafana: address.Reserve(t), Prometheus: address.Reserve(t),
 		PasswordFile: filepath.Join(c.Dir, "htpasswd"),
 	}
 	require.NoError(t, os.WriteFile(c.Site.PasswordFile, []byte("prometheus:{PLAIN}secret\n"), 0o600))
@@ -172,13 +172,13 @@ func TestAnIDKeepsToItsBackend(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		untested.Missing(t, "openssl is not installed")
+		untested.SkipMissing(t, "openssl is not installed")
 	}
 	c := site(t, 1)
 	certs := filepath.Join(c.Dir, "certs")
 	out, err := exec.Command("../infra/compose/certs", certs).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	c.Site.TLSListen = address.For(t)
+	c.Site.TLSListen = address.Reserve(t)
 	c.Site.Certificate, c.Site.Key = filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem")
 	start(t, c)
 	roots := x509.NewCertPool()

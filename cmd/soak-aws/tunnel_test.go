@@ -219,7 +219,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	return int(netip.MustParseAddrPort(address.For(t)).Port())
+	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
 // opened is a tunnel, with the warnings since it was opened.

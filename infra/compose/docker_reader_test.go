@@ -26,7 +26,7 @@ func TestDockerIsReadOnly(t *testing.T) {
 	binary, err := exec.LookPath("nginx")
 	if err != nil {
 		if binary, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			untested.Missing(t, "nginx is not installed")
+			untested.SkipMissing(t, "nginx is not installed")
 		}
 	}
 	dir, err := os.MkdirTemp("/tmp", "reader") // a socket's path is short

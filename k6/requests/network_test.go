@@ -118,7 +118,7 @@ func TestThroughAProxy(t *testing.T) {
 			v.module.proxies = config.ProxyFunc()
 			v.await(`closed({concurrency: 1, requests: 3, operations: [{url: '%s://example.com/a?b=c', want: {body: 'example.com/a?b=c'}}]})`, scheme)
 			require.Equal(t, map[string]int{"ok": 3}, v.codes())
-			require.Equal(t, c.went, p.Went()[0])
+			require.Equal(t, c.went, p.Requests()[0])
 		})
 	}
 }

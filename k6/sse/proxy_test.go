@@ -78,7 +78,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 				s.addEventListener("then", () => then());
 				s.onerror = (e) => log.push(e.reason, ...(e.reason === "server" ? [] : [e.message]));
 			`))
-			require.Equal(t, tt.went, proxy.Went())
+			require.Equal(t, tt.went, proxy.Requests())
 			for range 2 {
 				r := <-seen
 				assert.True(t, strings.HasPrefix(r.RequestURI, "/"), r.RequestURI)
@@ -179,7 +179,7 @@ func TestOptionsOfK6AndNoProxy(t *testing.T) {
 		}`
 	got := strings.Fields(v.log(script))
 	require.ElementsMatch(t, []string{"service.test", "127.0.0.1", "dns"}, got)
-	require.Equal(t, []string{"GET http://service.test" + server[strings.LastIndex(server, ":"):] + "/"}, proxy.Went())
+	require.Equal(t, []string{"GET http://service.test" + server[strings.LastIndex(server, ":"):] + "/"}, proxy.Requests())
 
 	v.block("127.0.0.0/8")
 	require.ElementsMatch(t, []string{"proxy", "refused", "dns"}, strings.Fields(v.log(strings.Replace(script, "const s", "var s", 1))))
@@ -195,7 +195,7 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	v.state.Logger.(*logrus.Logger).SetOutput(&said)
 	v.state.Options.HTTPDebug = null.StringFrom("full")
 	require.Equal(t, "server", v.log(`new EventSource("http://service.test/x", { reconnect: false }).onerror = (e) => log.push(e.reason)`))
-	require.Len(t, proxy.Went(), 1)
+	require.Len(t, proxy.Requests(), 1)
 	require.Contains(t, said.String(), "GET /x HTTP/1.1")
 	require.NotContains(t, said.String(), "Authorization")
 }
@@ -208,7 +208,7 @@ func TestARedirectOutOfAProxy(t *testing.T) {
 	v := newVU(t)
 	v.through(proxy.URL)
 	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false, followRedirects: true }).onmessage = (e) => log.push(e.data)`))
-	require.Len(t, proxy.Went(), 1)
+	require.Len(t, proxy.Requests(), 1)
 }
 
 // A proxy that dies takes all streams with it, and each says so.
@@ -267,7 +267,7 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 					s.onmessage = (e) => { said.add(e.data); if (++open === 30) kill(); };
 					s.onerror = (e) => { if (e.reason !== "truncated" && e.reason !== "reset") said.add(e.message); if (++ended === 30) log.push(open, ...said); };
 				}`))
-			require.Equal(t, []string{"CONNECT service.test:443"}, proxy.Went())
+			require.Equal(t, []string{"CONNECT service.test:443"}, proxy.Requests())
 		})
 	}
 

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// reserved is the time for which an address is not given to another test: until then its program listens.
-const reserved = time.Minute
+// reservation is the time for which an address is not given to another test. Within it the program of the test starts
+// to listen.
+const reservation = time.Minute
 
 // Free returns a free address, which no other test of this machine gets for a minute. Its port is under those that
 // Linux gives to clients. Otherwise, until a program listens and while it restarts, a client could get its port, keep
@@ -25,7 +26,7 @@ func Free() (string, error) {
 	for range tries {
 		port := lowest + rand.IntN(ports)
 		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if failed = reserve(port); failed != nil {
+		if failed = lock(port); failed != nil {
 			continue
 		}
 		l, err := net.Listen("tcp", address)
@@ -37,8 +38,8 @@ func Free() (string, error) {
 	return "", errors.Join(errors.New("no free port from 20000 to 31999"), failed)
 }
 
-// reserve locks a file of that port, which other processes of the tests see, and another open file of this one too.
-func reserve(port int) error {
+// lock locks a file of that port. Other processes of the tests, and other open files of this one, find it locked.
+func lock(port int) error {
 	dir := filepath.Join(os.TempDir(), "sse-soak-ports")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -50,12 +51,12 @@ func reserve(port int) error {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	time.AfterFunc(reserved, func() { _ = f.Close() })
+	time.AfterFunc(reservation, func() { _ = f.Close() })
 	return nil
 }
 
-// For is Free for a test, which fails without one.
-func For(t interface {
+// Reserve returns a free address, as Free does, and fails the test if there is none.
+func Reserve(t interface {
 	Helper()
 	Fatal(args ...any)
 },

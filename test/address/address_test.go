@@ -9,10 +9,10 @@ import (
 // Tests that run side by side start programs that do not listen yet when the next one looks for an address.
 func TestAddressesAreUnique(t *testing.T) {
 	t.Parallel()
-	given := map[string]bool{}
+	addresses := map[string]bool{}
 	for range 400 {
-		address := For(t)
-		require.False(t, given[address], address)
-		given[address] = true
+		address := Reserve(t)
+		require.False(t, addresses[address], address)
+		addresses[address] = true
 	}
 }

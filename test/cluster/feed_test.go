@@ -78,7 +78,7 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &feed{begin: time.Now(), byPod: lose.byPod}
 			server := httptest.NewUnstartedServer(f)
-			listener, err := net.Listen("tcp", net.JoinHostPort(c.here(t), "0"))
+			listener, err := net.Listen("tcp", net.JoinHostPort(c.hostAddress(t), "0"))
 			require.NoError(t, err)
 			server.Listener = listener
 			server.Start()
@@ -99,7 +99,7 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 					assert.Regexp(t, lose.finding, finding.Text)
 				}
 			}
-			c.nothingLeft(t)
+			c.requireNothingLeft(t)
 		})
 	}
 }

@@ -31,10 +31,11 @@ import (
 
 const (
 	namespace = "sse-soak"
-	patience  = 3 * time.Minute // for whatever has to come
+	// timeout limits each wait of these tests.
+	timeout = 3 * time.Minute // for whatever has to come
 )
 
-// A kube is the cluster, seen by its administrator; its soaks run with less.
+// A kube is a client of the cluster with an administrator's rights. The soaks of these tests have fewer rights.
 type kube struct {
 	*cluster.Client
 	config string // kubeconfig of the service account `soak`
@@ -53,7 +54,7 @@ func connect(t *testing.T) *kube {
 	return k
 }
 
-// soakConfig is a kubeconfig with a token of the service account.
+// soakConfig returns a kubeconfig with a token of the service account.
 func (k *kube) soakConfig(t *testing.T) string {
 	t.Helper()
 	hour := int64(3600)
@@ -80,26 +81,26 @@ type soak struct {
 	process *exec.Cmd
 	testid  string
 	out     string
-	said    buffer
+	buffer  buffer
 }
 
 // soak starts a soak of 4 × 25 streams for 40 s.
-func (k *kube) soak(t *testing.T, name string, more ...string) *soak {
+func (k *kube) soak(t *testing.T, name string, args ...string) *soak {
 	t.Helper()
-	return k.run(t, name, append([]string{"--connections", "100", "--runners", "4", "--noop-interval", "1"}, more...)...)
+	return k.run(t, name, append([]string{"--connections", "100", "--runners", "4", "--noop-interval", "1"}, args...)...)
 }
 
 // run starts a run of 40 s.
-func (k *kube) run(t *testing.T, name string, more ...string) *soak {
+func (k *kube) run(t *testing.T, name string, args ...string) *soak {
 	t.Helper()
 	id := fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6)
-	s := k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", id}, more...)...)
+	s := k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", id}, args...)...)
 	s.testid = id
 	return s
 }
 
-// here returns the address of this machine that the node of the cluster reaches.
-func (k *kube) here(t *testing.T) string {
+// hostAddress returns the address of this machine that the node of the cluster reaches.
+func (k *kube) hostAddress(t *testing.T) string {
 	t.Helper()
 	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 	require.NoError(t, err)
 	s := &soak{process: exec.Command(binary, append(args, "--out", out)...), out: out, testid: args[len(args)-1]}
 	s.process.Env = append(os.Environ(), "KUBECONFIG="+k.config)
-	s.process.Stdout, s.process.Stderr = &s.said, &s.said
+	s.process.Stdout, s.process.Stderr = &s.buffer, &s.buffer
 	require.NoError(t, s.process.Start())
 	t.Cleanup(func() {
 		if s.process.ProcessState == nil {
@@ -132,9 +133,9 @@ func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 	return s
 }
 
-func (s *soak) output() string { return s.said.String() }
+func (s *soak) output() string { return s.buffer.String() }
 
-// wait waits for its end, and is its exit code.
+// wait waits until soak exits, and returns its exit code.
 func (s *soak) wait(t *testing.T) int {
 	t.Helper()
 	done := make(chan error, 1)
@@ -147,7 +148,7 @@ func (s *soak) wait(t *testing.T) int {
 		}
 		t.Log(s.output())
 		return s.process.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(t, "soak does not end", s.output())
 		return -1
 	}
@@ -155,7 +156,7 @@ func (s *soak) wait(t *testing.T) int {
 
 func (s *soak) awaitOutput(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, patience, 100*time.Millisecond, "%s", s.output())
+	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, timeout, 100*time.Millisecond, "%s", s.output())
 }
 
 func (s *soak) verdict(t *testing.T) (v verdict.Verdict) {
@@ -174,7 +175,7 @@ func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// evict asks the cluster to evict a pod, as the drain of a node does.
+// evict evicts a pod through the API, as a drained node does.
 func (k *kube) evict(ctx context.Context, pod string) error {
 	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
 }
@@ -182,7 +183,7 @@ func (k *kube) evict(ctx context.Context, pod string) error {
 // backend starts a backend on this machine, and returns its URL for the pods.
 func (k *kube) backend(t *testing.T) (url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(k.here(t), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(k.hostAddress(t), "0"))
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
@@ -193,8 +194,8 @@ func (k *kube) backend(t *testing.T) (url string) {
 	return "http://" + address
 }
 
-// nothingLeft asserts that a soak took everything with it that it had made.
-func (k *kube) nothingLeft(t *testing.T) {
+// requireNothingLeft asserts that a soak removed every object that it created.
+func (k *kube) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	runs := metav1.ListOptions{LabelSelector: "app=k6"}
 	require.Eventually(t, func() bool {
@@ -207,7 +208,7 @@ func (k *kube) nothingLeft(t *testing.T) {
 		references, err := k.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=soak-control"})
 		require.NoError(t, err)
 		return len(pods.Items)+len(jobs.Items)+len(services.Items)+len(references.Items) == 0
-	}, patience, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
+	}, timeout, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
 }
 
 // A buffer may be read while a process writes to it.

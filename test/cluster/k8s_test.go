@@ -37,10 +37,10 @@ func TestSoakPassesAndCleansUp(t *testing.T) {
 		assert.Equal(t, i+1, r.Index)
 		assert.Equal(t, "finished", r.State)
 	}
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }
 
-// The API server itself takes every overlay, with the published CRD.
+// The API server accepts every overlay, with the published CRD.
 func TestAPIServerAcceptsOverlays(t *testing.T) {
 	c := connect(t)
 	for _, overlay := range []string{"local", "aws", "scale"} {
@@ -55,12 +55,12 @@ func TestAPIServerAcceptsOverlays(t *testing.T) {
 	}
 }
 
-// A runner that is lost makes the verdict invalid, naming pod, node and reason; what the others saw is
-// listed, and so is its own last checkpoint.
+// A lost runner makes the verdict invalid. The verdict names pod, node and reason, and lists what the other runners
+// observed and the last checkpoint of the lost one.
 func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
 	for name, lose := range map[string]struct {
-		how  func(ctx context.Context, pod string) error
+		end  func(ctx context.Context, pod string) error
 		want string
 	}{
 		"deleted": {func(ctx context.Context, pod string) error {
@@ -76,7 +76,7 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 			s := c.soak(t, strings.ReplaceAll(name, " ", "-"))
 			s.awaitOutput(t, "all runners have started")
 			pod := c.runnerPod(t, s, 2)
-			require.NoError(t, lose.how(t.Context(), pod.Name))
+			require.NoError(t, lose.end(t.Context(), pod.Name))
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
@@ -85,12 +85,12 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 			require.Len(t, v.Runners, 4, "its last checkpoint is there")
 			assert.NotEqual(t, "finished", v.Runners[1].State)
 			assert.Equal(t, "finished", v.Runners[0].State, "the others went on to their end")
-			c.nothingLeft(t)
+			c.requireNothingLeft(t)
 		})
 	}
 }
 
-// What keeps a run from starting is found within the time given, and said.
+// The reason why a run cannot start is found within the given time and reported.
 func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
@@ -108,12 +108,13 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
 			assert.Regexp(t, want, v.Sentence, "the cause comes first")
-			c.nothingLeft(t)
+			c.requireNothingLeft(t)
 		})
 	}
 }
 
-// A drained node evicts a runner, which closes its streams and writes its shard. MIN_COVERAGE accepts what was watched.
+// A drained node evicts a runner, which closes its streams and writes its shard. MIN_COVERAGE accepts the observed
+// time.
 func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "drain", "--min-coverage", "50")
@@ -132,14 +133,14 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	assert.Contains(t, warnings, "it was evicted: EvictionByEvictionAPI")
 	assert.NotContains(t, warnings, "Readiness probe")
 	assert.True(t, v.Server.Agrees, "the backend sent the clients of runner 2 nothing that they did not receive")
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }
 
-// A run with a target of its own leaves the backend of the other run alone, whichever starts first.
+// A run with its own target does not touch the backend of another run, whichever starts first.
 func TestConcurrentRunsAreExact(t *testing.T) {
 	c := connect(t)
 	half := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
-	elsewhere := func() []string { return append([]string{"--backend-url", c.backend(t)}, half...) }
+	otherObjects := func() []string { return append([]string{"--backend-url", c.backend(t)}, half...) }
 	check := func(s *soak) {
 		assert.Equal(t, 0, s.wait(t), "%s", s.output())
 		v := s.verdict(t)
@@ -147,30 +148,30 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 		assert.Equal(t, 50, v.Connections.Completed, s.testid)
 		assert.Zero(t, v.Messages.Missed, s.testid)
 	}
-	before := c.soak(t, "before", elsewhere()...)
+	before := c.soak(t, "before", otherObjects()...)
 	before.awaitOutput(t, "all runners have started")
 	first := c.soak(t, "first", half...)
 	first.awaitOutput(t, "all runners have started")
-	after := c.soak(t, "after", elsewhere()...)
+	after := c.soak(t, "after", otherObjects()...)
 	check(before)
 	check(first)
 	check(after)
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }
 
-// soak dies with the laptop's lid; another machine follows the run to its verdict.
+// soak dies with the laptop; another machine follows the run to its verdict.
 func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")
 	s.awaitOutput(t, "all runners have started")
 	require.NoError(t, s.process.Process.Signal(syscall.SIGKILL))
 	s.wait(t)
-	other := c.command(t, t.TempDir(), "attach", s.testid)
-	assert.Equal(t, 0, other.wait(t), "%s", other.output())
-	v := other.verdict(t)
+	second := c.command(t, t.TempDir(), "attach", s.testid)
+	assert.Equal(t, 0, second.wait(t), "%s", second.output())
+	v := second.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }
 
 func TestCtrlCCleansUp(t *testing.T) {
@@ -189,5 +190,5 @@ func TestCtrlCCleansUp(t *testing.T) {
 	}
 	assert.Positive(t, v.Messages.Received)
 	assert.Zero(t, v.Messages.Missed)
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }

@@ -44,19 +44,19 @@ type watcher struct {
 	address string // as the pods reach it
 }
 
-// startPrometheus starts one on this machine, at the address by which the cluster's node reaches it.
+// startPrometheus starts a Prometheus on this machine, at the address by which the cluster's node reaches it.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
 	web := filepath.Join(t.TempDir(), "web.yml")
 	require.NoError(t, os.WriteFile(web, []byte("basic_auth_users: {"+user+": '"+hashedPassword+"'}\n"), 0o600))
-	address := prom.Run(t, k.here(t), "scrape_configs: []", "--web.config.file="+web)
+	address := prom.Run(t, k.hostAddress(t), "scrape_configs: []", "--web.config.file="+web)
 	client, err := api.NewClient(api.Config{Address: "http://" + url.UserPassword(user, password).String() + "@" + address})
 	require.NoError(t, err)
 	return &watcher{API: prometheus.NewAPI(client), address: address}
 }
 
-// tell has soak's environment name the Prometheus.
-func (w *watcher) tell(t *testing.T, password string) {
+// setEnvironment sets the Prometheus and its credentials in the environment of soak.
+func (w *watcher) setEnvironment(t *testing.T, password string) {
 	t.Helper()
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", w.url())
 	t.Setenv("K6_PROMETHEUS_RW_USERNAME", user)
@@ -65,7 +65,7 @@ func (w *watcher) tell(t *testing.T, password string) {
 
 func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
 
-// byRunner is the last value of a metric of a run, by the tag that the operator gives each runner.
+// byRunner returns the last value of a metric of a run, by the tag that the operator gives each runner.
 func (w *watcher) byRunner(t *testing.T, metric, testid string) map[string]float64 {
 	t.Helper()
 	answer, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
@@ -84,18 +84,18 @@ func sum(values map[string]float64) (all float64) {
 	return all
 }
 
-// What the dashboards show of a run comes from each of its runners. The password is in the secret of the run, goes with
-// it, and is nowhere else.
+// Each runner writes the metrics that the dashboards show. The password is only in the secret of the run, and is
+// removed with it.
 func TestRunnersWriteToPrometheus(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)
-	w.tell(t, password)
+	w.setEnvironment(t, password)
 	s := c.soak(t, "watched")
 	s.awaitOutput(t, "all runners have started")
 	secret, err := c.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name(s.testid)+"-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, password, string(secret.Data["K6_PROMETHEUS_RW_PASSWORD"]))
-	assert.NotContains(t, c.everythingElse(t), password)
+	assert.NotContains(t, c.publicObjects(t), password)
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())
 
 	v := s.verdict(t)
@@ -108,19 +108,19 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 		assert.EqualValues(t, 100, value, "runner %s tells the plan of the whole run", runner)
 	}
 	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats are those of the dashboards")
-	notIn(t, filepath.Join(s.out, s.testid), password)
+	requireAbsent(t, filepath.Join(s.out, s.testid), password)
 	assert.NotContains(t, s.output(), password)
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 	require.Eventually(t, func() bool {
 		_, err := c.CoreV1().Secrets(namespace).Get(t.Context(), secret.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
-	}, patience, 500*time.Millisecond, "the secret goes with the run")
+	}, timeout, 500*time.Millisecond, "the secret goes with the run")
 }
 
-// A Prometheus that takes nothing is said, and harms nothing.
+// A Prometheus that rejects writes is reported, and does not change the verdict.
 func TestPrometheusRejectsWrites(t *testing.T) {
 	c := connect(t)
-	startPrometheus(t, c).tell(t, "another")
+	startPrometheus(t, c).setEnvironment(t, "another")
 	s := c.soak(t, "refused")
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())
 	v := s.verdict(t)
@@ -128,10 +128,10 @@ func TestPrometheusRejectsWrites(t *testing.T) {
 	assert.Equal(t, 100, v.Connections.Completed)
 	assert.Regexp(t, `remote writes of 4 runners to Prometheus failed \(the last: .*401`, strings.Join(v.Warnings, "\n"))
 	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "it is said while the run goes on: %s", s.output())
-	c.nothingLeft(t)
+	c.requireNothingLeft(t)
 }
 
-// An overlay with the component writes without soak too: `kubectl apply -k`.
+// An overlay with the component writes without soak too, by `kubectl apply -k`.
 func TestPrometheusOverlay(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)
@@ -150,11 +150,11 @@ func TestPrometheusOverlay(t *testing.T) {
 	}
 	require.NoError(t, c.Create(t.Context(), m.TestRun, cluster.Job{Plan: plan.Plan{TestID: id}}))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		assert.NoError(t, c.Delete(ctx, namespace, cluster.Name(id)))
 	})
-	require.Eventually(t, func() bool { return len(w.byRunner(t, "k6_soak_streams_planned", id)) == 2 }, patience, time.Second)
+	require.Eventually(t, func() bool { return len(w.byRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
 }
 
 // set sets variables of a pod in a TestRun.
@@ -170,8 +170,8 @@ func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[st
 	require.NoError(t, unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env"))
 }
 
-// everythingElse is what one sees of TestRuns, Jobs and pods who may not read secrets.
-func (k *kube) everythingElse(t *testing.T) string {
+// publicObjects returns TestRuns, Jobs and pods as an account sees them that may not read secrets.
+func (k *kube) publicObjects(t *testing.T) string {
 	t.Helper()
 	runs, err := k.Dynamic.Resource(schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -184,8 +184,8 @@ func (k *kube) everythingElse(t *testing.T) string {
 	return string(text)
 }
 
-// notIn asserts that no file in a folder has a text in it.
-func notIn(t *testing.T, folder, text string) {
+// requireAbsent asserts that no file in a folder contains a text.
+func requireAbsent(t *testing.T, folder, text string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

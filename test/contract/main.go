@@ -25,14 +25,14 @@ var capabilities = []string{
 	"bom", "comments", "headers", "last-event-id", "post", "read-timeout", "report", "restart", "server-directed-shutdown-request",
 }
 
-// creation is the body of a request for a new stream.
+// A creation is the body of a request for a new stream.
 type creation struct {
 	StreamURL, CallbackURL, LastEventID, Method, Body string
 	InitialDelayMS, ReadTimeoutMS                     int64
 	Headers                                           map[string]string
 }
 
-// report is the body of a callback.
+// A report is the body of a callback.
 type report struct {
 	Kind    string `json:"kind"`
 	Event   *event `json:"event,omitempty"`
@@ -96,13 +96,13 @@ func (s *service) create(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// callbacks posts what the client reports, numbered, in order.
+// callbacks posts the reports of the client, numbered, in order.
 func callbacks(c creation, header http.Header) sseclient.Callbacks {
 	count, reports := 0, make(chan report, 1000)
 	go func() {
-		for what := range reports {
+		for body := range reports {
 			count++
-			body, _ := json.Marshal(what)
+			body, _ := json.Marshal(body)
 			response, err := http.Post(fmt.Sprintf("%s/%d", c.CallbackURL, count), "application/json", bytes.NewReader(body))
 			if err != nil {
 				log.Print(err)
@@ -120,9 +120,9 @@ func callbacks(c creation, header http.Header) sseclient.Callbacks {
 		},
 		Block:   func(time.Time, *eventstream.Block) {},
 		Comment: func(_ time.Time, text []byte) { reports <- report{Kind: "comment", Comment: eventstream.Text(text)} },
-		Closed: func(_ time.Time, how sseclient.Close) {
-			if how.Reason != sseclient.ReasonClient && how.Reason != sseclient.ReasonCut {
-				reports <- report{Kind: "error", Error: how.Message()}
+		Closed: func(_ time.Time, end sseclient.Close) {
+			if end.Reason != sseclient.ReasonClient && end.Reason != sseclient.ReasonCut {
+				reports <- report{Kind: "error", Error: end.Message()}
 			}
 		},
 		Ended: func() { close(reports) },
@@ -136,12 +136,12 @@ func (s *service) find(r *http.Request) *sseclient.Stream {
 }
 
 func (s *service) command(w http.ResponseWriter, r *http.Request) {
-	var asked struct{ Command string }
-	err, stream := json.NewDecoder(r.Body).Decode(&asked), s.find(r)
+	var body struct{ Command string }
+	err, stream := json.NewDecoder(r.Body).Decode(&body), s.find(r)
 	switch {
 	case stream == nil:
 		http.NotFound(w, r)
-	case err != nil || asked.Command != "restart":
+	case err != nil || body.Command != "restart":
 		http.Error(w, "the command must be restart", http.StatusBadRequest)
 	default:
 		stream.Drop(true)

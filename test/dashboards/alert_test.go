@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of three runners one is killed, one is interrupted and one ends in order: the alert is of the first, and it is soon where
-// people read it.
+// Of three runners one is killed, one is interrupted and one ends in order. The alert names the first, and reaches
+// the webhook soon.
 func TestKilledRunnerAlerts(t *testing.T) {
 	t.Parallel()
-	url, told := webhook(t)
-	s := startStackThatTells(t, url)
+	url, notifications := webhook(t)
+	s := startStackWithAlerts(t, url)
 	s.soak(30)
 	interrupted := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
 	s.await(fmt.Sprintf(`sum(runner:soak_streams:open) == %d`, streams+streams/2))
@@ -29,7 +29,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	killed := time.Now()
 	interrupted.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
 	select {
-	case a := <-told:
+	case a := <-notifications:
 		assert.Less(t, time.Since(killed), 30*time.Second)
 		assert.Equal(t, "firing", a.Status)
 		assert.Equal(t, testID+" 2", a.Labels["testid"]+" "+a.Labels["runner"])
@@ -40,7 +40,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	s.ends(s.runners[0], 0)
 	// All three have been silent for long enough, and the rules have seen it.
 	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
-	a := s.asker(time.Second)
+	a := s.querier(time.Second)
 	a.Range.Start = killed
 	alerts := a.series(t, `ALERTS{alertname="RunnerSilent"}`)
 	assert.NotEmpty(t, alerts)
@@ -53,16 +53,16 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	}
 }
 
-// An alert is what Alertmanager tells a webhook of one.
+// An alert is one alert in a webhook call of Alertmanager.
 type alert struct {
 	Status              string
 	Labels, Annotations map[string]string
 }
 
-// webhook is the address of one that passes on what it hears of silent runners.
-func webhook(t *testing.T) (url string, told chan alert) {
+// webhook returns the address of a webhook that passes on the alerts about silent runners.
+func webhook(t *testing.T) (url string, notifications chan alert) {
 	t.Helper()
-	told = make(chan alert, 100)
+	notifications = make(chan alert, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var message struct{ Alerts []alert }
 		if !assert.NoError(t, json.NewDecoder(r.Body).Decode(&message)) {
@@ -70,10 +70,10 @@ func webhook(t *testing.T) (url string, told chan alert) {
 		}
 		for _, a := range message.Alerts {
 			if a.Labels["alertname"] == "RunnerSilent" {
-				told <- a
+				notifications <- a
 			}
 		}
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, told
+	return server.URL, notifications
 }

@@ -22,7 +22,7 @@ import (
 
 func TestEveryQueryReturnsData(t *testing.T) {
 	t.Parallel()
-	ofThisKernel()
+	addKernelGaps()
 	s := startStack(t)
 	a := s.watch(func() { s.soak(length(t))(0) })
 	for _, board := range grafana.Boards(t, root) {
@@ -35,7 +35,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	t.Run("figures", a.figures)
 }
 
-// What a clean soak leaves empty must show when there is something to show.
+// Panels that a clean soak leaves empty show the faults of a run that has some.
 func TestFaultsShow(t *testing.T) {
 	t.Parallel()
 	const refused = 10
@@ -66,7 +66,7 @@ func TestFaultsShow(t *testing.T) {
 	}
 }
 
-// The chain from a noop that is lost to the alert: backend, ledger, k6, Prometheus, rule.
+// A lost noop reaches the alert through backend, ledger, k6, Prometheus and rule.
 func TestFaultsShowPerNoop(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
@@ -83,28 +83,28 @@ func TestFaultsShowPerNoop(t *testing.T) {
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
 
-// watch runs a soak and returns who can be asked about it, from before its beginning to its end.
-func (s *stack) watch(soak func()) asker {
+// watch runs a soak and returns a querier of the time from before its start to its end.
+func (s *stack) watch(soak func()) querier {
 	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
-	a := s.asker(2 * time.Second)
+	a := s.querier(2 * time.Second)
 	soak()
 	// The last counts arrive, and the rules see them: what k6 wrote is there since it ended.
-	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*rhythm).Unix()))
+	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*scrapeInterval).Unix()))
 	a.Range.End = time.Now()
 	return a
 }
 
-// An asker asks the stack's Prometheus as somebody does who looks at a dashboard.
-type asker grafana.View
+// A querier queries the stack's Prometheus as a dashboard does.
+type querier grafana.View
 
-func (a asker) series(t *testing.T, expr string) []grafana.Series {
+func (a querier) series(t *testing.T, expr string) []grafana.Series {
 	t.Helper()
 	got, err := grafana.View(a).Ask(context.Background(), expr)
 	require.NoError(t, err)
 	return got
 }
 
-func (a asker) board(t *testing.T, b grafana.Board) {
+func (a querier) board(t *testing.T, b grafana.Board) {
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
 			a.query(t, b.Name+"/"+p.Title, q.Expr)
@@ -121,14 +121,14 @@ func (a asker) board(t *testing.T, b grafana.Board) {
 	}
 }
 
-// query asserts that expr returns data. Where it may be empty its metrics must exist at least,
-// unless they come from an exporter that this test does not have.
-func (a asker) query(t *testing.T, name, expr string) {
+// query asserts that expr returns data. If it may be empty, its metrics must exist at least, unless their exporter is
+// not part of this test.
+func (a querier) query(t *testing.T, name, expr string) {
 	t.Helper()
 	found := a.series(t, expr) // parses
-	if why, ok := elsewhere[name]; ok {
-		if why != noCAdvisor {
-			untested.Note(t, "the panel "+name+" on live data: "+why)
+	if reason, ok := absentExporters[name]; ok {
+		if reason != noCAdvisor {
+			untested.Note(t, "the panel "+name+" on live data: "+reason)
 		}
 		return
 	}
@@ -142,14 +142,14 @@ func (a asker) query(t *testing.T, name, expr string) {
 		}
 	}
 	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
-	why, ok := mayBeEmpty[name]
+	reason, ok := mayBeEmpty[name]
 	if assert.True(t, ok, "%s has no data: %s", name, expr) {
-		t.Logf("empty: %s: %s", name, why)
+		t.Logf("empty: %s: %s", name, reason)
 	}
 }
 
-// figures compares what a clean soak must show with what it did.
-func (a asker) figures(t *testing.T) {
+// figures compares the values of a clean soak with its plan.
+func (a querier) figures(t *testing.T) {
 	for title, want := range map[string]float64{
 		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended as asked": 1, "Sent, not received": 0,
 		"Checks passed": 1, "Backend restarts": 0, "Missed": 0, "Faulty": 0, "Runners missing": 0,
@@ -162,8 +162,8 @@ func (a asker) figures(t *testing.T) {
 	}
 	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
-	held := a.series(t, find(t, "Streams held").Targets[0].Expr)
-	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
+	openStreams := a.series(t, find(t, "Streams held").Targets[0].Expr)
+	assert.InDelta(t, streams, highest(openStreams[0]), 0, "streams held at most")
 
 	// Streams are open for the length minus 5 s, and open and close within some of them.
 	least := float64(streams * ((length(t)-5)/interval - 2))
@@ -178,8 +178,8 @@ func (a asker) figures(t *testing.T) {
 		assert.EqualValues(t, "server", causes[0].Metric["reason"])
 		assert.InDelta(t, streams, causes[0].Last(), 0)
 	}
-	asked := a.series(t, find(t, "Ended by cause, server").Targets[0].Expr)
-	for _, s := range asked {
+	attempts := a.series(t, find(t, "Ended by cause, server").Targets[0].Expr)
+	for _, s := range attempts {
 		want := 0.0
 		if strings.Contains(string(s.Metric["reason"]), "forcedisconnect") {
 			want = streams
@@ -204,12 +204,13 @@ func highest(s grafana.Series) (most float64) {
 }
 
 var (
+	// inBraces matches the parts of a query that may contain words other than metrics.
 	inBraces = regexp.MustCompile(`\{[^}]*\}`) // what may hold words that are no metric
 	word     = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
 	metric   = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
 )
 
-// metrics are the names of the metrics in a query, without those that recording rules make.
+// metrics returns the names of the metrics in a query, without those of recording rules.
 func metrics(expr string) []string {
 	names := word.FindAllString(inBraces.ReplaceAllString(expr, ""), -1)
 	return slices.DeleteFunc(names, func(name string) bool { return !metric.MatchString(name) })

@@ -35,10 +35,10 @@ const (
 	interval = 5 // seconds between two noops: half of it a noop may come late on a busy machine
 	runners  = 2
 
-	rhythm = 2 * time.Second // of scrapes and rules; the stack has 5 s, which takes longer to wait for
+	scrapeInterval = 2 * time.Second // of scrapes and rules; the stack has 5 s, which takes longer to wait for
 )
 
-// length is how many seconds the run takes; longer ones make prettier pictures.
+// length returns the seconds of the run. Longer runs give better pictures.
 func length(t *testing.T) int {
 	text := os.Getenv("DASHBOARDS_SECONDS")
 	if text == "" {
@@ -49,7 +49,7 @@ func length(t *testing.T) int {
 	return n
 }
 
-// A stack is a soak with everything that watches it, on loopback.
+// A stack is a soak with all its monitoring, on loopback.
 type stack struct {
 	t                                               *testing.T
 	dir                                             string
@@ -61,31 +61,31 @@ type stack struct {
 	runners                                         []*process.Process
 }
 
-// startStack starts all but the runners. env are settings of the backend.
+// startStack starts all programs but the runners. env are settings of the backend.
 func startStack(t *testing.T, env ...string) *stack {
 	t.Helper()
-	return startStackThatTells(t, "", env...)
+	return startStackWithAlerts(t, "", env...)
 }
 
-// startStackThatTells starts an Alertmanager too, which tells a webhook of alerts.
-func startStackThatTells(t *testing.T, webhook string, env ...string) *stack {
+// startStackWithAlerts also starts an Alertmanager, which calls a webhook.
+func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: t.TempDir()}
 	if webhook != "" {
 		s.startAlertmanager(webhook)
 	}
 	for _, at := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
-		*at = address.For(t)
+		*at = address.Reserve(t)
 	}
 	s.startBackend(env...)
 	s.startNginx()
 	s.start("node_exporter", nil, program(t, "node_exporter", "prometheus-node-exporter"),
 		"--web.listen-address="+s.node, "--collector.tcpstat", "--log.level=error")
-	s.answers("http://" + s.node + "/metrics")
-	if path := found("nginx-prometheus-exporter", "prometheus-nginx-exporter"); path != "" {
+	s.awaitReady("http://" + s.node + "/metrics")
+	if path := firstProgram("nginx-prometheus-exporter", "prometheus-nginx-exporter"); path != "" {
 		s.hasExporter = true
 		s.start("nginx_exporter", nil, path, "--nginx.scrape-uri=http://"+s.status+"/", "--web.listen-address="+s.exporter)
-		s.answers("http://" + s.exporter + "/metrics")
+		s.awaitReady("http://" + s.exporter + "/metrics")
 	}
 	s.startPrometheus()
 	s.startReference()
@@ -111,10 +111,10 @@ func (s *stack) startReference() {
 
 func (s *stack) startBackend(env ...string) {
 	s.service = s.start("backend", append(env, "LISTEN="+s.backend, "NOOP_INTERVAL="+strconv.Itoa(interval)), filepath.Join(root, "bin", "backend"))
-	s.answers("http://" + s.backend + "/readyz")
+	s.awaitReady("http://" + s.backend + "/readyz")
 }
 
-// killBackend ends the backend without a word to its clients, and starts another.
+// killBackend kills the backend and starts another one.
 func (s *stack) killBackend() {
 	s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
 	s.startBackend()
@@ -136,17 +136,16 @@ http {
 }
 `, user, s.dir, s.nginx, s.backend, s.status))
 	s.start("nginx", nil, program(s.t, "nginx", "/usr/sbin/nginx"), "-e", "stderr", "-c", conf)
-	s.answers("http://" + s.status + "/")
+	s.awaitReady("http://" + s.status + "/")
 }
 
-// startPrometheus scrapes what the stack's Prometheus does, under the same job names and with its
-// rules.
+// startPrometheus scrapes the targets of the stack's Prometheus, with its job names and rules.
 func (s *stack) startPrometheus() {
 	config := filepath.Join(s.dir, "prometheus.yml")
 	rules, err := filepath.Abs(filepath.Join(root, "infra", "prometheus", "rules"))
 	require.NoError(s.t, err)
 	require.DirExists(s.t, rules)
-	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", rhythm) +
+	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", scrapeInterval) +
 		"rule_files: ['" + rules + "/*.yml']\n"
 	if s.alerts != "" {
 		text += "alerting: {alertmanagers: [{static_configs: [{targets: ['" + s.alerts + "']}]}]}\n"
@@ -162,23 +161,23 @@ func (s *stack) startPrometheus() {
 	s.write(config, text)
 	s.start("prometheus", nil, program(s.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "tsdb"),
 		"--web.listen-address="+s.watcher, "--web.enable-remote-write-receiver", "--log.level=warn")
-	s.answers("http://" + s.watcher + "/-/ready")
+	s.awaitReady("http://" + s.watcher + "/-/ready")
 }
 
-// startAlertmanager runs it with the configuration that the stack's has.
+// startAlertmanager starts an Alertmanager with the configuration of the stack's.
 func (s *stack) startAlertmanager(webhook string) {
-	s.alerts = address.For(s.t)
+	s.alerts = address.Reserve(s.t)
 	text, err := alertmanager.Config(webhook, "")
 	require.NoError(s.t, err)
 	config := filepath.Join(s.dir, "alertmanager.yml")
 	s.write(config, string(text))
 	s.start("alertmanager", nil, program(s.t, "alertmanager", "prometheus-alertmanager"), "--config.file="+config,
 		"--storage.path="+filepath.Join(s.dir, "alertmanager"), "--web.listen-address="+s.alerts, "--web.route-prefix=/", "--cluster.listen-address=")
-	s.answers("http://" + s.alerts + "/-/ready")
+	s.awaitReady("http://" + s.alerts + "/-/ready")
 }
 
-// soak starts connectionTest.js on all runners, as docs/stack.md says. The result waits for
-// their ends, with the exit code that each should have.
+// soak starts connectionTest.js on all runners, as in docs/stack.md. The returned function waits for their ends, with
+// the exit code that each should have.
 func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()
 	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
@@ -232,8 +231,8 @@ func (s *stack) start(name string, env []string, path string, args ...string) *p
 	return c
 }
 
-// answers waits until url answers 200.
-func (s *stack) answers(url string) {
+// awaitReady waits until url answers 200.
+func (s *stack) awaitReady(url string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		resp, err := http.Get(url)
@@ -242,13 +241,13 @@ func (s *stack) answers(url string) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 2*time.Minute, 100*time.Millisecond, "%s does not answer; %s", url, said(s.logs))
+	}, 2*time.Minute, 100*time.Millisecond, "%s does not answer; %s", url, lazyLog(s.logs))
 }
 
-// asker asks about the time from now on.
-func (s *stack) asker(step time.Duration) asker {
+// querier returns a querier of the time from now on.
+func (s *stack) querier(step time.Duration) querier {
 	now := time.Now().Truncate(time.Second)
-	return asker{
+	return querier{
 		Prometheus: "http://" + s.watcher, Range: prometheus.Range{Start: now, End: now, Step: step},
 		Variables: map[string]string{"testid": testID, "instance": ".*"},
 	}
@@ -258,15 +257,15 @@ func (s *stack) asker(step time.Duration) asker {
 func (s *stack) await(expr string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
-		got, err := grafana.View(s.asker(time.Second)).Ask(context.Background(), expr)
+		got, err := grafana.View(s.querier(time.Second)).Ask(context.Background(), expr)
 		return err == nil && len(got) > 0
-	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, said(s.logs))
+	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, lazyLog(s.logs))
 }
 
-// said is asked only when a wait has failed.
-type said func() string
+// A lazyLog is formatted only when a wait has failed.
+type lazyLog func() string
 
-func (f said) String() string { return f() }
+func (f lazyLog) String() string { return f() }
 
 func (s *stack) logs() string {
 	var all bytes.Buffer
@@ -283,8 +282,8 @@ func (s *stack) write(path, text string) {
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// found is the path of the first of these programs that is installed, "" for none.
-func found(names ...string) string {
+// firstProgram returns the path of the first of these programs that is installed, or "".
+func firstProgram(names ...string) string {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -295,9 +294,9 @@ func found(names ...string) string {
 
 func program(t *testing.T, names ...string) string {
 	t.Helper()
-	path := found(names...)
+	path := firstProgram(names...)
 	if path == "" {
-		untested.Missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-alertmanager prometheus-node-exporter prometheus-nginx-exporter")
+		untested.SkipMissing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-alertmanager prometheus-node-exporter prometheus-nginx-exporter")
 	}
 	return path
 }

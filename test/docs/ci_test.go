@@ -28,7 +28,7 @@ type ciStep struct {
 	Dir   string            `yaml:"working-directory"`
 }
 
-// ciAction is action.yml.
+// A ciAction is the content of action.yml.
 type ciAction struct {
 	Name, Description string
 	Branding          map[string]string
@@ -43,8 +43,8 @@ type ciAction struct {
 	}
 }
 
-// strictly reads a YAML file, and refuses unknown keys.
-func strictly(t *testing.T, name string, into any) {
+// unmarshalStrict reads a YAML file, and refuses unknown keys.
+func unmarshalStrict(t *testing.T, name string, into any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(read(t, name)))
 	d.KnownFields(true)
@@ -55,9 +55,9 @@ var (
 	expression  = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
 	inputOf     = regexp.MustCompile(`inputs\.([a-z]+)`)
 	outputOf    = regexp.MustCompile(`steps\.([a-z]+)\.outputs\.([a-z-]+)`)
-	pinned      = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
+	commitPin   = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	ciFlag      = regexp.MustCompile(`(?m)(?:^| )--([a-z-]+)`)
-	ownAction   = "sse-soak/sse-soak@COMMIT"
+	localAction = "sse-soak/sse-soak@COMMIT"
 	helpOfRun   = "cmd/soak/testdata/help/run-all.txt"
 	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
 )
@@ -65,14 +65,14 @@ var (
 func TestActionIsComplete(t *testing.T) {
 	t.Parallel()
 	var a ciAction
-	strictly(t, "action.yml", &a)
+	unmarshalStrict(t, "action.yml", &a)
 	require.Equal(t, "composite", a.Runs.Using)
 	steps, used := map[string]ciStep{}, map[string]bool{}
 	for _, s := range a.Runs.Steps {
 		steps[s.ID] = s
 		require.NotEqual(t, s.Uses == "", s.Run == "", "%+v", s)
 		if s.Uses != "" {
-			require.Regexp(t, pinned, s.Uses)
+			require.Regexp(t, commitPin, s.Uses)
 		} else {
 			require.Equal(t, "bash", s.Shell, "an action has no default shell: %s", s.Run)
 		}
@@ -97,7 +97,7 @@ func TestActionIsComplete(t *testing.T) {
 	requireFlags(t, steps["soak"].Run)
 }
 
-// requireFlags holds that `soak run` has the flags of a script.
+// requireFlags asserts that `soak run` has the flags of a script.
 func requireFlags(t *testing.T, script string) {
 	t.Helper()
 	help := read(t, helpOfRun)
@@ -108,11 +108,11 @@ func requireFlags(t *testing.T, script string) {
 	}
 }
 
-// The action hands its inputs to soak as they are: a line is an argument, whatever is in it.
+// The action passes its inputs to soak unchanged: each line is one argument, whatever it contains.
 func TestActionPassesArguments(t *testing.T) {
 	t.Parallel()
 	var a ciAction
-	strictly(t, "action.yml", &a)
+	unmarshalStrict(t, "action.yml", &a)
 	script := a.Runs.Steps[slices.IndexFunc(a.Runs.Steps, func(s ciStep) bool { return s.ID == "soak" })].Run
 	fake := filepath.Join(t.TempDir(), "soak")
 	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) // #nosec G306 -- it is run
@@ -122,8 +122,8 @@ func TestActionPassesArguments(t *testing.T) {
 	} {
 		cmd := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
 		cmd.Env = append(os.Environ(), "SOAK="+fake, "COMMAND=run storm", "ARGS="+args, "JUNIT=a b.xml")
-		said, err := cmd.CombinedOutput()
-		require.Equal(t, want, string(said))
+		output, err := cmd.CombinedOutput()
+		require.Equal(t, want, string(output))
 		require.ErrorContains(t, err, "exit status 2", "the exit code is that of soak")
 	}
 }
@@ -140,18 +140,18 @@ func TestWorkflowMatchesTheAction(t *testing.T) {
 			Steps   []ciStep
 		}
 	}
-	strictly(t, "examples/ci/github.yml", &w)
+	unmarshalStrict(t, "examples/ci/github.yml", &w)
 	var a ciAction
-	strictly(t, "action.yml", &a)
+	unmarshalStrict(t, "action.yml", &a)
 	require.Equal(t, map[string]string{"contents": "read"}, w.Permissions)
 	found := false
 	for _, s := range w.Jobs["soak"].Steps {
 		for _, out := range outputOf.FindAllStringSubmatch(s.If+s.Run, -1) {
 			require.Contains(t, a.Outputs, out[2])
 		}
-		if s.Uses != ownAction {
+		if s.Uses != localAction {
 			if s.Uses != "" {
-				require.Regexp(t, pinned, s.Uses)
+				require.Regexp(t, commitPin, s.Uses)
 			}
 			continue
 		}
@@ -186,7 +186,7 @@ func TestGitLabArtifacts(t *testing.T) {
 			Reports        map[string]string
 		}
 	}
-	strictly(t, "examples/ci/gitlab.yml", &jobs)
+	unmarshalStrict(t, "examples/ci/gitlab.yml", &jobs)
 	job := jobs["soak"]
 	require.Equal(t, "always", job.Artifacts.When, "a run that failed is the one to look at")
 	script := strings.Join(job.Script, "\n")
@@ -201,7 +201,7 @@ func TestGitLabArtifacts(t *testing.T) {
 func TestActionScriptsAreClean(t *testing.T) {
 	t.Parallel()
 	var a ciAction
-	strictly(t, "action.yml", &a)
+	unmarshalStrict(t, "action.yml", &a)
 	var all []string
 	for _, s := range a.Runs.Steps {
 		if s.Run != "" {
@@ -211,16 +211,16 @@ func TestActionScriptsAreClean(t *testing.T) {
 	checkScripts(t, all)
 }
 
-// checkScripts has shellcheck look at scripts that lie in YAML.
+// checkScripts runs shellcheck on the scripts in YAML.
 func checkScripts(t *testing.T, all []string) {
 	t.Helper()
 	if _, err := exec.LookPath("shellcheck"); err != nil {
-		untested.Missing(t, "scripts in YAML, because shellcheck is not installed: apt-get install shellcheck")
+		untested.SkipMissing(t, "scripts in YAML, because shellcheck is not installed: apt-get install shellcheck")
 	}
 	for _, script := range all {
 		cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2153", "-") // it does not see the step's variables
 		cmd.Stdin = strings.NewReader(script)
-		said, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s\n%s", script, said)
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", script, output)
 	}
 }

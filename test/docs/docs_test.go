@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tree is what the repository holds, by slash-separated path.
+// A tree is the set of files of the repository, by slash-separated path.
 type tree struct {
 	files   map[string]bool
 	ends    map[string]bool     // of the paths of files: a/b.go, b.go
@@ -30,11 +30,11 @@ type tree struct {
 
 const root = "../.."
 
-// made are folders that programs write: the docs name files in them that a clone does not have.
-var made = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
+// generatedFolders are written by programs: the docs name files in them that a clone does not have.
+var generatedFolders = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
 
-// foreign are names that look like ours: k6's modules, the operator's, and what the reader writes.
-var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars|grafana/grafana|nginx/nginx-prometheus-exporter)$`)
+// foreignNames look like ours, but belong to k6, to the operator or to the reader.
+var foreignNames = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars|grafana/grafana|nginx/nginx-prometheus-exporter)$`)
 
 var (
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
@@ -46,14 +46,14 @@ func readTree(t *testing.T) tree {
 	t.Helper()
 	out := tree{map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]bool{}, map[string]bool{}}
 	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() && slices.Contains(made, name) {
+		if err != nil || d.IsDir() && slices.Contains(generatedFolders, name) {
 			return fs.SkipDir
 		}
 		out.files[name] = true
 		if d.IsDir() {
 			return nil
 		}
-		for end, more := name, true; more; _, end, more = strings.Cut(end, "/") {
+		for end, ok := name, true; ok; _, end, ok = strings.Cut(end, "/") {
 			out.ends[end] = true
 		}
 		if info, err := d.Info(); path.Ext(name) != ".md" && path.Ext(name) != ".json" && err == nil && info.Mode().IsRegular() && info.Size() < 1<<20 {
@@ -93,16 +93,16 @@ var (
 	variable  = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b`)
 	flag      = regexp.MustCompile(` --([a-z][a-z0-9-]+)`)
 	pageName  = regexp.MustCompile(`(?:^|[\s(\x60"])([\w.][\w./-]*\.md)\b`)
-	quoted    = regexp.MustCompile("`[^`\n]+`|^make [a-z0-9-]+$")
+	codeSpan  = regexp.MustCompile("`[^`\n]+`|^make [a-z0-9-]+$")
 )
 
-// slug is the anchor that GitHub gives a heading.
+// slug returns the anchor of a heading on GitHub.
 func slug(heading string) string {
 	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// wrong lists what a page names and the repository does not have.
-func (r tree) wrong(t *testing.T, page string) (out []string) {
+// missingNames lists the names on a page that the repository does not have.
+func (r tree) missingNames(t *testing.T, page string) (out []string) {
 	t.Helper()
 	text := read(t, page)
 	missing := func(kind, name string) { out = append(out, fmt.Sprintf("%s: no %s %s", page, kind, name)) }
@@ -123,13 +123,13 @@ func (r tree) wrong(t *testing.T, page string) (out []string) {
 		}
 	}
 	for _, span := range code.FindAllString(text, -1) {
-		out = append(out, r.wrongIn(page, span)...)
+		out = append(out, r.missingPaths(page, span)...)
 	}
-	return append(out, r.wrongPages(page, text)...)
+	return append(out, r.missingPages(page, text)...)
 }
 
-// wrongPages lists the pages of Markdown that a text names and the repository does not have.
-func (r tree) wrongPages(from, text string) (out []string) {
+// missingPages lists the pages of Markdown that a text names and the repository does not have.
+func (r tree) missingPages(from, text string) (out []string) {
 	for _, found := range pageName.FindAllStringSubmatch(text, -1) {
 		if name := found[1]; !r.ends[strings.TrimPrefix(name, "./")] && !r.files[path.Join(path.Dir(from), name)] {
 			out = append(out, fmt.Sprintf("%s: no page %s", from, name))
@@ -138,8 +138,8 @@ func (r tree) wrongPages(from, text string) (out []string) {
 	return out
 }
 
-// wrongIn lists what a span of code names and the repository does not have.
-func (r tree) wrongIn(page, span string) (out []string) {
+// missingPaths lists the names in a span of code that the repository does not have.
+func (r tree) missingPaths(page, span string) (out []string) {
 	missing := func(kind, name string) { out = append(out, fmt.Sprintf("%s: no %s %s", page, kind, name)) }
 	for _, w := range word.FindAllString(span, -1) {
 		if w = strings.TrimRight(w, "/."); !r.has(path.Dir(page), w) {
@@ -147,7 +147,7 @@ func (r tree) wrongIn(page, span string) (out []string) {
 		}
 	}
 	for _, name := range testName.FindAllString(span, -1) {
-		if r.tests[name] == nil && !foreign.MatchString(name) {
+		if r.tests[name] == nil && !foreignNames.MatchString(name) {
 			missing("test", name)
 		}
 	}
@@ -170,13 +170,12 @@ func (r tree) wrongIn(page, span string) (out []string) {
 	return out
 }
 
-// has reports whether a word of code is not a path, or one that the repository has: from its root, or from the folder
-// of the page. A path begins with ./ or a folder of the root, or ends in a source file; of that the end of the path
-// is enough.
+// has reports whether a word of code is not a path, or is a path in the repository: from its root, or from the folder
+// of the page. A path begins with ./ or a folder of the root, or is the end of the path of a source file.
 func (r tree) has(folder, word string) bool {
 	first, _, nested := strings.Cut(strings.TrimPrefix(word, "./"), "/")
 	switch {
-	case foreign.MatchString(word) || strings.HasPrefix(word, "//") || slices.Contains(made, first):
+	case foreignNames.MatchString(word) || strings.HasPrefix(word, "//") || slices.Contains(generatedFolders, first):
 		return true
 	case strings.HasPrefix(word, "./") || nested && r.files[first]:
 		word = strings.TrimSuffix(word, "/...")
@@ -190,34 +189,34 @@ func (r tree) has(folder, word string) bool {
 func TestMarkdownNamesExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
-	var wrong []string
+	var missing []string
 	for name := range all.files {
 		if strings.HasSuffix(name, ".md") && !strings.Contains(name, "testdata/") {
-			wrong = append(wrong, all.wrong(t, name)...)
+			missing = append(missing, all.missingNames(t, name)...)
 		}
 	}
-	slices.Sort(wrong)
-	require.Empty(t, strings.Join(wrong, "\n"))
+	slices.Sort(missing)
+	require.Empty(t, strings.Join(missing, "\n"))
 }
 
 // What programs print has names in it, too: `make up`, docs/aws.md.
 func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
-	var wrong []string
+	var missing []string
 	for name := range all.files {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
 			continue
 		}
 		for _, text := range literals(t, name) {
-			for _, span := range quoted.FindAllString(text, -1) {
-				wrong = append(wrong, all.wrongIn(name, span)...)
+			for _, span := range codeSpan.FindAllString(text, -1) {
+				missing = append(missing, all.missingPaths(name, span)...)
 			}
-			wrong = append(wrong, all.wrongPages(name, text)...)
+			missing = append(missing, all.missingPages(name, text)...)
 		}
 	}
-	slices.Sort(wrong)
-	require.Empty(t, strings.Join(wrong, "\n"))
+	slices.Sort(missing)
+	require.Empty(t, strings.Join(missing, "\n"))
 }
 
 // literals returns the string literals of a Go file.
@@ -250,15 +249,15 @@ func TestAnchors(t *testing.T) {
 func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}
-	for word, there := range map[string]bool{
+	for word, missing := range map[string]bool{
 		"docs/a.md": true, "docs/b.md": false, "./docs": true, "./docs/...": true, "./b": false, "a.go": true, "b.go": false, "b/a.go": true, "c/a.go": false, "k6/x/sse": true,
 		"s3://docs": true, "results/latest": true, "text/html": true,
 	} {
-		require.Equal(t, there, all.has("docs", word), word)
+		require.Equal(t, missing, all.has("docs", word), word)
 	}
 	all.ends["b.md"] = true
-	require.Equal(t, []string{"docs/a.md: no page DESIGN.md", "docs/a.md: no page c.md"}, all.wrongPages("docs/a.md", "See DESIGN.md, ./b.md, a.md, (c.md) and https://host/d.md."))
-	require.Equal(t, []string{"x.go: no variable NO_SUCH", "x.go: no make target stack"}, all.wrongIn("x.go", "`NO_SUCH=1 make stack`"))
+	require.Equal(t, []string{"docs/a.md: no page DESIGN.md", "docs/a.md: no page c.md"}, all.missingPages("docs/a.md", "See DESIGN.md, ./b.md, a.md, (c.md) and https://host/d.md."))
+	require.Equal(t, []string{"x.go: no variable NO_SUCH", "x.go: no make target stack"}, all.missingPaths("x.go", "`NO_SUCH=1 make stack`"))
 }
 
 func TestLiteralsOfSource(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/sse-soak/sse-soak/"
 
-// importRow is a row of the table of docs/architecture.md: folder, what it holds, what it imports.
+// importRow matches a row of the table in docs/architecture.md: folder, content, imports.
 var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
 
 // The table lists the imports of each package, and no package imports one above it. Packages outside of the table
@@ -42,13 +42,13 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 				imports = append(imports, path)
 			}
 		}
-		said := []string{}
+		columns := []string{}
 		for _, name := range strings.Split(strings.TrimSpace(rows[at][2]), ", ") {
 			if i := slices.IndexFunc(folders, func(f string) bool { return f == name || f == "internal/"+name }); i >= 0 {
-				said = append(said, folders[i])
+				columns = append(columns, folders[i])
 			}
 		}
-		require.ElementsMatch(t, imports, said, "docs/architecture.md on what %s imports", paths[0])
+		require.ElementsMatch(t, imports, columns, "docs/architecture.md on what %s imports", paths[0])
 	}
 	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "a row for each package, and only for these")
 }

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A replacement is a word that prose must not have, and a better one.
+// A replacement is a word that prose must not have, with a better one.
 type replacement struct {
 	better string
 	word   *regexp.Regexp
@@ -61,7 +61,7 @@ func sentences(t *testing.T, name string, use func(at token.Position, text strin
 func TestMessagesHaveNoPrivateWords(t *testing.T) {
 	t.Parallel()
 	banned := replacements(t)
-	var wrong []string
+	var findings []string
 	for name := range readTree(t).files {
 		folder, _, _ := strings.Cut(name, "/")
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || !slices.Contains([]string{"backend", "cmd", "internal", "k6", "nginx"}, folder) {
@@ -70,11 +70,11 @@ func TestMessagesHaveNoPrivateWords(t *testing.T) {
 		sentences(t, name, func(at token.Position, text string) {
 			for _, of := range banned {
 				if found := of.word.FindStringSubmatch(text); found != nil {
-					wrong = append(wrong, at.String()+": "+strconv.Quote(found[1])+": "+of.better)
+					findings = append(findings, at.String()+": "+strconv.Quote(found[1])+": "+of.better)
 				}
 			}
 		})
 	}
-	slices.Sort(wrong)
-	require.Empty(t, strings.Join(wrong, "\n"))
+	slices.Sort(findings)
+	require.Empty(t, strings.Join(findings, "\n"))
 }

@@ -16,9 +16,9 @@ var (
 	namedFolder = regexp.MustCompile("\\(`([\\w/]+?)/?`\\)")
 )
 
-// wrongTests lists the tests of reliability.md's tables that are not where the page says: in test/e2e, or in a folder
-// that stands behind them or at the head of their column. …/name and /name are further cases of the test before.
-func (r tree) wrongTests(t *testing.T, page string) (out []string) {
+// missingTests lists the tests in the tables of reliability.md that do not exist in the named place: in test/e2e, or
+// in a folder behind them or at the head of their column. …/name and /name are further cases of the test before.
+func (r tree) missingTests(t *testing.T, page string) (out []string) {
 	t.Helper()
 	var head []string // folders
 	var files []string
@@ -55,11 +55,11 @@ func TestReliabilityTestsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
 	matrix, _, _ := strings.Cut(read(t, "docs/reliability.md"), "\n## Campaign\n")
-	require.Empty(t, all.wrongTests(t, matrix))
+	require.Empty(t, all.missingTests(t, matrix))
 
 	const page = "| fault | verdict | test |\n| a | fail | `TestReliabilityTestsExist`%s |\n"
-	require.Empty(t, all.wrongTests(t, fmt.Sprintf(page, " (`test/docs`)")))
-	require.Empty(t, all.wrongTests(t, strings.Replace(fmt.Sprintf(page, ""), "test |", "test (`test/docs/`) |", 1)))
-	require.Len(t, all.wrongTests(t, fmt.Sprintf(page, "")), 1, "not in the folder of whole soaks")
-	require.Len(t, all.wrongTests(t, fmt.Sprintf(page, ", `/no_such_case` (`test/docs`)")), 1)
+	require.Empty(t, all.missingTests(t, fmt.Sprintf(page, " (`test/docs`)")))
+	require.Empty(t, all.missingTests(t, strings.Replace(fmt.Sprintf(page, ""), "test |", "test (`test/docs/`) |", 1)))
+	require.Len(t, all.missingTests(t, fmt.Sprintf(page, "")), 1, "not in the folder of whole soaks")
+	require.Len(t, all.missingTests(t, fmt.Sprintf(page, ", `/no_such_case` (`test/docs`)")), 1)
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ranRow is a row of the section "What ran", as internal/report writes it.
-var ranRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
+// infoRow matches a row of the section "What ran" of internal/report.
+var infoRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 
-// overviews of docs/results are about runs that lie in folders, and terraform-plan.txt is none: a test compares it with
-// what each commit plans.
+// overviews are pages of docs/results about runs in folders. terraform-plan.txt is not a result: a test compares it
+// with the plan of each commit.
 var overviews = []string{"README.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
 
-// whatRan lists what a page of results does not say of what made them.
-func whatRan(text string) (missing []string) {
+// missingRunInfo lists the rows about the run that a page of results does not have.
+func missingRunInfo(text string) (missing []string) {
 	_, section, found := strings.Cut(text, "\n## What ran\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	said := map[string]string{}
-	for _, row := range ranRow.FindAllStringSubmatch(section, -1) {
-		said[row[1]] = row[2]
+	values := map[string]string{}
+	for _, row := range infoRow.FindAllStringSubmatch(section, -1) {
+		values[row[1]] = row[2]
 	}
 	if !found {
 		return []string{"the section What ran"}
 	}
 	for _, name := range []string{"command", "commit", "versions", "machine", "system"} {
-		if said[name] == "" {
+		if values[name] == "" {
 			missing = append(missing, name)
 		}
 	}
 	for _, program := range []string{"soak", "k6", "Go", "nginx"} {
-		if !slices.ContainsFunc(strings.Split(said["versions"], ", "), func(v string) bool { return strings.HasPrefix(v, program+" ") }) {
+		if !slices.ContainsFunc(strings.Split(values["versions"], ", "), func(v string) bool { return strings.HasPrefix(v, program+" ") }) {
 			missing = append(missing, "version of "+program)
 		}
 	}
@@ -57,25 +57,25 @@ func TestResultsHaveRunInfo(t *testing.T) {
 		if folder != results+"/" && path.Ext(base) != "" {
 			require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(pageOf)), func(page string) bool { return all[folder+page] }), "%s has no page beside it", name)
 		}
-		if beside := pageOf[base]; beside != "" {
-			require.True(t, all[folder+beside], "%s has no %s beside it", name, beside)
+		if page := pageOf[base]; page != "" {
+			require.True(t, all[folder+page], "%s has no %s beside it", name, page)
 		}
 		if slices.Contains([]string{".md", ".txt"}, path.Ext(base)) {
 			pages++
-			require.Empty(t, whatRan(read(t, name)), "%s does not say", name)
+			require.Empty(t, missingRunInfo(read(t, name)), "%s does not say", name)
 		}
 	}
 	require.Greater(t, pages, 50)
 }
 
-// The check itself: what is missing is found.
+// The check itself finds missing rows.
 func TestResultsWithoutRunInfoAreFound(t *testing.T) {
 	t.Parallel()
-	const whole = "# Soak\n\n## What ran\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +
+	const complete = "# Soak\n\n## What ran\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +
 		"| **machine** | 2 cores |\n| **system** | debian 12 |\n"
-	require.Empty(t, whatRan(whole))
-	require.Equal(t, []string{"the section What ran"}, whatRan("# Soak\n"))
-	require.Equal(t, []string{"commit"}, whatRan(strings.Replace(whole, "| **commit** | not recorded |\n", "", 1)))
-	require.Equal(t, []string{"commit"}, whatRan(strings.Replace(whole, "not recorded", "", 1)))
-	require.Equal(t, []string{"version of Go"}, whatRan(strings.Replace(whole, "Go 1.26.8, ", "", 1)))
+	require.Empty(t, missingRunInfo(complete))
+	require.Equal(t, []string{"the section What ran"}, missingRunInfo("# Soak\n"))
+	require.Equal(t, []string{"commit"}, missingRunInfo(strings.Replace(complete, "| **commit** | not recorded |\n", "", 1)))
+	require.Equal(t, []string{"commit"}, missingRunInfo(strings.Replace(complete, "not recorded", "", 1)))
+	require.Equal(t, []string{"version of Go"}, missingRunInfo(strings.Replace(complete, "Go 1.26.8, ", "", 1)))
 }

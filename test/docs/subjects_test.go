@@ -43,13 +43,13 @@ func TestCommitSubjects(t *testing.T) {
 	out, err := subjects(t, dir)
 	require.NoError(t, err, out)
 
-	wrong := []string{"Count gaps", "ledger: Count gaps", "ledger: fixed a gap", "ledger: count gaps.", "ledger: " + strings.Repeat("x", 53)}
-	for _, subject := range wrong {
+	findings := []string{"Count gaps", "ledger: Count gaps", "ledger: fixed a gap", "ledger: count gaps.", "ledger: " + strings.Repeat("x", 53)}
+	for _, subject := range findings {
 		commit(subject)
 	}
 	out, err = subjects(t, dir)
 	require.Error(t, err)
-	require.Equal(t, len(wrong), strings.Count(out, "the subject of a commit"), out)
+	require.Equal(t, len(findings), strings.Count(out, "the subject of a commit"), out)
 
 	commit("ledger: count gaps")
 	out, err = subjects(t, dir, "0000000000000000000000000000000000000000")

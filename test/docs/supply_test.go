@@ -16,15 +16,15 @@ import (
 )
 
 var (
-	usesLine     = regexp.MustCompile(`(?m)^[ -]*uses:\s*(\S.*)$`)
-	usesPinned   = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-	npmInstall   = regexp.MustCompile(`(?m)^.*\bnpm (?:ci|i|install|add|update)\b.*$`)
-	imageName    = regexp.MustCompile(`(?mi)^(?:FROM(?: --platform=\S+)? |ARG \w*IMAGE=|[ -]*image: *"?)([a-z0-9][^\s"$]*)"?(?:\s|$)|^\s*\w*Image\s*= *"([^"$]+:[^"$]+)"`)
-	imageListed  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `[^|]+` \\|$")
-	imagesOfOurs = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
+	usesLine    = regexp.MustCompile(`(?m)^[ -]*uses:\s*(\S.*)$`)
+	usesPinned  = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	npmInstall  = regexp.MustCompile(`(?m)^.*\bnpm (?:ci|i|install|add|update)\b.*$`)
+	imageName   = regexp.MustCompile(`(?mi)^(?:FROM(?: --platform=\S+)? |ARG \w*IMAGE=|[ -]*image: *"?)([a-z0-9][^\s"$]*)"?(?:\s|$)|^\s*\w*Image\s*= *"([^"$]+:[^"$]+)"`)
+	imageListed = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `[^|]+` \\|$")
+	ownImages   = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
 )
 
-// sources are the files that download or run what others wrote, apart from prose and test data.
+// sources returns the files that download or run third-party software, without prose and test data.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -76,7 +76,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 			continue
 		}
 		for _, m := range usesLine.FindAllStringSubmatch(read(t, name), -1) {
-			if action, _, _ := strings.Cut(m[1], " #"); action == "./" || action == ownAction {
+			if action, _, _ := strings.Cut(m[1], " #"); action == "./" || action == localAction {
 				continue
 			}
 			found++
@@ -150,7 +150,7 @@ func TestImagesArePinnedByDigest(t *testing.T) {
 		text := read(t, name)
 		for _, m := range imageName.FindAllStringSubmatch(text, -1) {
 			image := m[1] + m[2]
-			if imagesOfOurs.MatchString(image) || regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(image)+`$`).MatchString(text) {
+			if ownImages.MatchString(image) || regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(image)+`$`).MatchString(text) {
 				continue
 			}
 			if strings.Contains(image, "@") {

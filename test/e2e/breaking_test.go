@@ -107,7 +107,7 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 
 // An answer takes a tenth of a second, so that 1500 requests a second want 150 connections; the backend has descriptors for fewer.
 func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
-	listen := address.For(t)
+	listen := address.Reserve(t)
 	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
 	await(t, "the backend answers", func() bool {
 		resp, err := http.Get("http://" + listen + "/readyz")

@@ -56,7 +56,7 @@ func front(t *testing.T, to, parameters, directives string) string {
 	u, err := url.Parse(to)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	listen := address.For(t)
+	listen := address.Reserve(t)
 	conf := filepath.Join(dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, `daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
 events { worker_connections 512; }
@@ -71,7 +71,7 @@ http {
 	}
 	p, err := process.Start(process.Spec{Name: "nginx", Path: program, Args: []string{"-e", "stderr", "-c", conf}, Log: filepath.Join(dir, "log"), Orphan: syscall.SIGTERM})
 	if errors.Is(err, os.ErrNotExist) {
-		untested.Missing(t, "nginx is not installed")
+		untested.SkipMissing(t, "nginx is not installed")
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) })

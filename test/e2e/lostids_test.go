@@ -19,7 +19,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, prefix, rate string, lose func(topic, payload string) bool) *verdict.Verdict {
 		t.Helper()
-		server := (&hub.Hub{Lifetime: 1900 * time.Millisecond, Open: "retry: 100\n\n", Lose: lose}).Start(t)
+		server := (&hub.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: lose}).Start(t)
 		service := describeHub(t, "end: { by: 'server', lifetime: [1.5, 2.5] }, resume: { by: 'none' },")
 		return begin(t, nil, "--service", service, "--backend-url", server.URL, "--topics", "8", "--publish-rate", rate,
 			"--prefix", prefix, "--connections", "16", "--seconds", "17", "--runners", "1").judged()
@@ -53,14 +53,14 @@ func TestReconnectsWithoutAnID(t *testing.T) {
 		reason string
 	}{
 		"heartbeats reset the id": {
-			&hub.Hub{ID: hub.Counting, History: true, Heartbeat: "event: ping\nid:\n\n", Beat: 50 * time.Millisecond},
+			&hub.Hub{ID: hub.DecimalID, History: true, Heartbeat: "event: ping\nid:\n\n", HeartbeatInterval: 50 * time.Millisecond},
 			verdict.Fail, `the heartbeat "ping"`,
 		},
 		"no message has an id": {&hub.Hub{History: true}, verdict.Invalid, "resume: { by: 'none' }"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.hub.Lifetime, c.hub.Open = 3*time.Second, "retry: 500\n\n"
+			c.hub.Lifetime, c.hub.Preamble = 3*time.Second, "retry: 500\n\n"
 			server := c.hub.Start(t)
 			service := describeHub(t, "heartbeat: { event: 'ping' }, end: { by: 'server', lifetime: [2.5, 3.5] },")
 			v := begin(t, nil, append(published(service, server.URL),

@@ -47,7 +47,7 @@ func overflow(t *testing.T, namespace string, connects int) {
 	listener := listenIn(t, namespace, 1)
 	to := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
 	var sockets []int
-	require.NoError(t, netns.In(namespace, func() error {
+	require.NoError(t, netns.Do(namespace, func() error {
 		for range connects {
 			s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {

@@ -73,7 +73,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			t.Parallel()
 			start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 			var parts []*soakRun
-			references := []string{address.For(t), address.For(t)}
+			references := []string{address.Reserve(t), address.Reserve(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
 				more := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
 				if c.bucket { // each holds its control group to the other's reference, else to its own

@@ -55,7 +55,7 @@ func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // startProxied starts the service, and a proxy that finds it under any name. It returns what a run needs to know.
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxied, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
-	service = &proxied{hub: hub.Hub{Then: true}, streams: map[string]context.CancelFunc{}}
+	service = &proxied{hub: hub.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
 	service.hub.Start(t) // it is asked here, not there
 	service.Server = httptest.NewUnstartedServer(service)
 	service.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -118,10 +118,10 @@ func TestRunThroughAProxy(t *testing.T) {
 			service.mu.Lock()
 			defer service.mu.Unlock()
 			if c.secure {
-				require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(proxy.Went()))
-				require.Len(t, proxy.Went(), service.conns)
+				require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(proxy.Requests()))
+				require.Len(t, proxy.Requests(), service.conns)
 			} else {
-				require.ElementsMatch(t, service.asked, proxy.Went())
+				require.ElementsMatch(t, service.asked, proxy.Requests())
 			}
 			for _, kind := range []string{"GET http://service.test/sub/", "POST http://service.test/join", "POST http://service.test/pub/", "DELETE http://service.test/end"} {
 				require.True(t, slices.ContainsFunc(service.asked, func(one string) bool { return strings.HasPrefix(one, kind) }), kind)

@@ -79,7 +79,7 @@ func sum(v *verdict.Verdict) (all verdict.Cuts) {
 
 func TestResumePasses(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.Counting, History: true, Beat: time.Second, Heartbeat: ":\n\n"}
+	h := &hub.Hub{ID: hub.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
 	server := h.Start(t)
 	r := cutStreams(t, nil, published(describeHub(t, ""), server.URL)...)
 	v := r.judged()
@@ -99,7 +99,7 @@ func TestResumePasses(t *testing.T) {
 		}
 	}
 	require.Equal(t, all.Ended, v.Connections.Reconnected)
-	opened, _ := h.Opened()
+	opened, _ := h.StreamCounts()
 	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
 	require.Zero(t, v.Messages.NotExpected)
 	require.Zero(t, v.Evidence.CouldHide)
@@ -117,7 +117,7 @@ func TestResumePasses(t *testing.T) {
 // A service that ends the stream of a paused reader is reported as such, and must let it resume.
 func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.Counting, History: true, Lifetime: 2 * time.Second}
+	h := &hub.Hub{ID: hub.DecimalID, History: true, Lifetime: 2 * time.Second}
 	server := h.Start(t)
 	r := cutStreams(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [1.5, 6] },"), server.URL), "--seconds", "19", "--pause", "2.5", "--cuts", "pause")...)
 	v := r.judged()
@@ -206,7 +206,7 @@ func TestWrongResumeFails(t *testing.T) {
 				h = &hub.Hub{}
 			}
 			if h.ID == nil {
-				h.ID = hub.Counting
+				h.ID = hub.DecimalID
 			}
 			server := h.Start(t)
 			r := cutStreams(t, nil, append(published(describeHub(t, c.more), server.URL), c.flags...)...)

@@ -141,7 +141,7 @@ func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.hub.ID = hub.Counting
+			c.hub.ID = hub.DecimalID
 			server := c.hub.Start(t)
 			r := begin(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
 				"--prefix", "ends-", "--connections", "16", "--seconds", "16", "--runners", "1")...)

@@ -241,7 +241,7 @@ func (l *slowListener) Accept() (net.Conn, error) {
 // listenIn listens on loopback in a network namespace, with an accept queue of that length.
 func listenIn(t *testing.T, namespace string, backlog int) (l net.Listener) {
 	t.Helper()
-	require.NoError(t, netns.In(namespace, func() error {
+	require.NoError(t, netns.Do(namespace, func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func TestTokenPerAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &hub.Hub{ID: hub.Counting, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
+			h := &hub.Hub{ID: hub.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
 				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 				switch until = over(token); {
 				case until.Before(time.Now()):

@@ -81,7 +81,7 @@ func run(t *testing.T, name string, args ...string) {
 func tun(t *testing.T, namespace string) *os.File {
 	t.Helper()
 	var file *os.File
-	err := netns.In(namespace, func() (err error) {
+	err := netns.Do(namespace, func() (err error) {
 		file, err = openTun()
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Options say what a proxy does.
+// Options configure a proxy.
 type Options struct {
 	User    *url.Userinfo                // that it lets through; nil lets everybody
 	TLS     *tls.Config                  // clients are to speak TLS to it
@@ -27,17 +27,17 @@ type Options struct {
 	Idle    time.Duration                // it cuts what is silent for so long, 0: nothing
 }
 
-// Proxy is a proxy that runs.
+// A Proxy is a running forward proxy.
 type Proxy struct {
 	URL string // with the user
 
 	options Options
 	server  *http.Server
-	forward *httputil.ReverseProxy
+	handler *httputil.ReverseProxy
 
-	mu    sync.Mutex
-	went  []string
-	conns map[net.Conn]struct{} // of tunnels
+	mu       sync.Mutex
+	requests []string
+	conns    map[net.Conn]struct{} // of tunnels
 }
 
 // Start starts a proxy on this machine.
@@ -51,23 +51,23 @@ func Start(o Options) (*Proxy, error) {
 		at.Scheme, l = "https", tls.NewListener(l, o.TLS)
 	}
 	p := &Proxy{URL: at.String(), options: o, conns: map[net.Conn]struct{}{}}
-	quiet := log.New(io.Discard, "", 0)
-	p.forward = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: quiet,
+	logger := log.New(io.Discard, "", 0)
+	p.handler = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: logger,
 		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true, DialContext: p.dial},
 		ModifyResponse: func(r *http.Response) error {
 			if o.Idle > 0 {
-				r.Body = &impatient{r.Body, o.Idle}
+				r.Body = &idleBody{r.Body, o.Idle}
 			}
 			return nil
 		},
 	}
-	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: logger, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }
 
-// Stop cuts all that goes through, and refuses what comes.
+// Stop closes all connections through the proxy, and refuses new ones.
 func (p *Proxy) Stop() {
 	_ = p.server.Close()
 	p.mu.Lock()
@@ -77,14 +77,14 @@ func (p *Proxy) Stop() {
 	}
 }
 
-// Went is what went through: "GET http://host/path", "CONNECT host:port".
-func (p *Proxy) Went() []string {
+// Requests returns the forwarded requests: "GET http://host/path", "CONNECT host:port".
+func (p *Proxy) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string(nil), p.went...)
+	return append([]string(nil), p.requests...)
 }
 
-// Tunnels is how many there are just now.
+// Tunnels returns the number of open tunnels.
 func (p *Proxy) Tunnels() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,9 +99,9 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	what := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
+	request := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
 	if r.Method == http.MethodConnect {
-		what = "CONNECT " + r.Host
+		request = "CONNECT " + r.Host
 	}
 	switch {
 	case !p.admits(r.Header.Get("Proxy-Authorization")):
@@ -113,28 +113,28 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.options.Refuse != nil {
-		if why := p.options.Refuse(r); why != "" {
-			http.Error(w, why, http.StatusForbidden)
+		if reason := p.options.Refuse(r); reason != "" {
+			http.Error(w, reason, http.StatusForbidden)
 			return
 		}
 	}
 	p.mu.Lock()
-	p.went = append(p.went, what)
+	p.requests = append(p.requests, request)
 	p.mu.Unlock()
 	if r.Method == http.MethodConnect {
 		p.tunnel(w, r)
 		return
 	}
-	p.forward.ServeHTTP(w, r)
+	p.handler.ServeHTTP(w, r)
 }
 
-func (p *Proxy) admits(said string) bool {
+func (p *Proxy) admits(credentials string) bool {
 	if p.options.User == nil {
 		return true
 	}
 	password, _ := p.options.User.Password()
 	wanted := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.options.User.Username()+":"+password))
-	return subtle.ConstantTimeCompare([]byte(said), []byte(wanted)) == 1
+	return subtle.ConstantTimeCompare([]byte(credentials), []byte(wanted)) == 1
 }
 
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
@@ -193,14 +193,14 @@ func (p *Proxy) forget(both ...net.Conn) {
 	}
 }
 
-// impatient is the body of an answer that ends when it is silent for too long.
-type impatient struct {
+// An idleBody is the body of a response that ends when it is silent for longer than idle.
+type idleBody struct {
 	io.ReadCloser
-	patience time.Duration
+	idle time.Duration
 }
 
-func (b *impatient) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(b.patience, func() { _ = b.Close() })
+func (b *idleBody) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(b.idle, func() { _ = b.Close() })
 	defer timer.Stop()
 	return b.ReadCloser.Read(p)
 }

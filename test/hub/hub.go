@@ -20,20 +20,20 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With Then a stream
-// brings nothing before POST /join with {"client":…,"topic":…}.
+// A Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With RequireJoin
+// a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
-	Open       string        // what each stream begins with, as it is sent
-	Heartbeat  string        // as it is sent, such as ":\n" or "event: ping\n\n"
-	Beat       time.Duration // between two heartbeats
-	WhenSilent bool          // so long after the last message, not after the last heartbeat alone
+	Preamble          string        // what each stream begins with, as it is sent
+	Heartbeat         string        // as it is sent, such as ":\n" or "event: ping\n\n"
+	HeartbeatInterval time.Duration // between two heartbeats
+	WhenSilent        bool          // so long after the last message, not after the last heartbeat alone
 
 	ID    func(n int) string          // of the nth message of the hub; nil: none
 	Event string                      // of messages
 	Wrap  func(payload string) string // what arrives; nil: what was published
 
-	Own      func(stream, n int) string // what each stream brings by itself, as it is sent: its nth block, from 1
-	OwnEvery time.Duration
+	Generate         func(stream, n int) string // what each stream brings by itself, as it is sent: its nth block, from 1
+	GenerateInterval time.Duration
 
 	History   bool                                  // Last-Event-ID brings what came since
 	Replay    func(all []string, from int) []string // with History: in place of all[from:], of a topic's messages as they are sent
@@ -41,42 +41,42 @@ type Hub struct {
 	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
 	GapHeader string                                // the response header Last-Event-ID, where it is not known
 
-	Lifetime time.Duration                                      // after which the hub ends a stream
-	Gzip     time.Duration                                      // what it compresses is flushed so long afterwards; 0: no compression
-	Token    string                                             // that both requests need, as Authorization: Bearer
-	PubToken string                                             // that publishing needs
-	Allow    func(r *http.Request) (until time.Time, err error) // of a stream: when the hub ends it, zero for never; or why it is refused
-	OK       int                                                // the status of publishing; 0: 200
-	Lose     func(topic string, payload string) bool
-	Then     bool
+	Lifetime    time.Duration                                      // after which the hub ends a stream
+	Gzip        time.Duration                                      // what it compresses is flushed so long afterwards; 0: no compression
+	Token       string                                             // that both requests need, as Authorization: Bearer
+	PubToken    string                                             // that publishing needs
+	Allow       func(r *http.Request) (until time.Time, err error) // of a stream: when the hub ends it, zero for never; or why it is refused
+	OK          int                                                // the status of publishing; 0: 200
+	Lose        func(topic string, payload string) bool
+	RequireJoin bool
 
 	LateHeaders bool // the service sends the headers of a stream with its first event
 
-	mu      sync.Mutex
-	opened  int
-	open    int
-	peak    int
-	n       int
-	streams map[*client]bool
-	history []message
+	mu          sync.Mutex
+	streamCount int
+	openCount   int
+	peak        int
+	n           int
+	streams     map[*client]bool
+	history     []message
 }
 
 type message struct {
-	n       int
-	topic   string
-	id, out string
+	n        int
+	topic    string
+	id, text string
 }
 
 type client struct {
-	topic string
-	out   chan string
+	topic    string
+	messages chan string
 }
 
 // Start serves the hub until the test ends.
 func (h *Hub) Start(t testing.TB) *httptest.Server { return h.start(t, httptest.NewUnstartedServer(h)) }
 
-// StartInMemory is Start on a network within this process, which dial connects to. In a bubble of testing/synctest nothing
-// takes time there, however busy the machine is.
+// StartInMemory starts the hub on a network within this process; dial connects to it. In a bubble of testing/synctest
+// no time passes there, however busy the machine is.
 func (h *Hub) StartInMemory(t testing.TB) (server *httptest.Server, dial func(ctx context.Context) (net.Conn, error)) {
 	l := bufconn.Listen(1 << 20)
 	return h.start(t, &httptest.Server{Listener: l, Config: &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}}), l.DialContext
@@ -89,11 +89,11 @@ func (h *Hub) start(t testing.TB, server *httptest.Server) *httptest.Server {
 	return server
 }
 
-// Opened is how many streams were opened, and how many of them at a time at most.
-func (h *Hub) Opened() (all, peak int) {
+// StreamCounts returns the number of streams opened so far, and the largest number open at a time.
+func (h *Hub) StreamCounts() (all, peak int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.opened, h.peak
+	return h.streamCount, h.peak
 }
 
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		h.Publish(topic, string(body))
 		w.WriteHeader(cmp.Or(h.OK, http.StatusOK))
-	case kind == "join" && h.Then:
+	case kind == "join" && h.RequireJoin:
 		h.join(w, r)
 	default:
 		http.NotFound(w, r)
@@ -136,11 +136,11 @@ func (h *Hub) Publish(topic, payload string) {
 	h.n++
 	m := message{n: h.n, topic: topic}
 	if h.Event != "" {
-		m.out = "event: " + h.Event + "\n"
+		m.text = "event: " + h.Event + "\n"
 	}
 	if h.ID != nil {
 		m.id = h.ID(h.n)
-		m.out += "id: " + m.id + "\n"
+		m.text += "id: " + m.id + "\n"
 	}
 	if h.Lose != nil && h.Lose(topic, payload) {
 		return
@@ -148,11 +148,11 @@ func (h *Hub) Publish(topic, payload string) {
 	if h.Wrap != nil {
 		payload = h.Wrap(payload)
 	}
-	m.out += "data: " + strings.ReplaceAll(payload, "\n", "\ndata: ") + "\n\n"
+	m.text += "data: " + strings.ReplaceAll(payload, "\n", "\ndata: ") + "\n\n"
 	h.history = append(h.history, m)
 	for c := range h.streams {
 		if c.topic == topic {
-			c.out <- m.out
+			c.messages <- m.text
 		}
 	}
 }
@@ -172,13 +172,13 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// enter takes a stream in, and returns what it has missed.
+// enter registers a stream, and returns the messages that it has missed.
 func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed string, number int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.opened++
-	h.open++
-	h.peak = max(h.peak, h.open)
+	h.streamCount++
+	h.openCount++
+	h.peak = max(h.peak, h.openCount)
 	h.streams[c] = true
 	last, known := r.Header.Get("Last-Event-ID"), false
 	var all []string
@@ -187,7 +187,7 @@ func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed s
 		if m.topic != c.topic {
 			continue
 		}
-		all = append(all, m.out)
+		all = append(all, m.text)
 		if last != "" && m.id == last {
 			known, from = true, len(all)
 		}
@@ -205,18 +205,18 @@ func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed s
 			w.Header().Set("Last-Event-ID", h.GapHeader)
 		}
 	}
-	return missed, h.opened - 1
+	return missed, h.streamCount - 1
 }
 
 func (h *Hub) leave(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open--
+	h.openCount--
 	delete(h.streams, c)
 }
 
-// after is a channel of ticks, none for 0.
-func after(d time.Duration) (*time.Ticker, <-chan time.Time) {
+// ticks returns a ticker and its channel, or no channel for 0.
+func ticks(d time.Duration) (*time.Ticker, <-chan time.Time) {
 	if d <= 0 {
 		return nil, nil
 	}
@@ -225,16 +225,16 @@ func after(d time.Duration) (*time.Ticker, <-chan time.Time) {
 }
 
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
-	c := &client{topic: topic, out: make(chan string, 1024)}
-	if h.Then {
+	c := &client{topic: topic, messages: make(chan string, 1024)}
+	if h.RequireJoin {
 		c.topic = ""
 	}
 	missed, number := h.enter(c, w, r)
 	defer h.leave(c)
 	send, flush := h.writer(w, r)
 	w.Header().Set("Content-Type", "text/event-stream")
-	send(h.Open)
-	if h.Then {
+	send(h.Preamble)
+	if h.RequireJoin {
 		send(fmt.Sprintf("event: HELLO\ndata: {\"client\":\"%p\"}\n\n", c))
 	}
 	send(missed)
@@ -242,24 +242,24 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	if !h.LateHeaders {
 		w.(http.Flusher).Flush()
 	}
-	beat, beats := after(h.Beat)
-	_, own := after(h.OwnEvery)
-	_, end := after(h.Lifetime)
+	ticker, heartbeats := ticks(h.HeartbeatInterval)
+	_, generated := ticks(h.GenerateInterval)
+	_, end := ticks(h.Lifetime)
 	if !until.IsZero() {
-		_, end = after(max(time.Until(until), time.Millisecond))
+		_, end = ticks(max(time.Until(until), time.Millisecond))
 	}
-	_, hold := after(h.Gzip)
+	_, hold := ticks(h.Gzip)
 	for n := 1; ; {
 		select {
-		case text := <-c.out:
+		case text := <-c.messages:
 			send(text)
-			if h.WhenSilent && beat != nil {
-				beat.Reset(h.Beat)
+			if h.WhenSilent && ticker != nil {
+				ticker.Reset(h.HeartbeatInterval)
 			}
-		case <-beats:
+		case <-heartbeats:
 			send(h.Heartbeat)
-		case <-own:
-			send(h.Own(number, n))
+		case <-generated:
+			send(h.Generate(number, n))
 			n++
 		case <-hold:
 			flush()
@@ -290,5 +290,5 @@ func (h *Hub) writer(w http.ResponseWriter, r *http.Request) (send func(string),
 	}
 }
 
-// Counting is an ID of 1, 2, 3 and so on.
-func Counting(n int) string { return strconv.Itoa(n) }
+// DecimalID returns the ids 1, 2, 3 and so on.
+func DecimalID(n int) string { return strconv.Itoa(n) }

@@ -14,16 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-var made atomic.Int32
+var count atomic.Int32
 
-// New makes a namespace with a loopback interface, for the length of the test. Without root, or where namespaces cannot be
-// made, the test is skipped, saying so.
+// New creates a namespace with a loopback interface for the duration of the test. It skips the test without root, or
+// if namespaces cannot be created.
 func New(t testing.TB) (name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		untested.Skip(t, "network namespaces need root")
 	}
-	name = fmt.Sprintf("soak-%d-%d", os.Getpid(), made.Add(1))
+	name = fmt.Sprintf("soak-%d-%d", os.Getpid(), count.Add(1))
 	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
 		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
 	}
@@ -34,14 +34,14 @@ func New(t testing.TB) (name string) {
 	return name
 }
 
-// In does something in a namespace: sockets that it makes are of there.
-func In(name string, do func() error) error {
+// Do calls f in a namespace. Sockets that f opens belong to it.
+func Do(name string, f func() error) error {
 	done := make(chan error)
 	go func() {
 		// The thread changes its namespace, so it is of no use to others. It must not end with this goroutine either: a child
 		// that it once started would be killed (Pdeathsig).
 		runtime.LockOSThread()
-		done <- enter(name, do)
+		done <- enter(name, f)
 		select {}
 	}()
 	return <-done

@@ -19,14 +19,14 @@ import (
 // NeedDocker skips a test where no Docker answers, or one without these plugins.
 func NeedDocker(t *testing.T, plugins ...string) {
 	t.Helper()
-	if said, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
-		t.Logf("docker info: %v: %s", err, said)
-		untested.Missing(t, "Docker does not answer")
+	if output, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
+		t.Logf("docker info: %v: %s", err, output)
+		untested.SkipMissing(t, "Docker does not answer")
 	}
 	for _, plugin := range plugins {
-		if said, err := exec.CommandContext(t.Context(), "docker", plugin, "version").CombinedOutput(); err != nil {
-			t.Logf("docker %s: %v: %s", plugin, err, said)
-			untested.Missing(t, fmt.Sprintf("Docker has no plugin %s: https://docs.docker.com/compose/install/linux/, or as root on Debian 12 test/offline/docker/plugins", plugin))
+		if output, err := exec.CommandContext(t.Context(), "docker", plugin, "version").CombinedOutput(); err != nil {
+			t.Logf("docker %s: %v: %s", plugin, err, output)
+			untested.SkipMissing(t, fmt.Sprintf("Docker has no plugin %s: https://docs.docker.com/compose/install/linux/, or as root on Debian 12 test/offline/docker/plugins", plugin))
 		}
 	}
 }
@@ -40,15 +40,15 @@ func Images(t *testing.T, repository, env string) (real bool) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
-	begun := time.Now()
+	start := time.Now()
 	cmd := exec.CommandContext(ctx, script, env)
-	said, err := cmd.CombinedOutput()
-	t.Logf("images are here after %v:\n%s", time.Since(begun).Round(time.Second), said)
+	output, err := cmd.CombinedOutput()
+	t.Logf("images are here after %v:\n%s", time.Since(start).Round(time.Second), output)
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannotBeHad {
-		untested.Missing(t, "the images of the stack cannot be had: "+string(said))
+		untested.SkipMissing(t, "the images of the stack cannot be had: "+string(output))
 	}
 	require.NoError(t, err, "%s", script)
-	if strings.Contains(string(said), "all images are the real ones") {
+	if strings.Contains(string(output), "all images are the real ones") {
 		return true
 	}
 	untested.Note(t, "the real images of the stack, Grafana above all, because no registry answers: the others are stand-ins")

@@ -20,12 +20,12 @@ const providerVersion = "6.66.0" // whose schema the stand-in has
 func NeedTerraform(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
-		untested.Missing(t, "terraform is not installed: https://developer.hashicorp.com/terraform/install")
+		untested.SkipMissing(t, "terraform is not installed: https://developer.hashicorp.com/terraform/install")
 	}
 }
 
-// Terraform leads terraform, until the test ends, to a stand-in of the AWS provider, which asks AWS nothing and makes
-// nothing that costs money. repository is the path of the repository's root.
+// Terraform makes terraform use a local stand-in of the AWS provider until the test ends. It sends no request to AWS.
+// repository is the path of the repository's root.
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)
@@ -38,8 +38,8 @@ func Terraform(t *testing.T, repository string) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
 	build.Env = append(os.Environ(), "GOWORK=off")
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "build the stand-in of the AWS provider: %s", said)
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "build the stand-in of the AWS provider: %s", output)
 	require.NoError(t, lock.Close())
 	config := filepath.Join(t.TempDir(), "cli.tfrc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)

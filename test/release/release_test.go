@@ -24,11 +24,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fromArchiveToVerdict is what a newcomer waits for at most, unpacking included.
-const fromArchiveToVerdict = 90 * time.Second
+// maxTimeToVerdict limits the time of a first run, unpacking included.
+const maxTimeToVerdict = 90 * time.Second
 
-// The archive of this machine, in an empty folder, with an empty PATH: nothing of the repository, and no program of the
-// system, may be needed. nginx is found where it is, as it is an own choice of who has it.
+// The archive of this machine runs in an empty folder with an empty PATH. It needs no file of the repository and no
+// program of the system. nginx is found by its path, as its user chose it.
 func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	dist := built(t)
@@ -36,38 +36,38 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	checkSums(t, dist)
 	checkBill(t, filepath.Join(dist, base+".tar.gz.cdx.json"))
 
-	begun := time.Now()
+	start := time.Now()
 	folder := t.TempDir()
 	unpack(t, filepath.Join(dist, base+".tar.gz"), folder)
 	empty := filepath.Join(folder, "empty")
 	require.NoError(t, os.Mkdir(empty, 0o755))
 	run := func(program string, args ...string) (string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), fromArchiveToVerdict)
+		ctx, cancel := context.WithTimeout(t.Context(), maxTimeToVerdict)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(folder, base, program), args...)
 		cmd.Dir, cmd.Env = empty, []string{"PATH=", "HOME=" + filepath.Join(folder, "home")}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	said, err := run("soak", "run", "--connections", "100", "--seconds", "15", "--noop-interval", "1", "--testid", "first")
-	require.NoError(t, err, said)
-	require.Contains(t, said, "PASS: ")
+	output, err := run("soak", "run", "--connections", "100", "--seconds", "15", "--noop-interval", "1", "--testid", "first")
+	require.NoError(t, err, output)
+	require.Contains(t, output, "PASS: ")
 	page, err := os.ReadFile(filepath.Join(empty, "results", "first", "report.html"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "uPlot", "the report has its charts")
-	took := time.Since(begun)
-	t.Logf("from the archive to the verdict: %v", took.Round(100*time.Millisecond))
-	require.Less(t, took, fromArchiveToVerdict)
+	duration := time.Since(start)
+	t.Logf("from the archive to the verdict: %v", duration.Round(100*time.Millisecond))
+	require.Less(t, duration, maxTimeToVerdict)
 
 	for program, args := range map[string][]string{"soak": {"--version"}, "backend": {"--version"}} {
-		said, err := run(program, args...)
-		require.NoError(t, err, said)
-		require.Contains(t, said, "v1.2.3-test")
+		output, err := run(program, args...)
+		require.NoError(t, err, output)
+		require.Contains(t, output, "v1.2.3-test")
 	}
-	said, err = run("soak", "scripts", "load-tests")
-	require.NoError(t, err, said)
-	said, err = run("k6", "inspect", "--env", "BACKEND_URL=http://127.0.0.1:1", filepath.Join("load-tests", "sse", "connectionTest.js"))
-	require.NoError(t, err, said)
+	output, err = run("soak", "scripts", "load-tests")
+	require.NoError(t, err, output)
+	output, err = run("k6", "inspect", "--env", "BACKEND_URL=http://127.0.0.1:1", filepath.Join("load-tests", "sse", "connectionTest.js"))
+	require.NoError(t, err, output)
 	_, err = run("soak", "scripts", "load-tests")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
@@ -160,7 +160,8 @@ func checkBill(t *testing.T, path string) {
 	require.Subset(t, names, []string{"std", "go.k6.io/k6/v2", "github.com/spf13/cobra", "github.com/prometheus/client_golang", "uplot"})
 }
 
-// checkPrograms wants no library of the system, no symbols, and no path of who built them.
+// checkPrograms asserts that the programs link no library of the system, and contain no symbols and no path of the
+// build machine.
 func checkPrograms(t *testing.T, folder string) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))

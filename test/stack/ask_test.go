@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask sends a request to the stack; user is NAME:PASSWORD, a token, or nothing.
-func (s *stack) ask(method, path, user string) (status int, body string) {
+// request sends a request to the stack; user is NAME:PASSWORD, a token, or "".
+func (s *stack) request(method, path, user string) (status int, body string) {
 	s.t.Helper()
 	req, err := http.NewRequest(method, s.url+path, nil)
 	require.NoError(s.t, err)
@@ -42,10 +42,10 @@ type sample struct {
 	Value  [2]any
 }
 
-// query asks Prometheus, through nginx; nothing comes of it while one of them is not up.
+// query queries Prometheus through nginx. It returns no rows while one of them is down.
 func (s *stack) query(expr string) []sample {
 	s.t.Helper()
-	status, body := s.ask(http.MethodGet, "/prometheus/api/v1/query?query="+url.QueryEscape(expr), "prometheus:"+s.env["PROMETHEUS_PASSWORD"])
+	status, body := s.request(http.MethodGet, "/prometheus/api/v1/query?query="+url.QueryEscape(expr), "prometheus:"+s.env["PROMETHEUS_PASSWORD"])
 	if status != http.StatusOK {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (s *stack) query(expr string) []sample {
 	return answer.Data.Result
 }
 
-// value is that of a query with one row, "" for none.
+// value returns the value of a query with one row, or "".
 func (s *stack) value(expr string) string {
 	s.t.Helper()
 	rows := s.query(expr)
@@ -65,9 +65,9 @@ func (s *stack) value(expr string) string {
 }
 
 // await waits until done is true.
-func await(t *testing.T, what string, done func() bool) {
+func await(t *testing.T, condition string, done func() bool) {
 	t.Helper()
-	for begun := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
-		require.Less(t, time.Since(begun), time.Minute, what)
+	for start := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
+		require.Less(t, time.Since(start), time.Minute, condition)
 	}
 }

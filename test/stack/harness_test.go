@@ -25,11 +25,12 @@ import (
 const (
 	root    = "../.."
 	project = "sse-soak-test"
+	// version is the version that the backend's image should report.
 	version = "v0-tested" // what the backend's image is to call itself
 )
 
-// ofProject lets docker list only what is this test's.
-var ofProject = []string{"--filter", "label=com.docker.compose.project=" + project}
+// projectFilter limits docker to the containers of this test.
+var projectFilter = []string{"--filter", "label=com.docker.compose.project=" + project}
 
 // internalPorts are those of the services on the loopback interface.
 var internalPorts = []string{"3000", "9090", "9093", "9100", "9113", "9145", "9180"}
@@ -47,7 +48,7 @@ type stack struct {
 func start(t *testing.T, settings map[string]string) *stack {
 	t.Helper()
 	offline.NeedDocker(t, "compose")
-	removeLeft(t)
+	removeLeftovers(t)
 	for _, port := range internalPorts {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		require.NoError(t, err, "the stack needs this port on this machine")
@@ -76,21 +77,21 @@ func start(t *testing.T, settings map[string]string) *stack {
 		s.down()
 	})
 	// All images come from one build, which is made once if they are not asked for at once.
-	t.Logf("the backend's image is built in %v, the others in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
+	t.Logf("the backend's image is built in %v, the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
 	port := free(t) // not before the builds: they leave others a minute to take it
 	s.set(map[string]string{"HTTP_PORT": port})
-	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
+	s.url = "http://" + net.JoinHostPort(hostAddress(t), port)
 	s.up()
 	return s
 }
 
-// removeLeft removes what a test left that was killed: Docker starts those containers again with its daemon.
-func removeLeft(t *testing.T) {
+// removeLeftovers removes the containers of a killed test. Docker starts them again with its daemon.
+func removeLeftovers(t *testing.T) {
 	t.Helper()
 	for _, kind := range []struct{ list, remove []string }{
 		{[]string{"ps", "-aq"}, []string{"rm", "-fv"}}, {[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}}, {[]string{"network", "ls", "-q"}, []string{"network", "rm"}},
 	} {
-		if left := strings.Fields(run(t, time.Minute, "docker", append(kind.list, ofProject...)...)); len(left) > 0 {
+		if left := strings.Fields(run(t, time.Minute, "docker", append(kind.list, projectFilter...)...)); len(left) > 0 {
 			run(t, time.Minute, "docker", append(kind.remove, left...)...)
 		}
 	}
@@ -108,21 +109,21 @@ func (s *stack) set(settings map[string]string) {
 	require.NoError(s.t, os.WriteFile(s.file, []byte(b.String()), 0o600))
 }
 
-// up starts what does not run yet and waits until it is healthy.
+// up starts the services that do not run yet, and waits until they are healthy.
 func (s *stack) up() {
 	s.t.Helper()
 	args := []string{"up", "-d", "--wait", "--wait-timeout", "180", "--quiet-pull"}
 	if !s.grafana {
 		args = append(args, "--pull", "never", "--scale", "grafana=0")
 	}
-	s.t.Logf("up and healthy in %v", s.timed(args...))
+	s.t.Logf("up and healthy in %v", s.measure(args...))
 }
 
-func (s *stack) timed(args ...string) time.Duration {
+func (s *stack) measure(args ...string) time.Duration {
 	s.t.Helper()
-	begun := time.Now()
+	start := time.Now()
 	s.compose(args...)
-	return time.Since(begun).Round(100 * time.Millisecond)
+	return time.Since(start).Round(100 * time.Millisecond)
 }
 
 // compose runs docker compose on this stack.
@@ -131,11 +132,11 @@ func (s *stack) compose(args ...string) string {
 	return run(s.t, 15*time.Minute, "docker", append([]string{"compose", "-p", project, "--env-file", s.file}, args...)...)
 }
 
-// down takes all away, and asserts that nothing is left.
+// down removes the stack, and asserts that nothing is left.
 func (s *stack) down() {
 	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
 	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
-		left := run(s.t, time.Minute, "docker", append(kind, ofProject...)...)
+		left := run(s.t, time.Minute, "docker", append(kind, projectFilter...)...)
 		require.Empty(s.t, strings.TrimSpace(left), "docker %v", kind)
 	}
 	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
@@ -145,15 +146,15 @@ func (s *stack) down() {
 	}
 }
 
-// run runs a command in the repository and returns what it says. Settings come from files only.
-func run(t *testing.T, patience time.Duration, name string, args ...string) string {
+// run runs a command in the repository and returns its output. Settings come from files only.
+func run(t *testing.T, timeout time.Duration, name string, args ...string) string {
 	t.Helper()
-	return runWith(t, patience, nil, name, args...)
+	return runWith(t, timeout, nil, name, args...)
 }
 
-func runWith(t *testing.T, patience time.Duration, env []string, name string, args ...string) string {
+func runWith(t *testing.T, timeout time.Duration, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	if strings.Contains(name, "/") {
@@ -190,8 +191,8 @@ func free(t *testing.T) string {
 	return ""
 }
 
-// ownAddress is an address of this host as others see it.
-func ownAddress(t *testing.T) string {
+// hostAddress returns an address of this host as other machines see it.
+func hostAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
 	require.NoError(t, err)

@@ -22,14 +22,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/netns"
 )
 
-// The shape of a soak on AWS, on one machine: the stack with everything that watches it, and two machines of runners, each
-// a network namespace with a kernel's counters, ports and an address of its own. They write their metrics to the stack's
-// Prometheus, and hold their control groups to the stack's reference. STACK_SECONDS=3600 makes an hour of it (docs/stack.md).
+// The shape of a soak on AWS, on one machine: the stack with all its monitoring, and two machines of runners. Each is
+// a network namespace with its own counters, ports and address. They write their metrics to the stack's Prometheus,
+// and use the stack's reference for their control groups. STACK_SECONDS=3600 runs for an hour (docs/stack.md).
 func TestTwoMachines(t *testing.T) {
-	kept := os.Getenv("STACK_KEEP")
-	if kept != "" {
-		kept = filepath.Join(root, kept)
-		require.NoDirExists(t, kept, "it is to take what comes of this run: move it away")
+	folder := os.Getenv("STACK_KEEP")
+	if folder != "" {
+		folder = filepath.Join(root, folder)
+		require.NoDirExists(t, folder, "it is to take what comes of this run: move it away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})
@@ -37,16 +37,16 @@ func TestTwoMachines(t *testing.T) {
 	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
 	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
 
-	reference := "http://" + net.JoinHostPort(ownAddress(t), "7070")
-	out, begun := t.TempDir(), time.Now()
+	reference := "http://" + net.JoinHostPort(hostAddress(t), "7070")
+	out, start := t.TempDir(), time.Now()
 	var parts sync.WaitGroup
 	for n, machine := range newMachines(t) {
 		parts.Go(func() {
 			// Together they begin when both have looked at their machines.
-			said, err := inMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
-				"--start-at", begun.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
+			output, err := runInMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
+				"--start-at", start.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
 				"--control-url", reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
-			t.Log(said)
+			t.Log(output)
 			if err != nil {
 				t.Errorf("runner %d: %v", n+1, err)
 			}
@@ -54,11 +54,11 @@ func TestTwoMachines(t *testing.T) {
 	}
 	parts.Wait()
 	dir := results.Dir(filepath.Join(out, "machines"))
-	if kept != "" {
-		defer s.keep(dir, kept)
+	if folder != "" {
+		defer s.copyResults(dir, folder)
 	}
-	said := run(t, time.Minute, "bin/soak", "merge", string(dir))
-	t.Log(said)
+	output := run(t, time.Minute, "bin/soak", "merge", string(dir))
+	t.Log(output)
 
 	b, err := os.ReadFile(dir.Path(results.VerdictFile))
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestTwoMachines(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &v))
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.Len(t, v.Runners, 2)
-	require.Contains(t, said, "control      40 streams")
+	require.Contains(t, output, "control      40 streams")
 	require.Equal(t, reference, v.Control.URL)
 	require.True(t, v.Control.Remote && v.Control.Decides)
 	require.True(t, v.Server.Known && v.Server.Agrees)
@@ -79,20 +79,20 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-func setting(name, otherwise string) string {
+func setting(name, fallback string) string {
 	if v := os.Getenv(name); v != "" {
 		return v
 	}
-	return otherwise
+	return fallback
 }
 
-// newMachines are two machines.
+// newMachines returns two machines.
 func newMachines(t *testing.T) [2]string {
 	t.Helper()
 	return [2]string{newMachine(t, 1), newMachine(t, 2)}
 }
 
-// newMachine is a network namespace that reaches the host by a link of its own.
+// newMachine returns a network namespace with its own link to the host.
 func newMachine(t *testing.T, n int) (name string) {
 	t.Helper()
 	name = netns.New(t)
@@ -111,8 +111,8 @@ func newMachine(t *testing.T, n int) (name string) {
 	return name
 }
 
-// inMachine runs a command there. It has all the time that its soak takes: the test's own limit ends it.
-func inMachine(t *testing.T, machine string, env []string, program string, args ...string) (said string, err error) {
+// runInMachine runs a command in a machine. Only the limit of the test ends it.
+func runInMachine(t *testing.T, machine string, env []string, program string, args ...string) (output string, err error) {
 	path, err := filepath.Abs(filepath.Join(root, program))
 	if err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func inMachine(t *testing.T, machine string, env []string, program string, args 
 	return string(text), err
 }
 
-// keep copies the results of a run that a person reads.
-func (s *stack) keep(dir results.Dir, folder string) {
+// copyResults copies the results of a run for a reader.
+func (s *stack) copyResults(dir results.Dir, folder string) {
 	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
 }

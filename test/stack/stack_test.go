@@ -26,35 +26,35 @@ import (
 )
 
 func TestStack(t *testing.T) {
-	told := make(chan string, 100)
+	alerts := make(chan string, 100)
 	webhook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		told <- string(body)
+		alerts <- string(body)
 	}))
 	t.Cleanup(webhook.Close)
 	s := start(t, map[string]string{
 		"CONNECTIONS": "500", "NOOP_INTERVAL": "1", "COMPOSE_PROFILES": "alerts", "ALERT_WEBHOOK_URL": webhook.URL,
 	})
-	s.isClosedToStrangers()
+	s.exposesOnlyPublicPaths()
 	s.isConfined()
-	s.keepsDockerToItself()
-	s.saysItsVersion()
+	s.hidesDocker()
+	s.reportsItsVersion()
 	s.isScraped(1)
 	s.passesASoak()
 	s.showsContainers()
-	s.keepsWhatK6Writes()
+	s.storesK6Metrics()
 	s.logsInJSON()
 	s.survivesARestartOfTheBackend()
-	s.tellsOf("BackendRestarted", told)
+	s.alertsOn("BackendRestarted", alerts)
 	s.becomesACluster()
 	s.showsWhyAServiceFailed()
 }
 
-// tellsOf: what Prometheus finds, Alertmanager says outside.
-func (s *stack) tellsOf(alert string, told chan string) {
+// alertsOn asserts that Alertmanager sends an alert that Prometheus finds.
+func (s *stack) alertsOn(alert string, alerts chan string) {
 	for {
 		select {
-		case message := <-told:
+		case message := <-alerts:
 			if strings.Contains(message, alert) {
 				return
 			}
@@ -64,19 +64,19 @@ func (s *stack) tellsOf(alert string, told chan string) {
 	}
 }
 
-// isClosedToStrangers: one port is open to the outside, and on it only what is for everyone.
-func (s *stack) isClosedToStrangers() {
+// exposesOnlyPublicPaths asserts that one port is reachable from outside, with the public paths only.
+func (s *stack) exposesOnlyPublicPaths() {
 	for _, path := range []string{"/metrics", "/event/ledger", "/fault", "/nginx-status", "/backend-1/metrics", "/prometheus/metrics"} {
-		status, body := s.ask(http.MethodGet, path, "")
+		status, body := s.request(http.MethodGet, path, "")
 		require.Equal(s.t, http.StatusUnauthorized, status, "%s: %s", path, body)
 	}
 	for _, path := range []string{"/metrics", "/event/ledger"} {
-		status, body := s.ask(http.MethodGet, path, s.env["BACKEND_TOKEN"])
+		status, body := s.request(http.MethodGet, path, s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, "%s: %s", path, body)
 	}
-	status, body := s.ask(http.MethodDelete, "/event/forcedisconnect?id=nobody", "")
+	status, body := s.request(http.MethodDelete, "/event/forcedisconnect?id=nobody", "")
 	require.Equal(s.t, http.StatusUnauthorized, status, "OPEN_DISCONNECT is off by default: %s", body)
-	host := ownAddress(s.t)
+	host := hostAddress(s.t)
 	for _, port := range internalPorts {
 		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), time.Second)
 		if err == nil {
@@ -85,16 +85,16 @@ func (s *stack) isClosedToStrangers() {
 		require.Error(s.t, err, "port %s is open to the outside", port)
 	}
 	if s.grafana {
-		status, body := s.ask(http.MethodGet, "/grafana/api/datasources/uid/prometheus", "")
+		status, body := s.request(http.MethodGet, "/grafana/api/datasources/uid/prometheus", "")
 		require.Equal(s.t, http.StatusUnauthorized, status, body)
-		status, body = s.ask(http.MethodGet, "/grafana/api/datasources/uid/prometheus/health", "admin:"+s.env["GRAFANA_PASSWORD"])
+		status, body = s.request(http.MethodGet, "/grafana/api/datasources/uid/prometheus/health", "admin:"+s.env["GRAFANA_PASSWORD"])
 		require.Equal(s.t, http.StatusOK, status, body)
 	}
 }
 
-// isConfined: what compose.yaml says of every service is what Docker runs.
+// isConfined asserts that Docker applies the limits of compose.yaml to every service.
 func (s *stack) isConfined() {
-	names := strings.Fields(run(s.t, time.Minute, "docker", append([]string{"ps", "-a", "--format", "{{.Names}}"}, ofProject...)...))
+	names := strings.Fields(run(s.t, time.Minute, "docker", append([]string{"ps", "-a", "--format", "{{.Names}}"}, projectFilter...)...))
 	require.GreaterOrEqual(s.t, len(names), 7)
 	var containers []struct {
 		Name       string
@@ -130,16 +130,16 @@ func (s *stack) isConfined() {
 	}
 }
 
-// keepsDockerToItself: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root there.
-func (s *stack) keepsDockerToItself() {
+// hidesDocker: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root there.
+func (s *stack) hidesDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
-	said := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
-	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", said)
+	output := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
+	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", output)
 }
 
-// saysItsVersion: the image does not come from nowhere.
-func (s *stack) saysItsVersion() {
-	status, body := s.ask(http.MethodGet, "/healthz", "")
+// reportsItsVersion asserts that the image names its version.
+func (s *stack) reportsItsVersion() {
+	status, body := s.request(http.MethodGet, "/healthz", "")
 	require.Equal(s.t, http.StatusOK, status)
 	require.Contains(s.t, body, `"version":"`+version+`"`)
 }
@@ -165,23 +165,23 @@ func (s *stack) isScraped(backends int) {
 	}
 }
 
-// remoteWrite lets k6 write to the stack's Prometheus, through nginx.
-func (s *stack) remoteWrite(more ...string) []string {
-	return append(more, "K6_PROMETHEUS_RW_SERVER_URL="+s.url+"/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
+// remoteWrite makes k6 write to the stack's Prometheus, through nginx.
+func (s *stack) remoteWrite(env ...string) []string {
+	return append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.url+"/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
 		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
 }
 
 // passesASoak: 200 streams of two runners for 30 s through the port that is open to the outside.
 func (s *stack) passesASoak() {
 	out := s.t.TempDir()
-	said := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
+	output := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
 		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
-	s.t.Log(said)
+	s.t.Log(output)
 	b, err := os.ReadFile(results.Dir(filepath.Join(out, "stack")).Path(results.VerdictFile))
 	require.NoError(s.t, err)
 	var v verdict.Verdict
 	require.NoError(s.t, json.Unmarshal(b, &v))
-	require.Zero(s.t, v.Verdict.ExitCode(), said)
+	require.Zero(s.t, v.Verdict.ExitCode(), output)
 	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not asked for")
 	require.True(s.t, v.Server.Agrees)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
@@ -195,7 +195,7 @@ func (s *stack) passesASoak() {
 
 // showsContainers: the panels about containers have data here; dashboards-test starts none.
 func (s *stack) showsContainers() {
-	now, asked := time.Now(), 0
+	now, attempts := time.Now(), 0
 	v := grafana.View{
 		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"instance": ".*"},
 		Range: prometheus.Range{Start: now.Add(-time.Minute), End: now, Step: 5 * time.Second},
@@ -207,16 +207,16 @@ func (s *stack) showsContainers() {
 					got, err := v.Ask(context.Background(), q.Expr)
 					require.NoError(s.t, err)
 					require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
-					asked++
+					attempts++
 				}
 			}
 		}
 	}
-	require.Positive(s.t, asked)
+	require.Positive(s.t, attempts)
 }
 
-// keepsWhatK6Writes: k6, as from a laptop, with its metrics sent to Prometheus.
-func (s *stack) keepsWhatK6Writes() {
+// storesK6Metrics runs k6 as on a laptop, with its metrics sent to Prometheus.
+func (s *stack) storesK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
 		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
@@ -248,7 +248,7 @@ func (s *stack) logsInJSON() {
 func (s *stack) survivesARestartOfTheBackend() {
 	require.NoError(s.t, s.noop("before"))
 	s.compose("restart", "backend-1")
-	await(s.t, "the backend is not ready after its restart", func() bool { status, _ := s.ask(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
+	await(s.t, "the backend is not ready after its restart", func() bool { status, _ := s.request(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
 	require.NoError(s.t, s.noop("after"))
 }
 
@@ -296,7 +296,7 @@ func (s *stack) becomesACluster() {
 		return s.value(`sum(backend_streams_open)`) == fmt.Sprint(streams) && s.value(`count(backend_streams_open > 0)`) == "3"
 	})
 	for n := range streams {
-		status, body := s.ask(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), s.env["BACKEND_TOKEN"])
+		status, body := s.request(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, body)
 	}
 }

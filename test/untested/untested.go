@@ -14,27 +14,27 @@ import (
 // go test from taking the result of a test that was skipped from its cache.
 const listFile = "NOT_TESTED"
 
-// Missing skips a test for want of a tool that .ci/run installs. In CI, where .ci/run has been, that is a failure.
-func Missing(t testing.TB, what string) {
+// SkipMissing skips a test because a tool is missing that .ci/run installs. In CI, after .ci/run, that is a failure.
+func SkipMissing(t testing.TB, tool string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("CI has to provide this (.ci/run): %s", what)
+		t.Fatalf("CI has to provide this (.ci/run): %s", tool)
 	}
-	Skip(t, what)
+	Skip(t, tool)
 }
 
 // Skip skips a test that needs something that cannot be installed, such as a registry that answers.
-func Skip(t testing.TB, why string) {
+func Skip(t testing.TB, reason string) {
 	t.Helper()
-	Note(t, why)
+	Note(t, reason)
 	t.SkipNow()
 }
 
-// Note records what a test leaves out while it tests the rest.
-func Note(t testing.TB, what string) {
+// Note records a part that a test leaves out.
+func Note(t testing.TB, part string) {
 	t.Helper()
-	what = strings.Join(strings.Fields(what), " ")
-	t.Log("NOT TESTED: " + what)
+	part = strings.Join(strings.Fields(part), " ")
+	t.Log("NOT TESTED: " + part)
 	path := os.Getenv(listFile)
 	if path == "" {
 		return
@@ -46,7 +46,7 @@ func Note(t testing.TB, what string) {
 	}
 	defer f.Close()
 	// One write, since the tests of several packages write at the same time.
-	if _, err := fmt.Fprintf(f, "%s\t%s\n", what, t.Name()); err != nil {
+	if _, err := fmt.Fprintf(f, "%s\t%s\n", part, t.Name()); err != nil {
 		t.Errorf("the list of what is not tested: %v", err)
 	}
 }
@@ -59,6 +59,6 @@ func Browser(t testing.TB) string {
 			return path
 		}
 	}
-	Missing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
+	SkipMissing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
 	return ""
 }

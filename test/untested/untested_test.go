@@ -12,7 +12,7 @@ func TestListNamesTestsAndReasons(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	t.Setenv(listFile, list)
 	t.Setenv("CI", "")
-	t.Run("without a tool", func(t *testing.T) { Missing(t, "no tool:\n  install it"); t.Error("it went on") })
+	t.Run("without a tool", func(t *testing.T) { SkipMissing(t, "no tool:\n  install it"); t.Error("it went on") })
 	t.Run("without a part", func(t *testing.T) { Note(t, "one part") })
 	text, err := os.ReadFile(list)
 	require.NoError(t, err)
@@ -20,22 +20,22 @@ func TestListNamesTestsAndReasons(t *testing.T) {
 		"one part\tTestListNamesTestsAndReasons/without_a_part\n", string(text))
 }
 
-// A failing test would fail this one: what it is called on records the failure instead.
-type failing struct {
+// A recorder is a testing.TB that records a failure instead of failing its test.
+type recorder struct {
 	testing.TB
-	failed string
+	message string
 }
 
-func (f *failing) Helper() {}
+func (f *recorder) Helper() {}
 
-func (f *failing) Fatalf(format string, _ ...any) {
-	f.failed = format
+func (f *recorder) Fatalf(format string, _ ...any) {
+	f.message = format
 	panic(f)
 }
 
 func TestMissingProgramsFailInCI(t *testing.T) {
 	t.Setenv("CI", "1")
-	f := &failing{TB: t}
-	require.Panics(t, func() { Missing(f, "no tool") })
-	require.Contains(t, f.failed, "CI has to provide this")
+	f := &recorder{TB: t}
+	require.Panics(t, func() { SkipMissing(f, "no tool") })
+	require.Contains(t, f.message, "CI has to provide this")
 }

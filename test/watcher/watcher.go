@@ -40,7 +40,7 @@ func Run(t *testing.T, host, config string, args ...string) (address string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
-		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
+		untested.SkipMissing(t, "prometheus is not installed: apt-get install prometheus")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
@@ -52,15 +52,15 @@ func Run(t *testing.T, host, config string, args ...string) (address string) {
 	ctx, stop := context.WithCancel(context.Background())
 	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
 		"--web.enable-remote-write-receiver"}, args...)
-	var said bytes.Buffer
+	var output bytes.Buffer
 	p := exec.CommandContext(ctx, binary, args...)
-	p.Stderr = &said
+	p.Stderr = &output
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		stop()
 		_ = p.Wait() // killed
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(output.String())
 		}
 	})
 	require.Eventually(t, func() bool { return answers(address) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")

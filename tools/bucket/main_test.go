@@ -17,7 +17,7 @@ func TestBucketStoresShards(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, start := range []string{"first", "again"} {
-		at := address.For(t)
+		at := address.Reserve(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- serve(ctx, "soak", at, dir) }()

@@ -123,13 +123,13 @@ func TestIdleTimeouts(t *testing.T) {
 		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
 			`(closed: the response ended in order, by the service itself perhaps .*\n.*){3}`,
 		}},
-		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, says: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), Beat: 100 * time.Millisecond}, no: true, says: []string{
+		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, says: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, says: []string{
 			`Nothing closed a stream that was silent for [0-2]\.`,
 		}},
 	} {

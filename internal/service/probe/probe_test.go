@@ -34,7 +34,7 @@ func TestPublishedMessages(t *testing.T) {
 			"like nchan",
 			&hub.Hub{
 				ID: func(n int) string { return fmt.Sprintf("1732250000:%d", n) }, History: true, OK: 201,
-				Heartbeat: "event: ping\n\n", Beat: 300 * time.Millisecond,
+				Heartbeat: "event: ping\n\n", HeartbeatInterval: 300 * time.Millisecond,
 			},
 			[]string{published, `"heartbeat":{"event":"ping","every":0.3}`, `"resume":{"by":"header"}`, `"publish":{"url":"{base}/pub/{topic}"`, `"connect":{"url":"{base}/sub/{topic}"}`},
 			[]string{"200 text/event-stream", "All of them came.", "Their ids were such as 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "an id that never was, a stream said nothing"},
@@ -44,7 +44,7 @@ func TestPublishedMessages(t *testing.T) {
 			"like Mercure",
 			&hub.Hub{
 				ID: func(n int) string { return fmt.Sprintf("urn:uuid:5f0ac000-0000-4000-8000-%012d", n) }, History: true, GapHeader: "earliest",
-				Heartbeat: ":\n", Beat: 500 * time.Millisecond, WhenSilent: true,
+				Heartbeat: ":\n", HeartbeatInterval: 500 * time.Millisecond, WhenSilent: true,
 			},
 			[]string{published, `"heartbeat":{"comment":true,"every":0.5}`, `"resume":{"by":"header","gap":{"header":"Last-Event-ID: earliest"}}`},
 			[]string{"Their ids were random", "without anything else"},
@@ -54,8 +54,8 @@ func TestPublishedMessages(t *testing.T) {
 			"like django-eventstream",
 			&hub.Hub{
 				ID: func(n int) string { return fmt.Sprintf("room-1:%d", n) }, Event: "message", History: true,
-				GapEvent: "event: stream-reset\ndata: {}\n\n", Open: "event: stream-open\ndata:\n\n",
-				Heartbeat: "event: keep-alive\ndata:\n\n", Beat: 400 * time.Millisecond, WhenSilent: true,
+				GapEvent: "event: stream-reset\ndata: {}\n\n", Preamble: "event: stream-open\ndata:\n\n",
+				Heartbeat: "event: keep-alive\ndata:\n\n", HeartbeatInterval: 400 * time.Millisecond, WhenSilent: true,
 			},
 			[]string{published, `"heartbeat":{"event":"keep-alive","every":0.4}`, `"resume":{"by":"header","gap":{"event":"stream-reset"}}`},
 			[]string{"Each stream begins with the event 'stream-open'"},
@@ -70,14 +70,14 @@ func TestPublishedMessages(t *testing.T) {
 		},
 		{
 			"ids, and nothing comes again",
-			&hub.Hub{ID: hub.Counting},
+			&hub.Hub{ID: hub.DecimalID},
 			[]string{`"resume":{"by":"none"}`},
 			[]string{"None of them came.", "With an id that never was, a stream said nothing of it."},
 			nil,
 		},
 		{
 			"all comes again, and to everybody",
-			&hub.Hub{ID: hub.Counting, History: true, Newcomers: true},
+			&hub.Hub{ID: hub.DecimalID, History: true, Newcomers: true},
 			[]string{`"resume":{"by":"header"}`},
 			[]string{"A new stream without that header got 3 of them as well."},
 			nil,
@@ -133,7 +133,7 @@ func TestPublishedMessages(t *testing.T) {
 				for _, not := range c.notWanted {
 					require.NotContains(t, json, not)
 				}
-				_, peak := c.hub.Opened()
+				_, peak := c.hub.StreamCounts()
 				require.LessOrEqual(t, peak, 9)
 				s, err := service.Parse([]byte(json))
 				require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestValuesInText(t *testing.T) {
 
 func TestSecondRequest(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Then: true, ID: func(int) string { return "c1" }}
+	h := &hub.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}
 	server := h.Start(t)
 	module, json := probe(t, server, Config{
 		URL: server.URL + "/sub/all", Publish: publishing,
@@ -183,45 +183,45 @@ func TestUnpublishedMessages(t *testing.T) {
 	}{
 		{
 			"numbers of each stream",
-			&hub.Hub{Own: func(_, n int) string {
+			&hub.Hub{Generate: func(_, n int) string {
 				return fmt.Sprintf("id: %d\n: sent=%d\ndata: 0\n\n", n, time.Now().UnixMicro())
-			}, OwnEvery: 100 * time.Millisecond},
+			}, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0","seq":"id","per":"stream","sentAt":"comment:^sent=([0-9]+)$"`},
 			[]string{"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, when the others were further."},
 		},
 		{
 			"no number",
-			&hub.Hub{Own: func(_, n int) string { return "data: 0\n\n" }, OwnEvery: 100 * time.Millisecond},
+			&hub.Hub{Generate: func(_, n int) string { return "data: 0\n\n" }, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0"`},
 			[]string{"Nothing in the messages grew by one with each."},
 		},
 		{
 			"events of two names",
-			&hub.Hub{Own: func(_, n int) string {
+			&hub.Hub{Generate: func(_, n int) string {
 				if n%3 == 0 {
 					return fmt.Sprintf("event: state\ndata: {\"up\":%t}\n\n", n%2 == 0)
 				}
 				return fmt.Sprintf("event: news\nid: 77:%d\ndata: {\"v\":%d}\n\n", n-n/3, n)
-			}, OwnEvery: 50 * time.Millisecond},
+			}, GenerateInterval: 50 * time.Millisecond},
 			[]string{`"event":"news"`, `"seq":"id:^[0-9]+:([0-9]+)$"`},
 			[]string{"Events came by the names 'news'"},
 		},
 		{
 			"a heartbeat that is data",
-			&hub.Hub{Own: func(_, n int) string {
+			&hub.Hub{Generate: func(_, n int) string {
 				if n%3 == 0 {
 					return "data: {}\n\n"
 				}
 				return fmt.Sprintf("data: {\"pub\":{\"offset\":%d}}\n\n", n-n/3)
-			}, OwnEvery: 50 * time.Millisecond},
+			}, GenerateInterval: 50 * time.Millisecond},
 			[]string{`"heartbeat":{"data":"{}"`, `"seq":"json:$.pub.offset"`},
 			nil,
 		},
 		{
 			"a counter of the whole service",
-			&hub.Hub{Own: func(stream, n int) string {
+			&hub.Hub{Generate: func(stream, n int) string {
 				return fmt.Sprintf("id: %d\ndata: {\"of\":%d}\n\n", 10*n+int(tick.Add(1)%3), stream)
-			}, OwnEvery: 100 * time.Millisecond},
+			}, GenerateInterval: 100 * time.Millisecond},
 			nil,
 			[]string{"what is at 'id' grows, but not by one"},
 		},
@@ -268,7 +268,7 @@ func TestMessagesOfPlainText(t *testing.T) {
 					text, err := json.Marshal(map[string]any{"id": n, "author": "soak", "text": message.Text, "created_at": "2026-01-02T03:04:05Z"})
 					require.NoError(t, err)
 					return string(text)
-				}, Heartbeat: ":\n\n", Beat: 300 * time.Millisecond}
+				}, Heartbeat: ":\n\n", HeartbeatInterval: 300 * time.Millisecond}
 				ctx, server := inMemory(t, h)
 				publish := Request{Method: "POST", URL: server.URL + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
 				_, described := probeIn(ctx, t, server, Config{Publish: publish})
@@ -284,12 +284,12 @@ func TestMessagesOfPlainText(t *testing.T) {
 func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
+		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}
 		ctx, server := inMemory(t, h)
 		module, json := probeIn(ctx, t, server, Config{Publish: publishing})
 		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
 		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
-		opened, _ := h.Opened()
+		opened, _ := h.StreamCounts()
 		require.LessOrEqual(t, opened, 3+3+3+mostReopened)
 	})
 }
@@ -325,7 +325,7 @@ func TestProbeErrors(t *testing.T) {
 
 func TestStoppedProbeWritesDescription(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.Counting}
+	h := &hub.Hub{ID: hub.DecimalID}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stop := func(said string) {
@@ -343,9 +343,9 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 func TestModuleEscapesData(t *testing.T) {
 	t.Parallel()
 	evil := "'};\u2028alert(1)//*/\\"
-	h := &hub.Hub{Own: func(_, n int) string {
+	h := &hub.Hub{Generate: func(_, n int) string {
 		return fmt.Sprintf("event: %s\nid: %s\n: %s\ndata: {\"%s\":%d}\n\n", evil, evil, evil, strings.ReplaceAll(evil, `\`, `\\`), n)
-	}, OwnEvery: 50 * time.Millisecond, Heartbeat: ": " + evil + "\n\n", Beat: 300 * time.Millisecond}
+	}, GenerateInterval: 50 * time.Millisecond, Heartbeat: ": " + evil + "\n\n", HeartbeatInterval: 300 * time.Millisecond}
 	module, json := probe(t, h.Start(t), Config{Name: "evil"})
 	require.Contains(t, json, `"name":"evil"`)
 	_, err := service.Parse([]byte(json))

@@ -40,7 +40,7 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 			p := finished(t, c)
 			require.EqualValues(t, 50, p.Sums().Confirmed, p.Refusals())
 			require.Equal(t, upTo(25), h.numbers("a"))
-			went := through.Went()
+			went := through.Requests()
 			if scheme == "http" {
 				slices.Sort(went)
 				require.Len(t, went, 50)

@@ -53,5 +53,5 @@ func TestRequestsGoThroughAProxy(t *testing.T) {
 		require.True(t, s.IsEventStream())
 		s.Close()
 	}
-	require.Equal(t, []string{"GET http://service.test/events"}, through.Went())
+	require.Equal(t, []string{"GET http://service.test/events"}, through.Requests())
 }

@@ -42,7 +42,7 @@ func text(p Part) string {
 }
 
 func TestAStreamIsReadPartByPart(t *testing.T) {
-	h := &hub.Hub{Open: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
+	h := &hub.Hub{Preamble: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
 	s := open(t, Request{URL: h.Start(t).URL + "/sub/t"})
 	require.Equal(t, http.StatusOK, s.Status)
 	require.True(t, s.IsEventStream())
@@ -54,7 +54,7 @@ func TestAStreamIsReadPartByPart(t *testing.T) {
 	_, err := s.Next()
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, "the service ended it", EndInWords(err))
-	require.EqualValues(t, len(h.Open), s.Bytes())
+	require.EqualValues(t, len(h.Preamble), s.Bytes())
 }
 
 func TestAStreamThatIsClosedEnds(t *testing.T) {

@@ -16,7 +16,7 @@ func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
 	var notes []string
 	require.NoError(t, try(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
 	require.Equal(t, []string{"url(n) is a function: no stream of it was tried before the load"}, notes)
-	opened, _ := h.Opened()
+	opened, _ := h.StreamCounts()
 	require.Zero(t, opened)
 }
 

@@ -44,15 +44,15 @@ func TestADescriptionThatFitsPasses(t *testing.T) {
 		replace []string
 	}{
 		"plain":   {&hub.Hub{}, nil},
-		"ids":     {&hub.Hub{ID: hub.Counting, Open: ": hello\n\nevent: open\ndata:\n\n", History: true}, nil},
+		"ids":     {&hub.Hub{ID: hub.DecimalID, Preamble: ": hello\n\nevent: open\ndata:\n\n", History: true}, nil},
 		"wrapped": {&hub.Hub{Wrap: func(p string) string { return `{"a":[` + p + `]}` }}, []string{"json:$.", "json:$.a[0]."}},
 		"event":   {&hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":["x","news"],`}},
 		"comment as heartbeat": {
-			&hub.Hub{Heartbeat: ":\n", Beat: 100 * time.Millisecond},
+			&hub.Hub{Heartbeat: ":\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"comment":true,"every":0.1},"name"`},
 		},
 		"an event as heartbeat": {
-			&hub.Hub{Heartbeat: "event: ping\n\n", Beat: 100 * time.Millisecond},
+			&hub.Hub{Heartbeat: "event: ping\n\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 		},
 		"rare heartbeat":               {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
@@ -62,13 +62,13 @@ func TestADescriptionThatFitsPasses(t *testing.T) {
 		"large events": {&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, "{", `{"x":"`+strings.Repeat("x", 2<<20)+`",`, 1) }}, []string{`"connect":{`, `"connect":{"maxEventSize":3000000,`}},
 		"checksum":     {&hub.Hub{}, summed("json:$.sum")},
 		"no marker":    {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
-		"by a second request": {&hub.Hub{Then: true}, []string{
+		"by a second request": {&hub.Hub{RequireJoin: true}, []string{
 			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, try(t, c.hub.Start(t).URL, Config{}, c.replace...))
-			opened, _ := c.hub.Opened()
+			opened, _ := c.hub.StreamCounts()
 			require.LessOrEqual(t, opened, 2)
 		})
 	}
@@ -132,7 +132,7 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 		{"no JSON", &hub.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the message that came is no JSON: data: …`},
 		{
 			"no heartbeat",
-			&hub.Hub{Heartbeat: ":\n\n", Beat: 100 * time.Millisecond},
+			&hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 			`heartbeat is {"event":"ping","every":0.1}, but none came within 2.1 s: …`,
 		},
@@ -157,19 +157,19 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 		},
 		{
 			"another first event",
-			&hub.Hub{Then: true},
+			&hub.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
 			`connect.then.event is "hello", but no such event came within 2 s: another block came, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event",
-			&hub.Hub{Then: true},
+			&hub.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.id","url":"{base}/join"},`},
 			`connect.then.client is "json:$.id", but the event "HELLO" that came has no such value: event: HELLO, data: …`,
 		},
 		{
 			"second request",
-			&hub.Hub{Then: true},
+			&hub.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","url":"{base}/join","body":"{}"},`},
 			"connect.then: POST {base}/join answered 404 Not Found (404 page not found)",
 		},
@@ -223,7 +223,7 @@ func TestAServiceThatDoesNotAnswerIsTold(t *testing.T) {
 
 // What a service sends by itself is looked at where it is frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
-	own := &hub.Hub{Own: func(_, n int) string { return "id: " + hub.Counting(n) + "\ndata: 0\n\n" }, OwnEvery: 50 * time.Millisecond}
+	own := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
 	base := own.Start(t).URL
 	replace := func(message string) []string {
 		return []string{mine[strings.Index(mine, `"message"`):], `"message":` + message + `}`}
