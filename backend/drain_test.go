@@ -18,7 +18,7 @@ import (
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/ledger.ndjson"
-	p := startChild(t, "--noop-interval=50ms", "--drain-timeout=300ms", "--ledger-file="+file)
+	p := startChild(t, "--noop-interval=50ms", "--drain-timeout=3s", "--ledger-file="+file)
 	s := &testService{t: t, addr: p.addr}
 	var list []*stream
 	for _, id := range []string{"a", "b", "c"} {

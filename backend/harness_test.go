@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // Patience of every wait in the tests; none takes that long when all is well.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // testService is a backend inside the test, on a free port.
 type testService struct {

@@ -28,7 +28,7 @@ func TestHealthcheckFollowsTheService(t *testing.T) {
 		ended <- run([]string{"--listen", where}, func(string) (string, bool) { return "", false }, signals, io.Discard, io.Discard)
 	}()
 	code, said := exitError, ""
-	for range 200 {
+	for range 3000 {
 		if code, said = health(t, where); code == exitOK {
 			break
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -59,12 +60,12 @@ func TestWheelSpread(t *testing.T) {
 // the slots, and belong to the slots.
 func TestBroadcastSlots(t *testing.T) {
 	t.Parallel()
-	const interval = 200 * time.Millisecond
-	s := startTest(t, "--noop-interval=200ms")
+	const interval = time.Second
+	s := startTest(t, "--noop-interval=1s")
 	var list []*stream
 	for i := range 5 {
 		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
-		time.Sleep(interval / 5) // the point: they connect at different times
+		time.Sleep(interval / 20) // the point: they connect at different times
 	}
 	passes := map[int64]bool{}
 	for _, c := range list {
@@ -93,15 +94,18 @@ func TestStaggeredSlots(t *testing.T) {
 	quarters := [4]int{}
 	for _, c := range list {
 		var first int64
+		var quarter []int64 // the middle one is right even if the process was held up once
 		for n := uint64(1); n <= noops; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)
 			if n == 1 {
 				first = e.sent
-				quarters[(e.sent-s.clk.unix)%1_000_000/250_000]++
 			}
-			require.InDelta(t, first+int64(n-1)*1_000_000, e.sent, 500_000)
+			quarter = append(quarter, (e.sent-s.clk.unix)%1_000_000/250_000)
+			require.InDelta(t, first+int64(n-1)*1_000_000, e.sent, 750_000)
 		}
+		slices.Sort(quarter)
+		quarters[quarter[noops/2]]++
 	}
 	for _, n := range quarters {
 		require.InDelta(t, ids/4, n, 3, "%v", quarters)
@@ -116,16 +120,16 @@ func TestPauseIsCaughtUp(t *testing.T) {
 	c := openOn(t, dial(t, p.addr), "a")
 	first := c.next()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
-	time.Sleep(time.Second) // the pause itself
+	time.Sleep(2 * time.Second) // the pause itself
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	var last event
 	for range 30 {
 		last = c.next()
 	}
 	require.Equal(t, uint64(31), last.id)
-	// With skipped slots the mean would be over 80 ms.
+	// With skipped slots the mean would be over 110 ms.
 	mean := time.Duration(last.sent-first.sent) * time.Microsecond / 30
-	require.InDelta(t, 50*time.Millisecond, mean, float64(15*time.Millisecond))
+	require.InDelta(t, 50*time.Millisecond, mean, float64(30*time.Millisecond))
 }
 
 // TestManyStreams holds a thousand streams and compares every one with the
