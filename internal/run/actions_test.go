@@ -239,7 +239,7 @@ func (lostRun) Started() <-chan struct{} {
 func (lostRun) Wait(graceful, _ context.Context) error {
 	select {
 	case <-graceful.Done():
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(3 * time.Second): // the actions have ended
 	}
 	return cluster.ErrLost
 }

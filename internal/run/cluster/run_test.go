@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // said collects what a run tells, and lets a test wait for it.
 type said struct {
@@ -127,7 +127,7 @@ func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	limits := testLimits()
-	limits.Look = 300 * time.Millisecond
+	limits.Look = time.Second
 	r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
 	w.show(t, snapshot("running"))
 	news, done := begin(t.Context(), r)

@@ -67,7 +67,7 @@ func fake(t *testing.T, runners int, script string) Config {
 
 func wait(t *testing.T, g *Group) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, g.Wait(ctx, t.Context()))
 	require.NoError(t, ctx.Err(), "the runners did not end by themselves")
@@ -182,7 +182,7 @@ func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
 	t.Parallel()
 	g, err := Start(fake(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { p, _ := g.Progress(); return p.Open == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := g.Progress(); return p.Open == 2 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, g.Wait(ctx, t.Context()))
