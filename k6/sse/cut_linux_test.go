@@ -144,6 +144,7 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 // afterwards.
 func TestAPausedReaderGoesOn(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
+		parked := w.parked
 		for _, ends := range []bool{false, true} {
 			t.Run(fmt.Sprint("ends ", ends), func(t *testing.T) {
 				t.Parallel()
@@ -161,9 +162,12 @@ func TestAPausedReaderGoesOn(t *testing.T) {
 					}
 					say(w, "retry: 5\n\nid: 1\ndata: a\n\n")
 					<-asked
-					time.Sleep(20 * time.Millisecond) // the reader has stopped, or waits in a read
+					paused := func() bool { return strings.Contains(c.String(), "cut:pause") }
+					if !parked { // it stops before it reads on
+						assert.Eventually(t, paused, patience, time.Millisecond)
+					}
 					say(w, "id: 2\ndata: b\n\n")
-					time.Sleep(20 * time.Millisecond)
+					assert.Eventually(t, paused, patience, time.Millisecond)
 					say(w, "id: 3\ndata: c\n\n")
 					if !ends {
 						<-r.Context().Done()
@@ -171,13 +175,13 @@ func TestAPausedReaderGoesOn(t *testing.T) {
 				}))
 				begun := time.Now()
 				v.mustRun(`
-					const s = new EventSource(url, { ledger, idleTimeout: 150 });
+					const s = new EventSource(url, { ledger, idleTimeout: 1000 });
 					s.onmessage = (e) => {
-						if (e.data === "a") { cut(400); asked(); }
+						if (e.data === "a") { cut(2000); asked(); }
 						if (e.data === last) s.close();
 					};
 				`)
-				require.Greater(t, time.Since(begun), 400*time.Millisecond)
+				require.Greater(t, time.Since(begun), 2*time.Second)
 				want := "connecting opened event:a cut:pause pause-over event:b event:c "
 				if ends {
 					want += "closed:server+retry connecting opened event:d3 "

@@ -30,7 +30,7 @@ func TestACutOverH2(t *testing.T) {
 						return
 					}
 					p.data(id, "id: 1\ndata: a\n\n")
-					saw <- whatEnds(p.line, 500*time.Millisecond)
+					saw <- whatEnds(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[how == CutHalf])
 				})))
 				require.Equal(t, "a behind", v.log(`
 					const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
@@ -89,7 +89,7 @@ func TestAPauseOverH2(t *testing.T) {
 		v, c := w.vu(t), &cutter{}
 		paused := make(chan struct{})
 		v.set("ledger", c)
-		v.set("cut", func() { c.cut(CutPause, 400); close(paused) })
+		v.set("cut", func() { c.cut(CutPause, 2000); close(paused) })
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
 			id := p.accepted()
 			p.data(id, "data: a\n\n")
@@ -132,7 +132,7 @@ func TestSlowOverH2(t *testing.T) {
 			_ = p.WriteData(id, true, []byte("data: b\n\n"))
 			p.ended()
 		})))
-		v.set("slowed", func() { time.Sleep(20 * time.Millisecond); close(slowed); <-looked })
+		v.set("slowed", func() { time.Sleep(200 * time.Millisecond); close(slowed); <-looked })
 		require.Equal(t, "a true true b", v.log(`
 			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
 			s.onmessage = (e) => {

@@ -18,7 +18,7 @@ type busyReader struct{ recorder }
 func (r *busyReader) Event(at time.Time, e *eventstream.Event) {
 	r.recorder.Event(at, e)
 	if string(e.Data) == "first" {
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(2 * time.Second)
 	}
 }
 
@@ -27,7 +27,7 @@ func TestABusyReaderTakesNoStreamForSilent(t *testing.T) {
 	handle := func(p *framed) {
 		ids := []uint32{p.accepted(), p.accepted(), p.accepted()}
 		p.data(ids[0], "data: first\n\n")
-		for range 12 {
+		for range 60 {
 			time.Sleep(50 * time.Millisecond)
 			p.data(ids[1], "data: a\n\n")
 			p.data(ids[2], "data: a\n\n")
@@ -45,7 +45,7 @@ func TestABusyReaderTakesNoStreamForSilent(t *testing.T) {
 			ledgers = append(ledgers, new(busyReader))
 			return observed{ledgers[len(ledgers)-1]}
 		})
-		v.log(`for (let i = 0; i < 3; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false, idleTimeout: 200 });`)
+		v.log(`for (let i = 0; i < 3; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false, idleTimeout: 1000 });`)
 		for _, r := range ledgers {
 			if !strings.Contains(r.String(), "first") {
 				require.Contains(t, r.String(), "closed:server")
@@ -63,7 +63,7 @@ type stallingObserver struct {
 func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
 	o.recorder.Event(at, e)
 	if string(e.Data) == "stall" {
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		close(o.stalled)
 	}
 }
@@ -96,7 +96,7 @@ func TestAStalledReaderIsNoSilenceOverH2(t *testing.T) {
 		v.set("slow", slow)
 		v.set("heard", heard)
 		v.mustRun(`
-			const s = new EventSource(url, { http, streamsPerConnection: 1, ledger: heard, reconnect: false, idleTimeout: 400 });
+			const s = new EventSource(url, { http, streamsPerConnection: 1, ledger: heard, reconnect: false, idleTimeout: 1000 });
 			s.onopen = () => new EventSource(url + "?slow", { http, streamsPerConnection: 1, ledger: slow, reconnect: false });
 		`)
 		require.Contains(t, heard.String(), "closed:server")

@@ -34,6 +34,6 @@ func TestASilentConnectionIsNotComeBackTo(t *testing.T) {
 				});
 			}
 		`))
-		require.Less(t, time.Since(begun), 3*time.Second)
+		require.Less(t, time.Since(begun), 20*time.Second)
 	})
 }

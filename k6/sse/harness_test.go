@@ -31,7 +31,7 @@ import (
 )
 
 // patience bounds whatever a test waits for.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // vu is a VU with the module in it, as a script sees it.
 type vu struct {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // are none.
 func leaked() string {
 	var left []string
-	for range 200 {
+	for range 2000 {
 		left = left[:0]
 		buf := make([]byte, 4<<20)
 		for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

@@ -242,8 +242,8 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 			p.say(streamHead + "data: 0\n\n")
 			p.hold()
 		}))
-		require.Equal(t, "200 0 still open, TypeError idle", v.log(`
-		const s = new EventSource(url, { reconnect: false, idleTimeout: 200 });
+		require.Equal(t, "1000 0 still open, TypeError idle", v.log(`
+		const s = new EventSource(url, { reconnect: false, idleTimeout: 1000 });
 		s.onmessage = () => {
 			log.push(s.idleTimeout);
 			s.idleTimeout = 0;
@@ -252,7 +252,7 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 				log.push(s.readyState === EventSource.OPEN ? "still open," : "closed,");
 				try { s.idleTimeout = "soon"; } catch (e) { log.push(e.name); }
 				s.idleTimeout = 60;
-			}, 700);
+			}, 1700);
 		};
 		s.onerror = (e) => log.push(e.reason);
 	`))

@@ -73,7 +73,7 @@ func TestOpenReturns(t *testing.T) {
 		{"204", `{}`, "error:no_content", 204, say("HTTP/1.1 204 No Content\r\n\r\n")},
 		{"text/plain", `{}`, "error:content_type", 200, say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
 		{"no header in time", `{connectTimeout: 60}`, "error:connect_timeout", 0, hold("")},
-		{"timeout is for the whole request", `{timeout: "500ms"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
+		{"timeout is for the whole request", `{timeout: "2s"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
 		{"timeout before the header", `{timeout: 60}`, "error:timeout", 0, hold("")},
 		{"no answer", `{}`, "error:truncated", 0, say("")},
 	} {

@@ -49,7 +49,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 		}))
 		v.set("wait", func() int { return <-full })
 		require.Equal(t, "false true true true", v.log(`
-		const s = new EventSource(url, { reconnect: false, idleTimeout: 100 });
+		const s = new EventSource(url, { reconnect: false, idleTimeout: 500 });
 		log.push(s.slow(0));
 		let bytes = 0, wanted = 0;
 		s.onmessage = (e) => {
@@ -57,7 +57,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 			if (e.data === 'go') {
 				bytes = 0;
 				log.push(s.slow(0));
-				setTimeout(() => { wanted = wait(); s.idleTimeout = 5000; log.push(s.slow(Infinity)); }, 500);
+				setTimeout(() => { wanted = wait(); s.idleTimeout = 5000; log.push(s.slow(Infinity)); }, 1500);
 			} else if (e.data === 'last') {
 				log.push(bytes > wanted && wanted > 100000);
 				s.close();

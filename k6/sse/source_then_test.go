@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -91,7 +92,7 @@ func TestSecondRequestFails(t *testing.T) {
 			w.WriteHeader(303)
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
-		"no answer in time": {&bucket{second: hang}, subscribe + ", timeout: 800", 0, "no complete response header", true, true},
+		"no answer in time": {&bucket{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
 		"no first event":    {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "the event that it waits for did not come in time: 100ms", true, true},
 		"another event":     {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "the event that it waits for", true, true},
 		"refused":           {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
@@ -231,6 +232,9 @@ func TestSecondRequestOfAStreamThatHasEnded(t *testing.T) {
 	t.Parallel()
 	v, rec := newVU(t), &answers{}
 	v.set("ledger", rec)
+	v.set("awaitEnd", func() {
+		assert.Eventually(t, func() bool { return strings.Contains(rec.String(), "closed:server+retry") }, patience, time.Millisecond)
+	})
 	v.set("url", serve(t, func(p *peer) {
 		if p.req.Method == http.MethodPost {
 			p.say("HTTP/1.1 204 No Content\r\n\r\n")
@@ -243,7 +247,7 @@ func TestSecondRequestOfAStreamThatHasEnded(t *testing.T) {
 	}))
 	require.Equal(t, "server 1 then", v.log(`
 		const s = new EventSource(url, { ledger, then: { url: "/", body: (first) => { log.push(first.id); return ""; } } });
-		wait(100); // the first stream has come and gone
+		awaitEnd(); // of the first stream
 		s.onerror = (e) => log.push(e.reason);
 		s.addEventListener("then", () => { log.push("then"); s.close(); });
 	`))

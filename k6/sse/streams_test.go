@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -151,14 +152,14 @@ func TestAStreamInGoThatItsServerEnds(t *testing.T) {
 	long := newKeeper("", sseclient.Request{URL: url + "/long"})
 	lost := newKeeper("", sseclient.Request{URL: url + "/lost"})
 	go func() {
-		require.Eventually(t, func() bool {
+		assert.Eventually(t, func() bool {
 			return strings.Contains(long.String(), "event:x") && strings.Contains(lost.String(), "+retry")
 		}, patience, time.Millisecond)
 		long.stream.EndByServer()
 		lost.stream.EndByServer()
-		time.AfterFunc(500*time.Millisecond, func() { close(silence) }) // longer than its idleTimeout
+		time.AfterFunc(3*time.Second, func() { close(silence) }) // longer than its idleTimeout
 	}()
-	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 250 * time.Millisecond}, long, lost))
+	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 2 * time.Second}, long, lost))
 	require.Equal(t, "connecting opened event:x closed:server", long.String())
 	require.NotContains(t, lost.String(), "connecting opened event:x closed:server+retry connecting")
 	require.EqualValues(t, 2, served.Load())
@@ -174,7 +175,7 @@ func TestStreamsInGoAreInterrupted(t *testing.T) {
 	})
 	keepers := []*keeper{newKeeper("", sseclient.Request{URL: url}), newKeeper("", sseclient.Request{URL: "http://" + stuckServer(t)})}
 	go func() {
-		require.Eventually(t, func() bool { return strings.Contains(keepers[0].String(), "event:x") }, patience, time.Millisecond)
+		assert.Eventually(t, func() bool { return strings.Contains(keepers[0].String(), "event:x") }, patience, time.Millisecond)
 		v.CancelContext()
 	}()
 	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, keepers...))

@@ -145,12 +145,12 @@ func TestHowPackedStreamsEnd(t *testing.T) {
 		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", say(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
 		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
-		{"bytes without an event", "idleTimeout: 500,", func(p *peer) {
+		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
 			p.say(packedHead("gzip"))
 			z := gzip.NewWriter(p)
-			for range 8 {
+			for range 10 {
 				_ = z.Flush()
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(200 * time.Millisecond)
 			}
 			_, _ = io.WriteString(z, twoEvents)
 			_ = z.Close()
