@@ -56,6 +56,8 @@ func (s *session) saveModelLedger(ctx context.Context) {
 		text.Reset()
 		found, err := model.ModelLedger(ctx, s.Plan.Marker+"-", &text)
 		switch {
+		case !found && s.gauge() != "": // another model, with a gauge
+			return
 		case err != nil || !found && modelURL != "":
 			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; when abandoned requests were cancelled is not known", model.URL, err))
 			return

@@ -15,6 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
@@ -43,7 +44,11 @@ type meter struct {
 // service that our backend does not speak, only the host and the named gauge are sampled.
 func newMeter(s *session) *meter {
 	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
-	if m.shows = s.targets; !s.service.Backend {
+	m.shows = s.targets
+	if model := s.setting("MODEL_URL", ""); s.Suite.Target.Kind == suite.Model && model != "" { // the target is a gateway
+		m.shows = target.Several{target.Remote(model, "")}
+	}
+	if !s.service.Backend {
 		return m
 	}
 	targets := s.targets

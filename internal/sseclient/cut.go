@@ -104,7 +104,7 @@ func (s *Stream) needsPermit() bool { return s.dropped.Load() == usualReturn }
 // Vanish leaves the open stream half-open, as a machine does that is gone. It returns false if no stream is open, and an error if
 // this system cannot do that. Any goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
-	if err := canVanish(); err != nil {
+	if err := CanVanish(); err != nil {
 		return false, err
 	}
 	s.mu.Lock()

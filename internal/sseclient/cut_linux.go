@@ -20,9 +20,9 @@ func dropPackets(fd uintptr) error {
 	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
 }
 
-// canVanish returns an error if a connection cannot be left half-open: a sandbox may forbid the filter that
+// CanVanish returns an error if a connection cannot be left half-open: a sandbox may forbid the filter that
 // dropPackets attaches.
-var canVanish = sync.OnceValue(func() error {
+var CanVanish = sync.OnceValue(func() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		defer unix.Close(fd)

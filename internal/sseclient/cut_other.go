@@ -11,7 +11,8 @@ import (
 // dropPackets does nothing: what comes is acknowledged until the buffer of the connection is full.
 func dropPackets(uintptr) error { return nil }
 
-func canVanish() error {
+// CanVanish returns an error: connections cannot be left half-open.
+func CanVanish() error {
 	return errors.New("streams can vanish on Linux only: elsewhere the kernel acknowledges whatever comes")
 }
 

@@ -37,7 +37,9 @@ var finite = Suite{
 		{"MAX_REFUSED", "percent of the requests that may be refused, such as by status 429"},
 		{"ABANDON", "percent of the requests whose client leaves after ABANDON_AFTER chunks"},
 		{"ABANDON_AFTER", "chunks after which these clients leave"},
+		{"ABANDON_BY", "how they leave: fin, reset, or vanish (they acknowledge nothing any more)"},
 		{"MODEL_URL", "numbered model behind a gateway, whose ledger shows when abandoned requests were cancelled; empty: the target, if it is one"},
+		{"GAUGE", "gauge of open requests of any other model: a metric of MODEL_URL/metrics or BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"},
 		{"ACCEPT_ENCODING", "compression that is asked for: none, gzip, or browser"},
 		{"HTTP_VERSION", "HTTP that is spoken: auto, 1.1, or 2"},
 	},
@@ -56,6 +58,7 @@ func assessFinite(r *Run) verdict.Assessment {
 		responses = shard.NewResponses()
 	}
 	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
+	f.gauge = f.requestGauge()
 	return verdict.Assessment{
 		Responses: responses, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
 		Checks: f.checks(), Metrics: f.metrics(),
@@ -70,6 +73,7 @@ type finiteRun struct {
 	responses *shard.Responses
 	v         *verdict.Responses
 	chunks    ledger.Totals
+	gauge     requestGauge
 }
 
 func (f *finiteRun) passed() string {
@@ -117,7 +121,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 	if c := f.v.Cancellation; c != nil {
 		facts = append(facts, verdict.Fact{Name: "cancelled", Value: f.cancelled(c)})
 	}
-	return facts
+	return append(facts, f.gauge.facts()...)
 }
 
 // cancelled states when the numbered model learned that clients had left.
@@ -142,6 +146,9 @@ func (f *finiteRun) warnings() (out []string) {
 	through := verdict.Buffer(f.responses.Bursts)
 	if late := f.v.StartDelay.P99; late > mostDelay {
 		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
+	}
+	if f.gauge.problem != "" {
+		out = append(out, f.gauge.problem)
 	}
 	switch {
 	case f.responses.Bursts.Messages <= f.v.Complete: // single chunks
@@ -361,6 +368,9 @@ func (f *finiteRun) metrics() []verdict.Metric {
 	metrics := []verdict.Metric{
 		{Name: "responses not complete", Value: float64(faulty), Fault: true},
 		{Name: "chunks missed", Value: float64(f.chunks.Missed), Fault: true},
+	}
+	if f.gauge.name != "" && f.gauge.problem == "" {
+		metrics = append(metrics, verdict.Metric{Name: "abandoned requests open", Unit: "s", Value: f.gauge.open.Seconds()})
 	}
 	if f.v.Complete == 0 {
 		return metrics

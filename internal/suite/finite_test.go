@@ -1,11 +1,13 @@
 package suite
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -59,6 +61,45 @@ func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	require.EqualValues(t, 1, v.Responses.Good)
 	require.InDelta(t, 50, v.Responses.TTFT.P50, 1)
 	require.InDelta(t, 10, v.Responses.InterChunkLatency.P50, 1)
+}
+
+// Of ten requests per second, each abandoned after a second, the service answers each for 3 s: 20 are open that no client waits for.
+func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
+	t.Parallel()
+	run := func(parameters map[string]string, gauge func(second float64) *float64) *verdict.Verdict {
+		r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "10/s", Kind: "load", Seconds: 60, Rate: 10})
+		r.Rounds[0].Responses = shard.NewResponses()
+		for i := range 600 {
+			due := time.Duration(i) * time.Second / 10
+			one := ledger.Response{Due: due, Started: due}
+			one.Block(&ledger.Chunk{At: due, Content: true})
+			one.Close(due+time.Second, ledger.ClosedOnPurpose)
+			r.Rounds[0].Responses.Add(&one, "r", "", began.Add(due+time.Second), shard.ResponseLimits{})
+		}
+		for second := -1.; second < 70; second++ {
+			at := began.Add(time.Duration(second * float64(time.Second)))
+			r.Samples = append(r.Samples, resources.Sample{Unix: at.Unix(), AtUS: at.UnixMicro(), Gauge: gauge(second)})
+		}
+		return judged(r)
+	}
+	factOf := func(v *verdict.Verdict) (text string) {
+		for _, fact := range v.Facts {
+			if fact.Name == "gauge" {
+				text = fact.Value
+			}
+		}
+		return text
+	}
+	open := func(second float64) *float64 { // requests since 3 s, and 5 of others
+		value := 5 + 10*(min(max(second, 0), 60)-min(max(second-3, 0), 60))
+		return &value
+	}
+	named := map[string]string{"GAUGE": "running"}
+	require.Equal(t, "running: the service answered an abandoned request for 2 s more on average; 0 requests were open after the run", factOf(run(named, open)))
+	require.Empty(t, factOf(run(nil, open)))
+	v := run(named, func(float64) *float64 { return nil })
+	require.Empty(t, factOf(v))
+	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running was never seen")
 }
 
 func TestFiniteLimitsRefusals(t *testing.T) {

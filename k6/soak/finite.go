@@ -46,6 +46,7 @@ type finiteOptions struct {
 
 	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
 	AbandonAfter uint32  `js:"abandonAfter"` // chunks
+	AbandonBy    string  `js:"abandonBy"`    // of abandonments; "": fin
 
 	Accept      string `js:"acceptEncoding"`
 	HTTPVersion string `js:"httpVersion"`
@@ -61,9 +62,21 @@ func (o *finiteOptions) check() error {
 		return errors.New("soak.finite: firstTimeout, idleTimeout and linger must be over 0 seconds")
 	case o.Abandon < 0 || o.Abandon > 1 || o.Abandon > 0 && o.AbandonAfter < 1:
 		return fmt.Errorf("soak.finite: abandon is %v: it must be a share from 0 to 1, and abandonAfter at least 1", o.Abandon)
+	case abandonments[o.AbandonBy] == 0:
+		return fmt.Errorf("soak.finite: abandonBy must be fin, reset or vanish, got %q", o.AbandonBy)
+	case o.Abandon > 0 && o.cut() == sseclient.CutGone:
+		return sseclient.CanVanish()
 	}
 	return nil
 }
+
+// abandonments are the ways in which a client leaves a response.
+var abandonments = map[string]sseclient.Cut{
+	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutGone,
+}
+
+// cut returns how clients leave.
+func (o *finiteOptions) cut() sseclient.Cut { return abandonments[o.AbandonBy] }
 
 // A finiteLoad is a call of finite: requests whose responses end by themselves.
 type finiteLoad struct {
@@ -154,6 +167,9 @@ func (f *finiteLoad) prepare() (err error) {
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(f.HTTPVersion, "auto")); err != nil {
 		return fmt.Errorf("option http: %w", err)
+	}
+	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
+		o.Sharing.PerConnection = 1 // over HTTP/2 other responses would end too
 	}
 	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o)
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)

@@ -1,15 +1,19 @@
 package soak
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // moduleOf declares the service of one of our modules, or of a description.
@@ -234,6 +239,41 @@ func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 25}, got.States)
 	require.EqualValues(t, 2*25, got.Chunks.Received)
 	require.EqualValues(t, 2*25, got.AbandonedChunks)
+}
+
+// Clients leave as described: the server reads an end, a reset, or nothing.
+func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
+	t.Parallel()
+	const silence = "silence"
+	for by, want := range map[string]string{"fin": io.EOF.Error(), "reset": syscall.ECONNRESET.Error(), "vanish": silence} {
+		ends := make(chan string, 5) // as many as requests
+		address := sockets.Serve(t, func(conn net.Conn) {
+			request, err := http.ReadRequest(bufio.NewReader(conn))
+			if err != nil {
+				return // the end of the test
+			}
+			_, _ = io.Copy(io.Discard, request.Body)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+strings.Repeat("data: a\n\n", 3))
+			if by == "vanish" { // the others end the read
+				_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+			}
+			switch _, err = conn.Read(make([]byte, 1)); {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				ends <- silence
+			case errors.Is(err, syscall.ECONNRESET):
+				ends <- syscall.ECONNRESET.Error()
+			default:
+				ends <- fmt.Sprint(err)
+			}
+		})
+		got := finiteOf(t, "http://"+address, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
+			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 10, concurrency: 0, abandon: 1, abandonBy: '`+by+`'}`)
+		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 5}, got.States, by)
+		require.EqualValues(t, 2*5, got.AbandonedChunks, by)
+		for range 5 {
+			require.Equal(t, want, <-ends, by)
+		}
+	}
 }
 
 func TestFiniteEndsAResponseThatSendsHeartbeatsAlone(t *testing.T) {

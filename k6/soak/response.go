@@ -113,7 +113,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	case first && c.Content:
 		r.stream.SetIdleTimeout(secondsOf(f.IdleTimeout))
 	}
-	if r.leftOnPurpose() {
+	if r.leftOnPurpose() && !r.stream.Cut(f.cut(), 0) {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 }
@@ -172,7 +172,7 @@ func (r *response) refuse(why error) {
 // closed ends the account.
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.load
-	if r.reason == "" && c.Err != nil {
+	if r.reason == "" && c.Err != nil && !r.leftOnPurpose() {
 		c = r.recordEnd(at, c)
 		r.reason = c.Message()
 	}

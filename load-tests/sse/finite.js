@@ -30,6 +30,8 @@ const full = {
   MAX_REFUSED: 0,
   ABANDON: 0,
   ABANDON_AFTER: 5,
+  ABANDON_BY: 'fin',
+  GAUGE: '',
   MODEL_URL: '',
   ACCEPT_ENCODING: 'none',
   HTTP_VERSION: 'auto',
@@ -56,6 +58,7 @@ const rules = [
   ['MAX_REFUSED', values.MAX_REFUSED <= 100, 'at most 100'],
   ['ABANDON', values.ABANDON <= 100, 'at most 100'],
   ['ABANDON_AFTER', Number.isInteger(values.ABANDON_AFTER) && values.ABANDON_AFTER > 0, 'a whole number over 0'],
+  ['ABANDON_BY', ['fin', 'reset', 'vanish'].includes(values.ABANDON_BY), 'fin, reset or vanish'],
   ['ACCEPT_ENCODING', ['none', 'gzip', 'browser'].includes(values.ACCEPT_ENCODING), 'none, gzip or browser'],
   ['HTTP_VERSION', ['auto', '1.1', '2'].includes(String(values.HTTP_VERSION)), 'auto, 1.1 or 2'],
 ];
@@ -131,6 +134,7 @@ export default async function () {
     maxTotal: values.MAX_TOTAL_S,
     abandon: values.ABANDON / 100,
     abandonAfter: values.ABANDON_AFTER,
+    abandonBy: /** @type {'fin' | 'reset' | 'vanish'} */ (values.ABANDON_BY),
     acceptEncoding: values.ACCEPT_ENCODING,
     httpVersion: values.HTTP_VERSION,
   });

@@ -389,6 +389,8 @@ declare module 'k6/x/soak' {
     /** Share of the requests, 0 to 1, whose client leaves after so many chunks. */
     abandon?: number;
     abandonAfter?: number;
+    /** How these clients leave: they close the connection (fin, the default), reset it, or vanish, and acknowledge nothing any more. */
+    abandonBy?: 'fin' | 'reset' | 'vanish';
     acceptEncoding?: string;
     httpVersion?: string;
   }

@@ -134,7 +134,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 // Each abandoned request is cancelled at the model, whose ledger has the time.
 func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	t.Parallel()
-	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30")
+	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30", "--abandon-by", "reset", "--gauge", "model_requests_open")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	c := v.Responses.Cancellation
@@ -142,4 +142,5 @@ func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	require.Positive(t, c.Checked)
 	require.Equal(t, [2]int64{v.Responses.Abandoned, v.Responses.Abandoned}, [2]int64{c.Checked, c.Cancelled})
 	require.Positive(t, c.After.Max)
+	require.Contains(t, r.out.String(), "model_requests_open: the service answered an abandoned request for")
 }

@@ -1,0 +1,89 @@
+package suite
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A requestGauge compares a gauge of open requests (GAUGE) with the responses that clients waited for. The difference is the number
+// of abandoned requests that the service still answered.
+type requestGauge struct {
+	name    string        // "": none was named, or no client left
+	problem string        // why the gauge shows nothing; "": it does
+	open    time.Duration // mean time for which an abandoned request stayed open
+	last    float64       // requests that were open after the last response, without those before the first
+}
+
+// requestGauge reads the samples of the gauge. By Little's law the mean time of an abandoned request is the sum over time of those
+// that were open, divided by their number.
+func (f *finiteRun) requestGauge() (g requestGauge) {
+	if f.v.Abandoned == 0 {
+		return g
+	}
+	g.name = f.parameter("GAUGE")
+	samples := slices.DeleteFunc(slices.Clone(f.Samples), func(s resources.Sample) bool { return s.Gauge == nil })
+	starts, ends, whole := f.responseTimes()
+	switch {
+	case g.name == "":
+		return g
+	case f.counterGauge():
+		g.problem = counterReason(g.name, "open requests")
+	case len(samples) < 2:
+		g.problem = sentence("the gauge %s was never seen: name one of BACKEND_URL/metrics or MODEL_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", g.name)
+	case !whole:
+		g.problem = "a runner did not log all responses, so those that clients waited for are not known"
+	}
+	if g.problem != "" {
+		return g
+	}
+	base, sum, previous := *samples[0].Gauge, 0., 0.
+	for i := range samples {
+		s := &samples[i]
+		at := float64(s.At().UnixMicro()) / 1e6
+		extra := *s.Gauge - base - float64(timesUntil(starts, at)-timesUntil(ends, at))
+		if i > 0 {
+			sum += (previous + extra) / 2 * s.At().Sub(samples[i-1].At()).Seconds()
+		}
+		previous, g.last = extra, max(*s.Gauge-base, 0)
+	}
+	g.open = time.Duration(max(sum, 0) / float64(f.v.Abandoned) * float64(time.Second))
+	return g
+}
+
+// responseTimes returns the sorted starts and ends of all responses in Unix seconds. whole is false if some were not logged.
+func (f *finiteRun) responseTimes() (starts, ends []float64, whole bool) {
+	whole = true
+	for i := range f.responses.Logs {
+		for one := range f.responses.Logs[i].All() {
+			starts, ends = append(starts, one.From), append(ends, one.To)
+		}
+		whole = whole && f.responses.Logs[i].Unlisted == 0
+	}
+	slices.Sort(starts)
+	slices.Sort(ends)
+	return starts, ends, whole
+}
+
+// timesUntil returns how many of some sorted times are not after another one.
+func timesUntil(times []float64, at float64) int {
+	n, _ := slices.BinarySearchFunc(times, at, func(one, at float64) int {
+		if one <= at {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// facts returns what the gauge shows; none without a gauge.
+func (g *requestGauge) facts() []verdict.Fact {
+	if g.name == "" || g.problem != "" {
+		return nil
+	}
+	return []verdict.Fact{{Name: "gauge", Value: sentence("%s: the service answered an abandoned request for %s more on average; %s open after the run",
+		g.name, format.Duration(g.open), format.Plural(int64(g.last), "request was", "requests were"))}}
+}
