@@ -28,6 +28,8 @@ const (
 
 func framingOf(resp *http.Response) framing {
 	switch {
+	case resp.Request.Method == http.MethodHead:
+		return framing{kind: contentLength}
 	case len(resp.TransferEncoding) > 0: // net/http accepts none but chunked
 		return framing{kind: chunked}
 	case resp.ContentLength >= 0:

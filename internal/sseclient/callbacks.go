@@ -104,6 +104,7 @@ type Request struct {
 	Method string // "": GET
 	Header http.Header
 	Body   string
+	Plain  bool // the response is not a stream: it has any type, and ends its connection
 }
 
 var errBodyOfGet = errors.New("a GET has none: set method, as to POST")

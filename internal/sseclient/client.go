@@ -1,8 +1,8 @@
 // Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects streams.
 //
 // A Client has the network settings, a Group the streams that end together, and a Stream the connections of one subscriber, one
-// after the other. What happens on a Stream is reported to its Callbacks. Client.Do makes one request and leaves the response to
-// its caller.
+// after the other. What happens on a Stream is reported to its Callbacks. Client.Open and Client.Do make one request and leave
+// the response to their caller.
 //
 // # Goroutines
 //

@@ -107,7 +107,7 @@ func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
 	return &request{
 		url: u, method: cmp.Or(r.Method, http.MethodGet), header: r.Header, body: r.Body, accept: o.Accept,
 		jar: o.Jar, userAgent: c.UserAgent, maxRedirects: o.MaxRedirects, followRedirects: o.FollowRedirects,
-		anyType: o.AnyType, Sharing: c.sharing(o.Sharing),
+		plain: r.Plain, anyType: o.AnyType, Sharing: c.sharing(o.Sharing),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -35,8 +34,8 @@ func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 	return r, nil
 }
 
-// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that cannot be followed
-// is a *failure next to its response.
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that cannot be followed,
+// and the refusal of a proxy, are a *failure next to the response.
 func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
@@ -49,8 +48,7 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 				req.jar.SetCookies(req.url, cookies)
 			}
 		}
-		location := a.Header.Get("Location")
-		if isRedirect(a.Status) && location != "" && hops < req.maxRedirects {
+		if location := a.Location(); location != "" && hops < req.maxRedirects {
 			hangUp(a.conn)
 			next, err := req.redirect(a.Status, location)
 			if err != nil {
@@ -59,13 +57,14 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 			req = next
 			continue
 		}
+		if a.proxyRefused() {
+			err := a.proxy.Refused("the request", fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), a.Header, a.refusal())
+			hangUp(a.conn)
+			return a, &failure{reason: ReasonProxy, err: err, status: a.Status}
+		}
 		a.requestURL, a.OtherOrigin = requestURL, Origin(req.url) != Origin(requestURL)
 		return a, nil
 	}
-}
-
-func isRedirect(status int) bool {
-	return slices.Contains([]int{301, 302, 303, 307, 308}, status)
 }
 
 // roundTrip does one dial, handshake, request and response head.

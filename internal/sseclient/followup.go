@@ -140,8 +140,8 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	r := o.request(f.stream.group.client, to, &Request{Method: cmp.Or(second.Method, http.MethodPost), Header: make(http.Header), Body: second.Body})
-	r.accept, r.plain = "", true
+	r := o.request(f.stream.group.client, to, &Request{Method: cmp.Or(second.Method, http.MethodPost), Header: make(http.Header), Body: second.Body, Plain: true})
+	r.accept = ""
 	for name, values := range second.Header {
 		value := strings.Join(values, ", ")
 		if err := CheckHeader(name, value); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +62,20 @@ func (r *Response) readHead(method string) error {
 // Coding returns the content coding of the body, "" for none.
 func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
+// Location returns where the response redirects to, "" if it does not.
+func (r *Response) Location() string {
+	if !slices.Contains([]int{301, 302, 303, 307, 308}, r.Status) {
+		return ""
+	}
+	return r.Header.Get("Location")
+}
+
+// IsEventStream reports whether the response has status 200 and the type text/event-stream.
+func (r *Response) IsEventStream() bool {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
+	return r.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
+}
+
 // explainFor is for how long at most an error response's body is read.
 const explainFor = 250 * time.Millisecond
 
@@ -69,19 +84,15 @@ const explainFor = 250 * time.Millisecond
 func (r *Response) validate(req *request) *failure {
 	f := &failure{status: r.Status}
 	packed := r.Coding()
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
 	switch {
 	case r.Status == http.StatusNoContent:
 		f.reason = ReasonNoContent
 		f.err = errNoContent
-	case r.proxyRefused():
-		f.reason = ReasonProxy
-		f.err = r.proxy.Refused("the request", fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), r.Header, r.refusal())
 	case r.Status != http.StatusOK:
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", r.Status, http.StatusText(r.Status), r.explain())
 		f.retryAfter = retryAfter(r.Header.Get("Retry-After"), time.Now())
-	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !req.anyType:
+	case !r.IsEventStream() && !req.anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
 	case packed != "" && !req.asks(packed):

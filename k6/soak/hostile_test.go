@@ -33,7 +33,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service/probe"
-	"github.com/sse-soak/sse-soak/internal/service/stream"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
@@ -127,18 +126,18 @@ func (h *hostileService) probed(t *testing.T) (module, said string) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var open []net.Conn
-		ctx := stream.Dialing(t.Context(), func(context.Context, string) (net.Conn, error) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
 			mu.Lock()
 			defer mu.Unlock()
 			open = append(open, server)
 			go h.serve(server)
 			return client, nil
-		})
+		}
 		var progress strings.Builder
-		result, err := probe.Run(ctx, probe.Config{
+		result, err := probe.Run(t.Context(), probe.Config{
 			URL: "http://service.test/sub", Connect: probe.Request{Headers: []string{"Authorization: Bearer {token}"}}, SubscribeToken: knownToken,
-			Streams: 1, Length: time.Second, Name: "hostile", Progress: func(sentence string) { progress.WriteString(sentence + "\n") },
+			Streams: 1, Length: time.Second, Name: "hostile", Dial: dial, Progress: func(sentence string) { progress.WriteString(sentence + "\n") },
 		})
 		if err != nil {
 			progress.WriteString(err.Error())

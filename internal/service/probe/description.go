@@ -123,7 +123,7 @@ func (f *findings) connectNotes() (out []string) {
 	}
 	out = append(out, note+".")
 	for _, t := range f.opened(plain) {
-		if packed := t.open.Packed(); packed != "" {
+		if packed := t.open.Coding(); packed != "" {
 			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", f.session.quote(packed)))
 			break
 		}
@@ -144,7 +144,7 @@ func (f *findings) connectNotes() (out []string) {
 func (f *findings) origin() string {
 	asked, _ := url.Parse(f.session.requests.base)
 	for _, t := range f.opened(plain) {
-		if origin := t.open.Origin(); origin != sseclient.Origin(asked) {
+		if origin := sseclient.Origin(t.open.URL); origin != sseclient.Origin(asked) {
 			return origin
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/service/stream"
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
@@ -33,24 +32,21 @@ func evaluate(t testing.TB, module string) string {
 // publishing is how the hub is published to.
 var publishing = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
 
-// inMemory starts a hub in a bubble of testing/synctest, in which nothing takes time but what waits. Requests of ctx reach it;
-// to connect takes a millisecond, so that no message comes at the moment at which it was sent.
-func inMemory(t *testing.T, h *hub.Hub) (ctx context.Context, server *httptest.Server) {
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// inMemory starts a hub in a bubble of testing/synctest, in which nothing takes time but what waits. dial connects to it, which
+// takes a millisecond, so that no message comes at the moment at which it was sent.
+func inMemory(t *testing.T, h *hub.Hub) (server *httptest.Server, dial dialer) {
 	t.Helper()
-	server, dial := h.StartInMemory(t)
-	return stream.Dialing(t.Context(), func(ctx context.Context, _ string) (net.Conn, error) {
+	server, connect := h.StartInMemory(t)
+	return server, func(ctx context.Context, _, _ string) (net.Conn, error) {
 		time.Sleep(time.Millisecond)
-		return dial(ctx)
-	}), server
+		return connect(ctx)
+	}
 }
 
 // probe probes a hub for two seconds at most. It returns the module, and its JSON.
 func probe(t *testing.T, server *httptest.Server, c Config) (module, json string) {
-	t.Helper()
-	return probeIn(t.Context(), t, server, c)
-}
-
-func probeIn(ctx context.Context, t *testing.T, server *httptest.Server, c Config) (module, json string) {
 	t.Helper()
 	if c.URL == "" {
 		c.URL = server.URL + "/sub/room-1"
@@ -60,7 +56,7 @@ func probeIn(ctx context.Context, t *testing.T, server *httptest.Server, c Confi
 	if c.Length == 0 {
 		c.Length = 1600 * time.Millisecond
 	}
-	result, err := Run(ctx, c)
+	result, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	t.Log(result.Module)
 	return result.Module, evaluate(t, result.Module)

@@ -87,7 +87,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 		}
 		i.Streams = len(i.checkTimes)
 	}
-	if err := i.watchSilence(c.network(ctx)); err != nil {
+	if err := i.watchSilence(ctx); err != nil {
 		return "", err
 	}
 	return i.report(), nil
@@ -217,7 +217,7 @@ func (i *idleProbe) withFate(f fate) []*silentStream {
 // proxy's timeout as well.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
-		if at, ok := t.open.LastArrival(); ok {
+		if n, at := t.open.Received(); n > 0 {
 			return at
 		}
 	}

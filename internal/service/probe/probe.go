@@ -5,6 +5,8 @@ package probe
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +37,9 @@ type Config struct {
 
 	Progress   func(sentence string) // may be nil
 	UsageError func(err error) error // makes wrong usage of an error; may be nil
+
+	// Dial opens a connection; nil: package net.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	checkTimes []time.Duration // of Idle, in tests
 }
@@ -72,7 +77,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	progress := c.Progress
 	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
 	s := newSession(c, a)
-	if err := s.observe(c.network(ctx)); err != nil {
+	if err := s.observe(ctx); err != nil {
 		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // Go quotes a malformed response
 	}
 	return s.describe()
@@ -103,12 +108,9 @@ func (c *Config) prepare() (*requests, error) {
 	return a, nil
 }
 
-// network returns a context whose requests follow the redirects that the user allows.
-func (c *Config) network(ctx context.Context) context.Context {
-	if c.FollowRedirects {
-		return stream.FollowingRedirects(ctx)
-	}
-	return ctx
+// client returns the client of all requests.
+func (c *Config) client() *stream.Client {
+	return &stream.Client{Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
 }
 
 // reportProxy reports a proxy on the way, which may affect what the probe observes.

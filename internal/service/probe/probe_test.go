@@ -121,8 +121,8 @@ func TestPublishedMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, server := inMemory(t, c.hub)
-				module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+				server, dial := inMemory(t, c.hub)
+				module, json := probe(t, server, Config{Publish: publishing, Dial: dial})
 				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 				for _, want := range c.want {
 					require.Contains(t, json, want)
@@ -138,7 +138,7 @@ func TestPublishedMessages(t *testing.T) {
 				s, err := service.Parse([]byte(json))
 				require.NoError(t, err)
 				if s.Publish != nil {
-					require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
+					require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
 				}
 			})
 		})
@@ -229,8 +229,8 @@ func TestUnpublishedMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, server := inMemory(t, c.hub)
-				module, json := probeIn(ctx, t, server, Config{})
+				server, dial := inMemory(t, c.hub)
+				module, json := probe(t, server, Config{Dial: dial})
 				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 				for _, want := range c.want {
 					require.Contains(t, json, want)
@@ -269,13 +269,13 @@ func TestMessagesOfPlainText(t *testing.T) {
 					require.NoError(t, err)
 					return string(text)
 				}, Heartbeat: ":\n\n", HeartbeatInterval: 300 * time.Millisecond}
-				ctx, server := inMemory(t, h)
+				server, dial := inMemory(t, h)
 				publish := Request{Method: "POST", URL: server.URL + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
-				_, described := probeIn(ctx, t, server, Config{Publish: publish})
+				_, described := probe(t, server, Config{Publish: publish, Dial: dial})
 				require.Contains(t, described, c.want)
 				s, err := service.Parse([]byte(described))
 				require.NoError(t, err)
-				require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
+				require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: server.URL, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
 			})
 		})
 	}
@@ -285,8 +285,8 @@ func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}
-		ctx, server := inMemory(t, h)
-		module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+		server, dial := inMemory(t, h)
+		module, json := probe(t, server, Config{Publish: publishing, Dial: dial})
 		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
 		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
 		opened, _ := h.StreamCounts()

@@ -32,7 +32,7 @@ func (s *session) join(ctx context.Context, t *track, client string) (stream.Ans
 	defer cancel()
 	v := s.values(t.n)
 	v.Client = client
-	return stream.Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
+	return s.client().Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
 }
 
 // openSecond waits for the first events of the streams, finds the value in them that the second request needs, and

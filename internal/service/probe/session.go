@@ -138,17 +138,17 @@ func (s *session) dial(life context.Context, t *track) *track {
 func (s *session) answer(life context.Context, t *track) {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
-	if t.encoding != "" {
-		r.Header.Set("Accept-Encoding", t.encoding)
+	if r.AcceptEncoding = t.encoding; t.encoding != "" {
+		r.Header.Del("Accept-Encoding")
 	}
-	if t.sentID != "" {
-		r.Header.Set("Last-Event-ID", t.sentID)
+	if r.LastEventID = t.sentID; t.sentID != "" {
+		r.Header.Del("Last-Event-ID")
 	}
 	r.NoKeepAlive = s.silent
 	ctx, cancel := context.WithCancel(life)
 	timer := time.AfterFunc(min(requestTimeout, s.Length/2), cancel)
 	t.requestedAt, t.done = time.Now(), make(chan struct{})
-	open, err := stream.Open(ctx, r)
+	open, err := s.client().Open(ctx, r)
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if !timer.Stop() && err == nil {
 		open.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // A stream brings a price every 300 ms and greets; content makes the data of a message.
@@ -74,5 +75,5 @@ func TestRepeatedContentIsShared(t *testing.T) {
 }
 
 func newSharedTrack(began time.Time) *track {
-	return &track{role: plain, headersAt: began, endedAt: began.Add(4 * time.Second), open: new(stream.Stream)}
+	return &track{role: plain, headersAt: began, endedAt: began.Add(4 * time.Second), open: &stream.Stream{Response: new(sseclient.Response)}}
 }

@@ -91,7 +91,8 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 		p, err := t.open.Next()
 		t.mu.Lock()
 		if err != nil {
-			t.ended, t.endedAt, t.bytes = err, time.Now(), t.open.Bytes()
+			t.ended, t.endedAt = err, time.Now()
+			t.bytes, _ = t.open.Received()
 			t.closedHere = errors.Is(err, context.Canceled)
 			t.mu.Unlock()
 			return

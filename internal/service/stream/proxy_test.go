@@ -43,8 +43,8 @@ func TestRequestsGoThroughAProxy(t *testing.T) {
 		{through.URL, "https://service.test/", "GET https://service.test/: the proxy " + plain + " refused CONNECT service.test:443 with 403 Forbidden: no tunnels"},
 		{strings.Replace(closed.URL, "//", "//joe:sesame@", 1), "http://service.test/", "GET http://service.test/: the proxy " + closed.URL + " cannot be reached: dial tcp " + closed.URL[len("http://"):] + ": connect: connection refused"},
 	} {
-		ctx := Proxied(t.Context(), (&httpproxy.Config{HTTPProxy: tt.proxy, HTTPSProxy: tt.proxy}).ProxyFunc())
-		s, err := Open(ctx, Request{URL: tt.url})
+		client := Client{Proxies: (&httpproxy.Config{HTTPProxy: tt.proxy, HTTPSProxy: tt.proxy}).ProxyFunc()}
+		s, err := client.Open(t.Context(), get(tt.url))
 		if tt.want != "" {
 			require.EqualError(t, err, tt.want)
 			continue

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // secretive returns a request of a description that has a token in its URL, its headers and, if it has a method, its body.
@@ -18,7 +19,7 @@ func secretive(t *testing.T, base, more string) Request {
 		"headers":{"Authorization":"Bearer {token}","Cookie":"s={token}","X-Api-Key":"{token}","User-Agent":"u-{token}"}` + more + `}}`))
 	require.NoError(t, err)
 	r := Fill(&s.Connect, &service.Values{Base: base, Token: "s3cret"})
-	r.Header.Set("Last-Event-ID", "7")
+	r.LastEventID = "7"
 	return r
 }
 
@@ -43,9 +44,9 @@ func origins(t *testing.T, status int) (first, second *httptest.Server, got chan
 func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusFound)
-	_, err := Open(t.Context(), secretive(t, first.URL, ""))
+	_, err := new(Client).Open(t.Context(), secretive(t, first.URL, ""))
 	require.EqualError(t, err, "GET "+first.URL+"/?…: follow the redirect (status 302): "+second.URL+" is another origin; pass --follow-redirects to allow it")
-	_, err = Do(t.Context(), secretive(t, first.URL, ""))
+	_, err = new(Client).Do(t.Context(), secretive(t, first.URL, ""))
 	require.Error(t, err)
 	require.Empty(t, got)
 }
@@ -53,10 +54,10 @@ func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
 func TestAnotherOriginGetsNothingOfTheDescription(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusFound)
-	s, err := Open(FollowingRedirects(t.Context()), secretive(t, first.URL, ""))
+	s, err := (&Client{FollowRedirects: true}).Open(t.Context(), secretive(t, first.URL, ""))
 	require.NoError(t, err)
 	defer s.Close()
-	require.Equal(t, second.URL, s.Origin())
+	require.Equal(t, second.URL, sseclient.Origin(s.URL))
 	require.Len(t, got, 2)
 	for range 2 {
 		r := <-got
@@ -69,7 +70,7 @@ func TestAnotherOriginGetsNothingOfTheDescription(t *testing.T) {
 func TestAnotherOriginGetsNoBody(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusTemporaryRedirect)
-	_, err := Do(FollowingRedirects(t.Context()), secretive(t, first.URL, `,"method":"POST","body":"{token}"`))
+	_, err := (&Client{FollowRedirects: true}).Do(t.Context(), secretive(t, first.URL, `,"method":"POST","body":"{token}"`))
 	require.ErrorContains(t, err, "follow the redirect (status 307): "+second.URL+" is another origin, which gets no request with a body")
 	require.Empty(t, got)
 }
@@ -87,11 +88,11 @@ func TestTheSameOriginGetsTheHeadersButNoReferer(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	_, err := Do(t.Context(), secretive(t, server.URL, ""))
+	_, err := new(Client).Do(t.Context(), secretive(t, server.URL, ""))
 	require.NoError(t, err)
 	<-hops
 	r := <-hops
 	require.Equal(t, []string{"Bearer s3cret", "s3cret", "u-s3cret", ""}, []string{r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.UserAgent(), r.Referer()})
-	_, err = Do(t.Context(), Request{URL: server.URL + "/loop"})
+	_, err = new(Client).Do(t.Context(), get(server.URL+"/loop"))
 	require.EqualError(t, err, "GET "+server.URL+"/loop: it was redirected more than 10 times")
 }

@@ -1,12 +1,14 @@
 package stream
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -17,12 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
+
+func get(url string) Request { return Request{Request: sseclient.Request{URL: url}} }
 
 func open(t *testing.T, r Request) *Stream {
 	t.Helper()
-	s, err := Open(t.Context(), r)
+	s, err := new(Client).Open(t.Context(), r)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -43,10 +49,9 @@ func text(p Part) string {
 
 func TestAStreamIsReadPartByPart(t *testing.T) {
 	h := &hub.Hub{Preamble: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
-	s := open(t, Request{URL: h.Start(t).URL + "/sub/t"})
+	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusOK, s.Status)
 	require.True(t, s.IsEventStream())
-	require.Positive(t, s.ToHeaders)
 	require.Equal(t, `line true event "" id false "" data false "" comment true ""`, text(next(t, s)))
 	require.Equal(t, `line false event "a" id true "7" data true "x\ny" comment true ""`, text(next(t, s)))
 	require.Equal(t, `line false event "ping" id false "" data false "" comment false ""`, text(next(t, s)))
@@ -54,7 +59,9 @@ func TestAStreamIsReadPartByPart(t *testing.T) {
 	_, err := s.Next()
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, "the service ended it", EndInWords(err))
-	require.EqualValues(t, len(h.Preamble), s.Bytes())
+	n, at := s.Received()
+	require.EqualValues(t, len(h.Preamble), n)
+	require.WithinDuration(t, time.Now(), at, time.Minute)
 }
 
 func TestAStreamThatIsClosedEnds(t *testing.T) {
@@ -62,7 +69,7 @@ func TestAStreamThatIsClosedEnds(t *testing.T) {
 	url := h.Start(t).URL + "/sub/t"
 	ctx, cancel := context.WithCancel(t.Context())
 	for name, end := range map[string]func(*Stream){"close": (*Stream).Close, "context": func(*Stream) { cancel() }} {
-		s, err := Open(ctx, Request{URL: url})
+		s, err := new(Client).Open(ctx, get(url))
 		require.NoError(t, err)
 		time.AfterFunc(10*time.Millisecond, func() { end(s) })
 		_, err = s.Next()
@@ -102,7 +109,10 @@ func TestCompressedStreamsComeWhenTheyAreFlushed(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			s := open(t, Request{URL: server.URL, Header: http.Header{"Accept-Encoding": {encoding}}})
+			r := get(server.URL)
+			r.AcceptEncoding = encoding
+			require.True(t, r.Accepts(encoding))
+			s := open(t, r)
 			for range 2 {
 				goOn <- true
 				for range 3 {
@@ -116,7 +126,7 @@ func TestCompressedStreamsComeWhenTheyAreFlushed(t *testing.T) {
 
 func TestARefusalIsTold(t *testing.T) {
 	h := &hub.Hub{Token: "secret"}
-	s := open(t, Request{URL: h.Start(t).URL + "/sub/t"})
+	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusUnauthorized, s.Status)
 	require.False(t, s.IsEventStream())
 	require.Equal(t, "who are you?", s.Refusal())
@@ -125,10 +135,31 @@ func TestARefusalIsTold(t *testing.T) {
 func TestAFailureNamesTheRequestAndNoToken(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	_, err := Open(t.Context(), Request{URL: server.URL + "/sub?token=secret"})
+	_, err := new(Client).Open(t.Context(), get(server.URL+"/sub?token=secret"))
 	require.EqualError(t, err, "GET "+server.URL+"/sub?…: nothing listens there (connection refused)")
-	_, err = Do(t.Context(), Request{Method: "POST", URL: server.URL + "/pub"})
+	_, err = new(Client).Do(t.Context(), Request{Request: sseclient.Request{Method: "POST", URL: server.URL + "/pub"}})
 	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing listens there (connection refused)")
+}
+
+// net/http quotes a malformed header.
+func TestErrorsHideTheToken(t *testing.T) {
+	address := sockets.Serve(t, func(conn net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(conn))
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX\x13: s3cret\r\n\r\n")
+	})
+	_, err := new(Client).Open(t.Context(), secretive(t, "http://"+address, ""))
+	require.ErrorContains(t, err, "{token}")
+	require.NotContains(t, err.Error(), "s3cret")
+}
+
+func TestTheResponseToHEADHasNoBody(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "7") }))
+	defer server.Close()
+	r := get(server.URL)
+	r.Method = http.MethodHead
+	s := open(t, r)
+	_, err := s.Next()
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestARequestIsFilledIn(t *testing.T) {
@@ -136,18 +167,18 @@ func TestARequestIsFilledIn(t *testing.T) {
 		"message":{"seq":"json:$.seq"},"publish":{"url":"{base}/pub/{topic}","body":"{\"seq\":{seq}}","headers":{"Authorization":"Bearer {token}"}}}`))
 	require.NoError(t, err)
 	v := service.Values{Base: "http://x", Topic: "a b", Seq: 3, Token: "t"}
-	require.Equal(t, Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}, secret: "t", described: []string{"Authorization"}}, Fill(&description.Connect, &v))
+	require.Equal(t, Request{Request: sseclient.Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}}, secret: "t"}, Fill(&description.Connect, &v))
 	v.Token = ""
-	require.Equal(t, Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}, described: []string{"Content-Type"}}, Fill(description.Publish, &v))
+	require.Equal(t, Request{Request: sseclient.Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}}, Fill(description.Publish, &v))
 }
 
 func TestCertificatesAreChecked(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
-	_, err := Do(t.Context(), Request{URL: server.URL})
+	_, err := new(Client).Do(t.Context(), get(server.URL))
 	require.ErrorContains(t, err, "certificate")
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
-	answer, err := Do(t.Context(), Request{URL: server.URL})
+	answer, err := new(Client).Do(t.Context(), get(server.URL))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, answer.Status)
 	require.Equal(t, "404 page not found", answer.Body)
@@ -163,6 +194,7 @@ func TestTextIsShortened(t *testing.T) {
 func TestAServiceOfHTTP2(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for _, secure := range []bool{true, false} {
+		var client Client
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = fmt.Fprintf(w, "data: %s\n\n", r.Proto)
@@ -175,15 +207,17 @@ func TestAServiceOfHTTP2(t *testing.T) {
 		} else {
 			s.Config.Protocols.SetUnencryptedHTTP2(true)
 			s.Start()
-			t.Setenv("HTTP_VERSION", "2")
+			client.HTTPVersion = "2"
 		}
 		t.Cleanup(s.Close)
-		stream := open(t, Request{URL: s.URL})
+		stream, err := client.Open(t.Context(), get(s.URL))
+		require.NoError(t, err)
+		t.Cleanup(stream.Close)
 		require.Equal(t, "HTTP/2.0", string(next(t, stream).Data))
-		answer, err := Do(t.Context(), Request{URL: s.URL})
+		answer, err := client.Do(t.Context(), get(s.URL))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, answer.Status)
 	}
-	_, err := Open(Speaking(t.Context(), "1.1"), Request{URL: "http://127.0.0.1:1"})
+	_, err := (&Client{HTTPVersion: "1.1"}).Open(t.Context(), get("http://127.0.0.1:1"))
 	require.ErrorContains(t, err, "connection refused")
 }

@@ -69,7 +69,7 @@ func (t *trial) message(ctx context.Context) error {
 		return t.mismatch
 	case errors.Is(err, errLate):
 		reason := fmt.Sprintf("stream and publish request may have different topics (%s)", t.Topic)
-		if packed := t.open.stream.Packed(); packed != "" {
+		if packed := t.open.stream.Coding(); packed != "" {
 			reason += fmt.Sprintf(", or the service or a proxy buffers compressed data (%s); try ACCEPT_ENCODING=none", packed)
 		}
 		return fmt.Errorf("publish.url: %s was confirmed, but the message did not arrive at %s within %s: %s; %s",

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
-	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
 // Patience is how long a trial waits for a stream, an event or a message.
@@ -44,6 +44,8 @@ type Config struct {
 	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
 
 	FollowRedirects bool // of streams, to other origins
+	// Dial opens a connection; nil: package net.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Patience time.Duration // 0: Patience
 	Note     func(string)  // gets what could not be tried; may be nil
@@ -81,11 +83,8 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
-	network := stream.Speaking(ctx, c.HTTPVersion)
-	if c.FollowRedirects {
-		network = stream.FollowingRedirects(network)
-	}
-	err := run(t, network)
+	t.client = stream.Client{Dial: c.Dial, HTTPVersion: c.HTTPVersion, FollowRedirects: c.FollowRedirects}
+	err := run(t, ctx)
 	t.close()
 	if ctx.Err() != nil {
 		return ctx.Err() //nolint:wrapcheck // the caller's own
@@ -103,6 +102,7 @@ func random() string {
 type trial struct {
 	Config
 	s           *service.Service
+	client      stream.Client
 	marker      string
 	values      service.Values
 	reader      *service.Reader
@@ -157,7 +157,7 @@ func (t *trial) field(name string) string {
 func (t *trial) subscribe(v *service.Values) stream.Request {
 	r := stream.Fill(&t.s.Connect, v)
 	r.MaxEventSize = t.s.MaxEventSize
-	r.Accept(t.AcceptEncoding)
+	r.AcceptEncoding = t.AcceptEncoding
 	return r
 }
 
@@ -168,7 +168,7 @@ func (t *trial) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Accepts(r.Header.Get("Accept-Encoding"), packed) {
+	if packed := answer.Coding(); answer.IsEventStream() && packed != "" && !r.Accepts(packed) {
 		answer.Close()
 		return mismatch("connect.url", "%s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
 	}
@@ -203,7 +203,7 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 		}
 		published <- t.publish(ctx)
 	})
-	answer, err := openWithin(ctx, t.Patience, r)
+	answer, err := t.openWithin(ctx, r)
 	if err != nil {
 		err = &Mismatch{Field: "connect.url", Err: err}
 	}
@@ -222,15 +222,15 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 }
 
 // openWithin opens a stream, if its head comes in time.
-func openWithin(ctx context.Context, patience time.Duration, r stream.Request) (*stream.Stream, error) {
+func (t *trial) openWithin(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(patience, cancel)
-	s, err := stream.Open(ctx, r)
+	late := time.AfterFunc(t.Patience, cancel)
+	s, err := t.client.Open(ctx, r)
 	if !late.Stop() {
 		if s != nil {
 			s.Close()
 		}
-		return nil, fmt.Errorf("%s: %w within %s", r, ErrNoAnswer, seconds(patience))
+		return nil, fmt.Errorf("%s: %w within %s", r, ErrNoAnswer, seconds(t.Patience))
 	}
 	if err != nil {
 		cancel()
@@ -288,9 +288,9 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	defer cancel()
 	r := stream.Fill(request, &v)
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
-	answer, err := stream.Do(ctx, r)
+	answer, err := t.client.Do(ctx, r)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return answer, fmt.Errorf("%s.url: %s: no answer within %s", field, r, seconds(t.Patience))
 	case err != nil:
 		return answer, fmt.Errorf("%s.url: %w", field, err)

@@ -1,0 +1,115 @@
+// Package stream makes the requests of probe and trial: one connection each, by the SSE client of the runners.
+package stream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+)
+
+// A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY. The caller's context limits the time to the answer.
+type Client struct {
+	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil: package net
+	Proxies         proxy.Chooser                                                        // nil: those of the environment
+	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
+	FollowRedirects bool                                                                 // to other origins
+}
+
+// maxRedirects is the default of k6.
+const maxRedirects = 10
+
+// send makes a request, and returns when the head of the response is complete.
+func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
+	o := sseclient.Options{
+		FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects, Accept: r.AcceptEncoding, LastEventID: r.LastEventID,
+	}
+	if r.NoRedirect {
+		o.MaxRedirects = 0
+	}
+	o.Sharing.Protocol, _ = sseclient.ParseProtocol(cmp.Or(c.HTTPVersion, "auto"))
+	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
+	client := &sseclient.Client{
+		Dial: c.Dial, Proxies: c.Proxies, UserAgent: "sse-soak", Unshared: true,
+		TLS: func(string) *tls.Config {
+			return &tls.Config{InsecureSkipVerify: insecure} // #nosec G402 -- as k6 does where its user says so
+		},
+	}
+	if r.NoKeepAlive && c.Dial == nil {
+		client.Dial = (&net.Dialer{KeepAlive: -1}).DialContext
+	}
+	response, end := client.Do(ctx, &o, r.Request)
+	var err error
+	switch {
+	case end != nil && end.Reason == sseclient.ReasonConnectTimeout && ctx.Err() == nil:
+		err = context.DeadlineExceeded // of ctx, which the connection noticed first
+	case end != nil:
+		err = cmp.Or(ctx.Err(), explained(end.Err))
+	case response.Location() != "" && !r.NoRedirect:
+		_ = response.Body(0).Close()
+		err = fmt.Errorf("it was redirected more than %d times", maxRedirects)
+	}
+	if err != nil {
+		return nil, secret.HideInError(fmt.Errorf("%s: %w", r, err), r.secret) // the service may repeat it in a malformed header
+	}
+	return response, nil
+}
+
+// explained returns an error of a connection with its remedy, if that is known.
+func explained(err error) error {
+	var proxied *proxy.Error
+	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
+		return errors.New("nothing listens there (connection refused)")
+	}
+	return proxy.Explained(err)
+}
+
+// An Answer is a response that is not a stream.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string // its beginning, in one line
+}
+
+// Do sends a request whose response is not a stream.
+func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	r.Plain = true
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	body := response.Body(0)
+	defer func() { _ = body.Close() }()
+	return Answer{response.Status, response.Header, r.beginning(body)}, nil
+}
+
+// Open makes the request and returns when the head of the response is complete. The stream ends with ctx.
+func (c *Client) Open(ctx context.Context, r Request) (*Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	requested := time.Now()
+	response, err := c.send(ctx, r)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &Stream{RequestedAt: requested, Response: response, request: r, body: response.Body(0), ctx: ctx, cancel: cancel}, nil
+}
+
+// beginning returns the beginning of a body in one line.
+func (r Request) beginning(body io.Reader) string {
+	const maxLength = 300
+	text, _ := io.ReadAll(io.LimitReader(body, 4*maxLength))
+	return Shorten(secret.Hide(string(text), r.secret), maxLength)
+}
