@@ -54,7 +54,7 @@ type Chart struct {
 // another; Values are NaN (null) where the line breaks.
 type Series struct {
 	Name   string  `json:"name"`
-	Style  string  `json:"style,omitempty"` // "": line, "area", "dashed", "steps", "bars"
+	Style  string  `json:"style,omitempty"` // "": line, "area", "dashed", "steps" (dashed), "bars"
 	At     Numbers `json:"at"`
 	Values Numbers `json:"values"`
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // Samples of every second, on an axis of a point every five: each point has what happened since the one before it.
@@ -59,6 +60,39 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	gap := &shard.Merged{Series: []shard.Bucket{{Unix: began}, {Unix: began + 3600}}}
 	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour is no reason to leave anything out")
 	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: began}, {Unix: 1 << 50}}, 1).n, 50_000)
+}
+
+// A run that was stopped showed more messages expected than its bars, because its first and last step counted half.
+func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
+	t.Parallel()
+	const began = 1_800_000_000
+	m := &shard.Merged{Series: []shard.Bucket{{Unix: began, Open: 20, Noops: 40}, {Unix: began + 5, Open: 20, Noops: 100}, {Unix: began + 10, Noops: 20}}}
+	v := &verdict.Verdict{}
+	v.Plan.NoopInterval = 1
+	s := &subject{v: v, series: newSeries(m, nil, 1), phases: phases{start: began + 3, open: began + 3, ending: began + 11, end: began + 11}}
+	expected, received := s.noopsPer(1)
+	require.Equal(t, []float64{40, 100, 20}, received[:3])
+	require.Equal(t, received[:3], expected[:3])
+	require.Equal(t, []float64{40, 100, 20, 20}, upToEnd(expected, 1))
+
+	s.phases = phases{start: began + 1, open: began + 3, ending: began + 10, end: began + 12} // a ramp of 2 s, and an end of 2 s
+	expected, _ = s.noopsPer(1)
+	require.Equal(t, []float64{60, 100, 20}, expected[:3])
+	s.phases = phases{} // of a run in progress
+	expected, _ = s.noopsPer(1)
+	require.Equal(t, []float64{50, 100, 50}, expected[:3])
+}
+
+func TestTheBackendsStreamsAreOpenUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	const began = 1_800_000_000
+	samples := []resources.Sample{{Unix: began + 3, BackendRSS: 1}, {Unix: began + 8, BackendRSS: 1, Streams: 20}, {Unix: began + 12, BackendRSS: 1}}
+	m := &shard.Merged{Series: []shard.Bucket{{Unix: began, Open: 20}, {Unix: began + 5, Open: 20}, {Unix: began + 10}}}
+	s := &subject{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: began + 3}, series: newSeries(m, samples, 1), phases: phases{end: began + 11}}
+	got := s.onBackend()
+	require.True(t, math.IsNaN(got[1]), "before the first stream")
+	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample of 12 s is after the end, at 11 s")
+	require.InDelta(t, 0, got[3], 0)
 }
 
 func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 // Timelines returns the charts over time of a run that is not complete, and their axis.
 func Timelines(r *Run) (Section, Axis) {
 	s := &subject{Run: r, v: r.Verdict, series: newSeries(r.Merged, r.Samples, r.Machine.Cores)}
+	s.phases.start, s.phases.open = r.Verdict.StartedUnix, r.Verdict.StartedUnix
 	axis := Axis{From: s.series.from, Step: step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
 	if r.Verdict.Layout.Declared && r.Verdict.Plan.Connections == 0 {
 		return s.suiteTimelines(), axis
@@ -93,12 +94,19 @@ func (s *Section) add(c *Chart, lines ...Series) {
 	}
 }
 
-// onBackend returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later.
+// onBackend returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later;
+// the point of a sample after the end may be before it.
 func (s *subject) onBackend() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
 		if s.series.timeAt(i) < s.v.StartedUnix+float64(step) {
 			out[i] = math.NaN()
+		}
+	}
+	for _, sample := range s.Samples {
+		i := int(s.series.nearest(sample.Unix))
+		if end := s.phases.end; end > 0 && float64(sample.Unix) >= end && i >= 0 && i+1 < len(out) && s.series.timeAt(i) <= end {
+			out[i], out[i+1] = math.NaN(), out[i]
 		}
 	}
 	return out
@@ -160,17 +168,41 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 			if math.IsNaN(t.open[i]) {
 				continue // no runner was there
 			}
-			before := 0.0
-			if !math.IsNaN(t.open[i-1]) {
-				before = t.open[i-1]
-			}
-			open += (before + t.open[i]) / 2
+			open += s.openSeconds(i)
 			sum += t.noops[i]
 		}
-		expected[from] = open * float64(step) / s.v.Plan.NoopInterval
+		expected[from] = open / s.v.Plan.NoopInterval
 		received[from] = sum
 	}
 	return expected, received
+}
+
+// openSeconds estimates how long all streams together were open in the step that ends at point i. Their number changes steadily, but
+// no stream is open before the run starts or after it ended, which may be at any time within a step.
+func (s *subject) openSeconds(i int) float64 {
+	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
+	before, after := s.series.open[i-1], s.series.open[i]
+	within := func(at float64) float64 { return min(max(at, from), to) }
+	switch {
+	case math.IsNaN(before) && p.start > from:
+		return after * (to - (within(p.start)+within(p.open))/2)
+	case math.IsNaN(before):
+		return after / 2 * float64(step)
+	case after == 0 && p.end > 0 && p.ending < to:
+		return before * ((within(p.ending)+within(p.end))/2 - from)
+	}
+	return (before + after) / 2 * float64(step)
+}
+
+// upToEnd repeats the last value of windows of width steps at the end of its window, so that a line of steps ends with the last bar.
+func upToEnd(values []float64, width int) []float64 {
+	for i := len(values) - 1 - width; i >= 0; i-- {
+		if !math.IsNaN(values[i]) {
+			values[i+width] = values[i]
+			break
+		}
+	}
+	return values
 }
 
 // cutsOverTime adds the chart of the disconnects that the run made. There may be thousands: too many for a line each

@@ -12,7 +12,7 @@
  *
  * @typedef {object} Series
  * @property {string} name
- * @property {'area' | 'dashed' | 'bars'} [style] a line without
+ * @property {'area' | 'dashed' | 'steps' | 'bars'} [style] a line without
  * @property {number[]} at indices of points; in a chart of quantiles 1 / (1 − q)
  * @property {(number | null)[]} values null breaks the line
  *

@@ -118,6 +118,8 @@ function line(s, i, chart) {
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };
+    case 'steps':
+      return { ...out, dash: [6, 4], paths: uPlot.paths.stepped?.({ align: 1 }) };
     case 'area':
       return { ...out, fill: () => `rgb(${colour('heat')} / 16%)` };
     case 'bars':
