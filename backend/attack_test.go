@@ -106,9 +106,9 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// TestGateIsFull: with every slot for plain requests taken by idle ones, a
+// TestFullGate: with every slot for plain requests taken by idle ones, a
 // connect still gets in, because idle connections make room.
-func TestGateIsFull(t *testing.T) {
+func TestFullGate(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -212,9 +212,9 @@ func TestForeignDeletes(t *testing.T) {
 	require.Len(t, s.rows(""), 10, "a foreign id leaves no trace")
 }
 
-// TestNeverReads: a client that never reads is cut off as slow, the others do
+// TestClientThatNeverReads: a client that never reads is cut off as slow, the others do
 // not notice, and what waits for it is bounded.
-func TestNeverReads(t *testing.T) {
+func TestClientThatNeverReads(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--write-timeout=400ms", "--max-pending=1000")
 	underAttack(t, s, func() {
 		c := s.open("deaf")

@@ -47,8 +47,8 @@ func TestWireFormat(t *testing.T) {
 		"Connection: close\r\n\r\nid: 1\n: sent=S\ndata: 0\n\n", read("1.0", "identity"))
 }
 
-// TestHeadersAtOnce makes the interval so long that only headers can come.
-func TestHeadersAtOnce(t *testing.T) {
+// TestHeadersPrecedeTheFirstNoop makes the interval so long that only headers can come.
+func TestHeadersPrecedeTheFirstNoop(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
 	began := time.Now()
@@ -56,7 +56,7 @@ func TestHeadersAtOnce(t *testing.T) {
 	require.Less(t, time.Since(began), time.Minute)
 }
 
-func TestTimestampsOff(t *testing.T) {
+func TestNoopsWithoutTimestamps(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-timestamps=off")
 	e := s.open("a").next()
@@ -136,8 +136,8 @@ func (s *testService) refuses(method, path string, want int, headers ...string) 
 	require.Greater(s.t, len(p.Detail), 20, "%s %s", method, path)
 }
 
-// TestFull checks the limit, and that an ended stream makes room.
-func TestFull(t *testing.T) {
+// TestFullServer checks the limit, and that an ended stream makes room.
+func TestFullServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--max-connections=2")
 	s.open("a")
@@ -150,7 +150,7 @@ func TestFull(t *testing.T) {
 }
 
 // Plain connections and streams share the descriptors: limits that exceed them are an error before a client connects.
-func TestPlainConnectionsThatAreToFit(t *testing.T) {
+func TestConnectionLimitsFitTheDescriptors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ streams, plain, files, wantStreams, wantPlain int }{
 		"nobody says":         {0, 0, 20_000, 15_840, 4096},
@@ -250,9 +250,9 @@ func TestUnixSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// TestDisconnectsAreNoticed: a client that closes is gone at once, long before
+// TestDisconnectsAreDetected: a client that closes is gone at once, long before
 // its next noop.
-func TestDisconnectsAreNoticed(t *testing.T) {
+func TestDisconnectsAreDetected(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
 	c := s.open("a")
@@ -281,9 +281,9 @@ func TestForceDisconnectNamesItsServer(t *testing.T) {
 	}
 }
 
-// TestConnectOvertakenByDelete: a forcedisconnect that overtakes the connect
+// TestDeleteBeforeItsConnect: a forcedisconnect that overtakes the connect
 // ends the stream as soon as it is attached.
-func TestConnectOvertakenByDelete(t *testing.T) {
+func TestDeleteBeforeItsConnect(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-fault=slow-headers=100ms")
 	got := make(chan *stream)

@@ -51,8 +51,8 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, rows, parseRows(t, string(data)))
 }
 
-// TestDrainIsQuick: without DRAIN_TIMEOUT the process ends with its streams.
-func TestDrainIsQuick(t *testing.T) {
+// TestDrainEndsWithItsStreams: without DRAIN_TIMEOUT the process ends with its streams.
+func TestDrainEndsWithItsStreams(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	c := openOn(t, dial(t, p.addr), "a")
@@ -75,9 +75,9 @@ func TestSecondSignal(t *testing.T) {
 	require.Equal(t, exitError, p.cmd.ProcessState.ExitCode())
 }
 
-// TestDrainCutsSlowClients: a client that never reads holds a drain for
+// TestDrainDisconnectsSlowClients: a client that never reads holds a drain for
 // WRITE_TIMEOUT at most.
-func TestDrainCutsSlowClients(t *testing.T) {
+func TestDrainDisconnectsSlowClients(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--write-timeout=300ms", "--noop-interval=1h", "--max-pending=1000")
 	s.open("a")
@@ -168,8 +168,8 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, exitOK, run([]string{"--version"}, noEnv, nil, &out, &out))
 }
 
-// TestPortTaken is an error with a sentence, not a usage error.
-func TestPortTaken(t *testing.T) {
+// TestPortInUse is an error with a sentence, not a usage error.
+func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
 	var out, log bytes.Buffer

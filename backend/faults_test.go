@@ -74,8 +74,8 @@ func TestNoopFaults(t *testing.T) {
 	}
 }
 
-// TestFaultStrikesOneStream: without an id, one stream is struck and no other.
-func TestFaultStrikesOneStream(t *testing.T) {
+// TestFaultAffectsOneStream: without an id, one stream is struck and no other.
+func TestFaultAffectsOneStream(t *testing.T) {
 	t.Parallel()
 	s, a := faulty(t, "drop:noop=5")
 	b := s.open("b")

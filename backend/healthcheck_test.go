@@ -17,7 +17,7 @@ func health(t *testing.T, where string) (code int, said string) {
 	return run([]string{"--healthcheck"}, env, nil, io.Discard, &errs), errs.String()
 }
 
-func TestHealthcheckFollowsTheService(t *testing.T) {
+func TestHealthcheckReportsTheService(t *testing.T) {
 	where := "unix:" + filepath.Join(t.TempDir(), "backend.sock")
 	if code, said := health(t, where); code != exitError || !strings.Contains(said, "no service answers on "+where) {
 		t.Fatalf("without a service: exit %d, %q", code, said)

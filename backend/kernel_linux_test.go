@@ -23,9 +23,9 @@ func TestUserTimeout(t *testing.T) {
 	require.Equal(t, 20000, ms)
 }
 
-// TestDescriptorsReturn: streams that end in every way leave no descriptor and
+// TestDescriptorsAreReleased: streams that end in every way leave no descriptor and
 // no goroutine behind.
-func TestDescriptorsReturn(t *testing.T) {
+func TestDescriptorsAreReleased(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=20ms", "--backend-fault=reset:id=r-1;truncate:id=r-2")
 	s := &testService{t: t, addr: p.addr}

@@ -55,9 +55,9 @@ func TestLedgerKeep(t *testing.T) {
 	require.Equal(t, "3", header.Get("X-Ledger-Evicted"))
 }
 
-// TestForgottenIDsLeaveOnlyTheLedger: ids that come and go by the thousand leave nothing
+// TestExpiredIDsKeepOnlyTheirLedger: ids that come and go by the thousand leave nothing
 // behind but the ledger's lines.
-func TestForgottenIDsLeaveOnlyTheLedger(t *testing.T) {
+func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parseConfig([]string{"--ledger-keep=10", "--max-connections=5", "--noop-interval=1h"}, noEnv)
 	require.NoError(t, err)

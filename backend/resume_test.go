@@ -46,9 +46,9 @@ func TestResumeReplays(t *testing.T) {
 	require.Equal(t, row.Last, seq+3+uint64(len(rest)))
 }
 
-// TestReplayedTwice: a client that resumes from before what it already got is
+// TestRepeatedReplayIsCountedOnce: a client that resumes from before what it already got is
 // sent the same numbers again, and the ledger counts them once.
-func TestReplayedTwice(t *testing.T) {
+func TestRepeatedReplayIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
 	s.open("a").numbers(4)

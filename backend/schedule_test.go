@@ -112,9 +112,9 @@ func TestStaggeredSlots(t *testing.T) {
 	}
 }
 
-// TestPauseIsCaughtUp stops the process for several intervals: the missed
+// TestMissedSlotsAreServedAfterAPause stops the process for several intervals: the missed
 // slots are served late, none is skipped.
-func TestPauseIsCaughtUp(t *testing.T) {
+func TestMissedSlotsAreServedAfterAPause(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=50ms")
 	c := openOn(t, dial(t, p.addr), "a")

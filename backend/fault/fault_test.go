@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidFaults(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
 		"explode":                   "unknown kind",
@@ -53,7 +53,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestSetStrikes(t *testing.T) {
+func TestSetAppliesFaults(t *testing.T) {
 	t.Parallel()
 	var s Set
 	require.True(t, s.Empty())

@@ -45,7 +45,7 @@ func TestOperations(t *testing.T) {
 	require.Zero(t, h.InFlight())
 }
 
-func TestWhatIsRefusedSaysWhy(t *testing.T) {
+func TestRefusalsHaveAReason(t *testing.T) {
 	t.Parallel()
 	h := New("")
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestARegistrationIsCheckedAndAnswered(t *testing.T) {
+func TestRegistrationIsValidated(t *testing.T) {
 	t.Parallel()
 	h := New("backend-1")
 	register := func(body string) (int, string) {
@@ -109,7 +109,7 @@ func TestARegistrationIsCheckedAndAnswered(t *testing.T) {
 	require.Contains(t, answered, "at most 4096 bytes")
 }
 
-func TestAnUploadIsHashed(t *testing.T) {
+func TestUploadIsHashed(t *testing.T) {
 	t.Parallel()
 	h := New("")
 	for _, size := range []int{0, 1, 5 << 20} {
@@ -121,7 +121,7 @@ func TestAnUploadIsHashed(t *testing.T) {
 	}
 }
 
-func TestATruncatedUploadGetsNoReceipt(t *testing.T) {
+func TestTruncatedUploadGetsNoReceipt(t *testing.T) {
 	t.Parallel()
 	h, w := New(""), httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &broken{})))
@@ -143,7 +143,7 @@ func TestGenericEndpoints(t *testing.T) {
 	require.Equal(t, 503, status)
 }
 
-func TestInFlightIsCountedWhenARequestComes(t *testing.T) {
+func TestInFlightCountsAtArrival(t *testing.T) {
 	t.Parallel()
 	h := New("")
 	r, w := io.Pipe()
@@ -163,7 +163,7 @@ func send(h *Handler, body io.Reader) {
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/default/upload", body))
 }
 
-func TestOwns(t *testing.T) {
+func TestOwnedPaths(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
 		"/default/services/x/echo": true, "/default/upload": true, "/httpbin/get": true,

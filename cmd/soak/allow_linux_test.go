@@ -18,7 +18,7 @@ import (
 )
 
 // A folder that somebody else made must not run commands by its soak.yaml alone.
-func TestCommandsOfTheWorkingDirectoryAreAllowedFirst(t *testing.T) {
+func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
 	run := func(in io.Reader, args ...string) (said string, err error) {

@@ -44,7 +44,7 @@ func bucketKept(t *testing.T) string {
 	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
 }
 
-func TestArchivesGoToAFileOrABucket(t *testing.T) {
+func TestArchiveToAFileOrBucket(t *testing.T) {
 	query := bucketKept(t)
 	t.Setenv("BACKEND_TOKEN", "soak")
 	run, folder := runFolder(t), t.TempDir()
@@ -73,7 +73,7 @@ func TestArchivesGoToAFileOrABucket(t *testing.T) {
 }
 
 // Prometheus data ends with its host. So an archive with data outlives a later one without, and a proxy that fails once.
-func TestAnArchiveWithDataIsKept(t *testing.T) {
+func TestArchiveWithDataIsKept(t *testing.T) {
 	query := bucketKept(t)
 	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
 		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
@@ -108,7 +108,7 @@ func TestAnArchiveWithDataIsKept(t *testing.T) {
 	}
 }
 
-func TestRunsAreNamedByTheirIDOrFolder(t *testing.T) {
+func TestRunsAreFoundByIDOrFolder(t *testing.T) {
 	t.Parallel()
 	run := runFolder(t)
 	out := filepath.Dir(run)
@@ -141,7 +141,7 @@ func TestOpenWithoutData(t *testing.T) {
 }
 
 // Ctrl-C ends `soak open` at any time. Without a report in the archive it prints how to write one.
-func TestOpenIsInterrupted(t *testing.T) {
+func TestInterruptedOpen(t *testing.T) {
 	run := runFolder(t)
 	require.NoError(t, os.RemoveAll(filepath.Join(run, "report.html")))
 	file := filepath.Join(t.TempDir(), "x.tar.gz")

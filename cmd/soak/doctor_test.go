@@ -26,7 +26,7 @@ func examine(t *testing.T, args ...string) (out string, code int, err error) {
 	return text.String(), outcome.ExitCode(), err
 }
 
-func TestDoctorSaysWhatARunWouldFind(t *testing.T) {
+func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	t.Parallel()
 	out, code, err := examine(t, "--connections", "9000000", "--runners", "1")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestDoctorSaysWhatARunWouldFind(t *testing.T) {
 	require.Contains(t, out, "A run cannot start; fix what is BROKEN")
 }
 
-func TestDoctorAsData(t *testing.T) {
+func TestDoctorJSON(t *testing.T) {
 	t.Parallel()
 	out, _, err := examine(t, "--json")
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	require.ErrorContains(t, err, "conections is not a setting")
 }
 
-func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {
+func TestDoctorRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--connections", "0"}, {"--runners", "0"}, {"--backends", "0"}, {"something"}} {
 		_, _, err := examine(t, args...)

@@ -50,7 +50,7 @@ func TestHistoryListsAndWritesThePage(t *testing.T) {
 	require.True(t, results.HasHistory(out))
 }
 
-func TestPruneSaysWhatItDoes(t *testing.T) {
+func TestPruneReportsItsActions(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	said, err := history(t, "--prune --keep 1 --dry-run --out "+out)
@@ -71,7 +71,7 @@ func TestPruneSaysWhatItDoes(t *testing.T) {
 	require.Contains(t, string(page), "</b> third")
 }
 
-func TestHistoryRefusesFlagsThatMakeNoSense(t *testing.T) {
+func TestHistoryRejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for line, says := range map[string]string{
@@ -84,7 +84,7 @@ func TestHistoryRefusesFlagsThatMakeNoSense(t *testing.T) {
 	require.DirExists(t, filepath.Join(out, "first"))
 }
 
-func TestTwoRunsAreHeldBesideEachOther(t *testing.T) {
+func TestHistoryComparesTwoRuns(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	said, err := history(t, "first "+filepath.Join(out, "third")+" --out "+out)

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-func TestInitLeavesNothingBehindThatIsHalfDone(t *testing.T) {
+func TestFailedInitLeavesNoFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{
 		{"localhost/events"},
@@ -30,7 +30,7 @@ func TestInitLeavesNothingBehindThatIsHalfDone(t *testing.T) {
 	require.Empty(t, files)
 }
 
-func TestInitWritesOverNothing(t *testing.T) {
+func TestInitOverwritesNoFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.MkdirAll(filepath.Dir(workflowFile), 0o755))
 	for _, name := range []string{"hub.js", plan.SettingsFile, workflowFile} {
@@ -43,7 +43,7 @@ func TestInitWritesOverNothing(t *testing.T) {
 	}
 }
 
-func TestInitAsksForAURL(t *testing.T) {
+func TestInitRequiresAURL(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	for in, want := range map[string]string{"http://h/events\n": "http://h/events", " http://h/events ": "http://h/events"} {
@@ -77,7 +77,7 @@ func TestInitPinsTheActionToACommit(t *testing.T) {
 	}
 }
 
-func TestInitWritesThatRedirectsAreFollowed(t *testing.T) {
+func TestInitWritesRedirectSettings(t *testing.T) {
 	for _, follow := range []bool{false, true} {
 		t.Chdir(t.TempDir())
 		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", Name: "hub", FollowRedirects: follow}, probe.Result{}, overwriting{}))
@@ -112,7 +112,7 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 	}
 }
 
-func TestInitUpdateKeepsWhatWasEdited(t *testing.T) {
+func TestInitUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(module string, over overwriting) string {
 		var out bytes.Buffer

@@ -41,7 +41,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 }
 
 // The environment was read into a copy once, and the run kept the defaults.
-func TestTheEnvironmentReachesTheRun(t *testing.T) {
+func TestEnvironmentReachesTheRun(t *testing.T) {
 	for _, c := range [][2]string{{"ON", "moon"}, {"END_TIMEOUT", "-1"}, {"START_AT", "noon"}, {"CONNECTIONS", "0"}} {
 		t.Run(c[0], func(t *testing.T) {
 			t.Setenv(c[0], c[1])

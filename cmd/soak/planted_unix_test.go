@@ -79,7 +79,7 @@ func plant(t *testing.T, what, path string) (message string) {
 	return safefile.ErrNotRegular.Error()
 }
 
-func TestPlantedFilesBlockNoCommand(t *testing.T) {
+func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
 	t.Parallel()
 	shardFile := filepath.Join(results.ShardsDir, shard.FileName(shard.Runner{Index: 1}))
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestPlantedFilesBlockNoCommand(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoArchive(t *testing.T) {
+func TestOpenRejectsOtherFiles(t *testing.T) {
 	t.Parallel()
 	for what, says := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": safefile.ErrTooLarge.Error()} {
 		archive := filepath.Join(t.TempDir(), "run.tar.gz")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAProbeThatMakesNoSenseIsWrongUsage(t *testing.T) {
+func TestInvalidProbeIsAUsageError(t *testing.T) {
 	there := filepath.Join(t.TempDir(), "there.js")
 	require.NoError(t, os.WriteFile(there, nil, 0o600))
 	for _, args := range [][]string{

@@ -13,7 +13,7 @@ import (
 )
 
 // What is wrong with the flags is found later than what is wrong with the variable.
-func TestARunTakesItsVariables(t *testing.T) {
+func TestRunReadsItsVariables(t *testing.T) {
 	t.Setenv("ON", "moon")
 	for _, line := range []string{"run --late-ms 0", "run rampup --runners 0"} {
 		var outcome verdict.Outcome
@@ -26,7 +26,7 @@ func TestARunTakesItsVariables(t *testing.T) {
 }
 
 // One file is for all commands of a folder: settings of one suite have no effect on the others.
-func TestSettingsOfOtherCommandsAreLeftToThem(t *testing.T) {
+func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nheld-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
 	run := runCommand(new(verdict.Outcome))

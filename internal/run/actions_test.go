@@ -89,7 +89,7 @@ func TestCtrlCEndsActions(t *testing.T) {
 	require.False(t, seen.Actions[1].Began())
 }
 
-func TestWhatAnActionLeavesInTheBackgroundEndsWithTheRun(t *testing.T) {
+func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.At = []string{"0s new: sleep 60 & echo $!; (sleep .3; touch " + filepath.Join(r.folder, "go") + ") &"}
@@ -106,7 +106,7 @@ func TestWhatAnActionLeavesInTheBackgroundEndsWithTheRun(t *testing.T) {
 }
 
 // An action that prints what it sends, as curl -v does, or its environment leaves no secret in the folder of the run.
-func TestAnActionLeavesNoSecret(t *testing.T) {
+func TestActionOutputHasNoSecrets(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "to/read-1")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d")
 	t.Setenv("LC_ALL", "C")
@@ -170,7 +170,7 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	return string(text), tail
 }
 
-func TestAnActionsOutputIsBounded(t *testing.T) {
+func TestActionOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	written := strings.Repeat("é", mostOutput) + "x\n"
 	log, text := logOf(t, func(raw *os.File) { _, _ = raw.WriteString(written) })
@@ -180,7 +180,7 @@ func TestAnActionsOutputIsBounded(t *testing.T) {
 }
 
 // A secret may be anywhere in a line without an end, and be written in two parts.
-func TestALogHasNoSecretAcrossItsParts(t *testing.T) {
+func TestLogPartsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{0, copyBytes - 8, copyBytes, 256<<10 - 8, 256 << 10, 288<<10 - 8, 288 << 10, 600 << 10} {
 		log, tail := logOf(t, func(raw *os.File) {
@@ -200,7 +200,7 @@ func TestALogHasNoSecretAcrossItsParts(t *testing.T) {
 }
 
 // A line feed does not end a secret: base64 and fold break lines.
-func TestALogHasNoSecretAcrossItsLines(t *testing.T) {
+func TestLogLinesHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	log, tail := logOf(t, func(raw *os.File) {
 		_, _ = raw.WriteString("first\n01234567\n")
@@ -212,7 +212,7 @@ func TestALogHasNoSecretAcrossItsLines(t *testing.T) {
 }
 
 // What makes no sense is refused before anything is started.
-func TestActionsAreCheckedFirst(t *testing.T) {
+func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	c := r.config
@@ -253,7 +253,7 @@ type losing struct{ kubernetes }
 func (*losing) start(context.Context, round) (running, error) { return lostRun{}, nil }
 
 // Where the contact with a run is lost its actions are kept, and the verdict of who attaches to it tells of them.
-func TestActionsOutliveALostConnection(t *testing.T) {
+func TestActionsSurviveALostConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.At = []string{"0s deploy: echo rolled", "15ms fails: exit 1"}
@@ -278,7 +278,7 @@ func TestActionsOutliveALostConnection(t *testing.T) {
 }
 
 // The action's process has ended, but one that it started still writes.
-func TestTheTailHasNoStartOfASecret(t *testing.T) {
+func TestTailHasNoPartOfASecret(t *testing.T) {
 	t.Parallel()
 	_, tail := logOf(t, func(raw *os.File) { _, _ = raw.WriteString("ready\nuses 01234567") })
 	require.Equal(t, "ready\nuses [redacted]", tail)

@@ -17,7 +17,7 @@ import (
 )
 
 // However the runners of a run were run, its verdict reaches CI, and a merge tells the same.
-func TestCIIsToldTheVerdict(t *testing.T) {
+func TestVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCIIsToldTheVerdict(t *testing.T) {
 	}
 }
 
-func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
+func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{JUnit: file})
@@ -66,7 +66,7 @@ func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
 }
 
 // As on a disk that is full: hours of a run are not lost with a page.
-func TestAVerdictWhoseReportsCannotBeWrittenIsTold(t *testing.T) {
+func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.letGo()
@@ -81,7 +81,7 @@ func TestAVerdictWhoseReportsCannotBeWrittenIsTold(t *testing.T) {
 }
 
 // A part of a run has no verdict that CI could be told.
-func TestAPartTellsNothingToCI(t *testing.T) {
+func TestPartReportsNothingToCI(t *testing.T) {
 	t.Parallel()
 	c := newRig(t, "").config
 	c.Runner, c.CI = "1/2", ci.To{GitHub: true}

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestWhichRunnersCanBeReplaced(t *testing.T) {
+func TestReplaceableRunners(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	for name, c := range map[string]struct {

@@ -232,7 +232,7 @@ func TestDriversRunSuites(t *testing.T) {
 }
 
 // A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners cut nothing.
-func TestDriversRunSuitesWithThePlanOfASoak(t *testing.T) {
+func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestAttach(t *testing.T) {
 }
 
 // What makes no sense is said before anything is written.
-func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
+func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 	}
 }
 
-func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
+func TestRunIsAnnounced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.letGo()
@@ -318,7 +318,7 @@ func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
 }
 
 // The name is drawn before what takes time, such as the trial of a description.
-func TestRunsThatBeginInTheSameSecondHaveTheirOwnFolders(t *testing.T) {
+func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Plan.TestID = ""

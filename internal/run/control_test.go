@@ -22,7 +22,7 @@ import (
 
 // Runners in a cluster get the address of the reference of their control group: one that is made with the run, unless
 // another is named. A user without the permission soaks without.
-func TestTheControlGroupInACluster(t *testing.T) {
+func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()
 	const own = "http://soak-t-control.ns.svc:7070"
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestTheControlGroupInACluster(t *testing.T) {
 }
 
 // A reference that cannot be served costs a warning, not the run; a part that holds its streams to another machine's serves one all the same.
-func TestWhereTheReferenceIsServed(t *testing.T) {
+func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // A soak under another operator than the tested one is judged, and says so.
-func TestAnotherOperatorIsWarnedOf(t *testing.T) {
+func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.letGo()

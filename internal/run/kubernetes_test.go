@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
+func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*session){
 		"--runner and --start-at cannot be combined": func(s *session) { s.part = 1 },
@@ -35,7 +35,7 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 }
 
 // MAX_LATE has no flag in churn.
-func TestASuiteHasSettingsWithoutFlags(t *testing.T) {
+func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	t.Setenv("MAX_LATE", "0")
 	t.Setenv("MEAN_HOLD", "3")
 	t.Setenv("BACKEND_URL", "http://elsewhere")
@@ -69,7 +69,7 @@ func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 }
 
 // A bucket in the cluster has no address outside.
-func TestTheCommandForTheLivePageReachesTheBucket(t *testing.T) {
+func TestLivePageCommandReachesTheBucket(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "soak live 's3://b/soak/t?region=eu-central-1'", liveCommand("s3://b/soak/t?region=eu-central-1"))
 	require.Equal(t, "kubectl port-forward -n ns service/bucket 9000, and soak live 's3://b/t?anonymous=true&endpoint=http%3A%2F%2F127.0.0.1%3A9000'",
@@ -77,7 +77,7 @@ func TestTheCommandForTheLivePageReachesTheBucket(t *testing.T) {
 }
 
 // Pods have neither the files of this machine nor its model.
-func TestFiniteOnKubernetesRefusesWhatPodsDoNotHave(t *testing.T) {
+func TestFiniteOnKubernetesRejectsLocalFiles(t *testing.T) {
 	t.Setenv("MODEL", "gpt")
 	finite, err := suite.ByName(plan.Plan{Suite: "finite"})
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func TestARunIsListedWithTheOthers(t *testing.T) {
+func TestRunIsListed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestARunIsListedWithTheOthers(t *testing.T) {
 }
 
 // The verdict of a run stands, whatever lies where the list of all runs would be.
-func TestAListThatCannotBeWrittenFailsNoRun(t *testing.T) {
+func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	for name, lies := range map[string]func(path string) error{
 		"a page of somebody else": func(path string) error { return os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600) },
@@ -53,7 +53,7 @@ func TestAListThatCannotBeWrittenFailsNoRun(t *testing.T) {
 }
 
 // A merge lists its run in OUT, and in a folder with a list; it writes no list into other folders.
-func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
+func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.letGo()

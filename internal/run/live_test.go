@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhereARunIsShown(t *testing.T) {
+func TestLivePageAddress(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "0": "", "false": "", "1": "127.0.0.1:0", "true": "127.0.0.1:0", ":8080": ":8080", "10.0.0.1:80": "10.0.0.1:80"} {
 		require.Equal(t, want, liveAddress(text), text)
@@ -14,7 +14,7 @@ func TestWhereARunIsShown(t *testing.T) {
 }
 
 // An address that is taken is found before the load.
-func TestARunThatCannotBeShownDoesNotBegin(t *testing.T) {
+func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Live = r.service.Listener.Addr().String()
@@ -24,7 +24,7 @@ func TestARunThatCannotBeShownDoesNotBegin(t *testing.T) {
 	require.Empty(t, r.pids())
 }
 
-func TestAShownRunEndsWithItsVerdict(t *testing.T) {
+func TestLivePageEndsWithTheVerdict(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	out := new(shared)

@@ -16,7 +16,7 @@ func partOf(runner string) *session {
 	return s
 }
 
-func TestAPartIsItsShareOfThePlan(t *testing.T) {
+func TestPartHasItsShareOfThePlan(t *testing.T) {
 	t.Parallel()
 	s := partOf("2/3")
 	require.NoError(t, s.parsePart())
@@ -30,7 +30,7 @@ func TestAPartIsItsShareOfThePlan(t *testing.T) {
 	require.Equal(t, whole.Plan, whole.localPlan())
 }
 
-func TestInvalidPartsAreRefused(t *testing.T) {
+func TestInvalidPartsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
 		s := partOf(runner)

@@ -22,7 +22,7 @@ func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
 	return d
 }
 
-func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
+func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 	t.Parallel()
 	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestRunnersOfATargetElsewhereHaveAllCores(t *testing.T) {
+func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
 	t.Parallel()
 	d := pinned(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestALineForEachRunner(t *testing.T) {
+func TestProgressHasALineForEachRunner(t *testing.T) {
 	t.Parallel()
 	f := &fullDisplay{watch: new(live.Watch), runners: []int{1, 2}, noun: "noops"}
 	require.Equal(t, "runner 2   starting", f.line(2, time.Now()))
@@ -51,7 +51,7 @@ func (s *shared) String() string {
 	return s.b.String()
 }
 
-func TestALogHasPlainLines(t *testing.T) {
+func TestProgressInALogIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
 		out, watch := &shared{}, new(live.Watch)

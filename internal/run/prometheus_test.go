@@ -15,7 +15,7 @@ import (
 )
 
 // A Prometheus that watched another backend took the place of the samples that showed a leak.
-func TestPrometheusDoesNotReplaceSamplesThatChecksRestOn(t *testing.T) {
+func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 	asked := false
 	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = asked || strings.Contains(r.FormValue("query"), `job="backend"`)

@@ -13,7 +13,7 @@ import (
 )
 
 // Who reads a result later finds in its report what made it: the command with its variables, commit, versions and machine.
-func TestAReportSaysWhatRan(t *testing.T) {
+func TestReportHasRunInfo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Commit, r.config.Version, r.config.Variables = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}

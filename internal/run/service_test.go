@@ -40,7 +40,7 @@ func described(t *testing.T, text string) *rig {
 	return r
 }
 
-func TestTheDescriptionCompletesThePlan(t *testing.T) {
+func TestDescriptionCompletesThePlan(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text string
@@ -72,7 +72,7 @@ func TestTheDescriptionCompletesThePlan(t *testing.T) {
 }
 
 // It can be known before the hour that it will prove nothing.
-func TestAPublisherWhoseMessagesHaveNoMarkerIsWarnedOf(t *testing.T) {
+func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
 	t.Parallel()
 	for hidden, warned := range map[int]int{-1: 1, 1000: 0} {
 		r := described(t, publishes)
@@ -83,7 +83,7 @@ func TestAPublisherWhoseMessagesHaveNoMarkerIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitTheServiceIsWrongUsage(t *testing.T) {
+func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text string
@@ -132,7 +132,7 @@ func TestSettingsOfAService(t *testing.T) {
 }
 
 // The command of the issue: the interval that NOOP_INTERVAL has by default would not fit its seconds.
-func TestAPublishedSoakIsComplete(t *testing.T) {
+func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.Service, p.BackendURL, p.Connections, p.Seconds, p.Topics, p.PublishRate, p.ConnectionsPerVU = "../nchan.js", "http://h", 100, 30, 5, 2, 0
@@ -149,7 +149,7 @@ func TestAPublishedSoakIsComplete(t *testing.T) {
 	require.Equal(t, "t", part.Plan.Marker, "all machines have the same one")
 }
 
-func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
+func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 	for _, kind := range suite.All() {
 		if kind.Plan.DeclaredLoad { // its plan is that of a soak, with any service
 			continue
@@ -168,7 +168,7 @@ func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
 }
 
 // A service of others is asked for nothing that only our backend has.
-func TestDriversSoakADescribedService(t *testing.T) {
+func TestDriversRunADescribedService(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 	require.Empty(t, newSession(Config{}).tokens(""), "only modules read them")
 }
 
-func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
+func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 	t.Parallel()
 	s := newSession(Config{Suite: suite.Default()})
 	require.Equal(t, "3/9 noops", s.received(3, 9))
@@ -254,7 +254,7 @@ func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
 }
 
 // Each attempt at a description left a folder, and latest was the last of them.
-func TestADescriptionThatDoesNotFitLeavesNoFolder(t *testing.T) {
+func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := described(t, clocked)
 	foreign := httptest.NewServer(http.NotFoundHandler())
@@ -267,7 +267,7 @@ func TestADescriptionThatDoesNotFitLeavesNoFolder(t *testing.T) {
 }
 
 // token() may log in: what the environment says is not what a stream sends.
-func TestAServiceWithATokenOfItsOwnIsSoaked(t *testing.T) {
+func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
 	r := described(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // in the same folder
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
@@ -279,7 +279,7 @@ func TestAServiceWithATokenOfItsOwnIsSoaked(t *testing.T) {
 	require.Contains(t, seen.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream of it was tried before the load")
 }
 
-func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
+func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {
 		r := described(t, clocked)
@@ -297,7 +297,7 @@ func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
 }
 
 // Nor does a target that cannot be here.
-func TestATargetThatTakesNginxLeavesNoFolder(t *testing.T) {
+func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true

@@ -69,7 +69,7 @@ func watchedPlan() plan.Plan {
 	return p
 }
 
-func TestARunInAFolderIsWatched(t *testing.T) {
+func TestWatchARunInAFolder(t *testing.T) {
 	t.Parallel()
 	dir, err := results.Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestARunInAFolderIsWatched(t *testing.T) {
 	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", said.String(), "there is nothing to watch any more")
 }
 
-func TestARunInABucketIsWatched(t *testing.T) {
+func TestWatchARunInABucket(t *testing.T) {
 	t.Parallel()
 	location := store.Join(bucket(t), "t")
 	page, out, done := watched(t, location)
@@ -106,7 +106,7 @@ func TestARunInABucketIsWatched(t *testing.T) {
 	require.Contains(t, out.String(), location+" is empty: check the prefix", "a wrong prefix is reported")
 }
 
-func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
+func TestUnwatchableRunsAreReported(t *testing.T) {
 	t.Parallel()
 	err := Watch(t.Context(), Watching{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
 	require.ErrorAs(t, err, &UsageError{})

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func TestWritesThatFailedAreSaid(t *testing.T) {
+func TestFailedWritesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := results.Dir(t.TempDir())
 	assert.Empty(t, failedWrites(dir))
@@ -29,7 +29,7 @@ func TestWritesThatFailedAreSaid(t *testing.T) {
 }
 
 // Of what is made in a cluster only the secret has the password, and nothing of the results has.
-func TestThePasswordOfThePrometheusStandsOnlyInTheSecret(t *testing.T) {
+func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
 		t.Setenv("K6_PROMETHEUS_RW_"+name, value)
 	}

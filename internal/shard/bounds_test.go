@@ -101,7 +101,7 @@ func kinds(n int) (out []ledger.Finding) {
 
 // A hostile shard, some of which are bombs of gzip, costs a sentence and bounded memory. Not
 // parallel: it measures what is allocated.
-func TestHostileShardsAreRefusedInASentence(t *testing.T) {
+func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 	for name, c := range hostile(t) {
 		t.Run(name, func(t *testing.T) {
 			file := pack(t, []byte(c.text))
@@ -130,7 +130,7 @@ func sixMegabytes() string {
 }
 
 // Each shard is read by a process of its own: the heap of this one is as large as its largest test.
-func TestHostileShardsCostLittleMemory(t *testing.T) {
+func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"
 	if path := os.Getenv(variable); path != "" {
 		if s, err := ReadFile(path); err != nil {
@@ -166,7 +166,7 @@ func TestHostileShardsCostLittleMemory(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "hostile.json.gz")
 			file := pack(t, []byte(whole))
 			require.NoError(t, os.WriteFile(path, file, 0o600))
-			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsCostLittleMemory$") // #nosec G204 -- this test
+			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsUseLittleMemory$") // #nosec G204 -- this test
 			reader.Env = append(os.Environ(), variable+"="+path)
 			out, err := reader.CombinedOutput()
 			require.NoError(t, err, string(out))
@@ -183,7 +183,7 @@ func TestHostileShardsCostLittleMemory(t *testing.T) {
 }
 
 // A record that no ledger writes is refused before it is decoded.
-func TestAConnectionOfAMegabyteIsRefused(t *testing.T) {
+func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	t.Parallel()
 	s := small()
 	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, mostRecord/len(`{"kind":"","at_ns":0},`))}}
@@ -192,7 +192,7 @@ func TestAConnectionOfAMegabyteIsRefused(t *testing.T) {
 }
 
 // A segment whose number would have a billion digits is refused before it is computed.
-func TestHugeSegmentsAreRefused(t *testing.T) {
+func TestHugeSegmentsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, segment := range []string{"1e999999999:1", "0:1/1e99999999", "0:" + strings.Repeat("9", 1<<20), "1/0:1", "-1:1", "0x1p999999999:1", "0:1:1"} {
 		s := small()

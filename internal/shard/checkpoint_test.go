@@ -29,7 +29,7 @@ func holding(streams int) *Shard {
 }
 
 // Every 30 s all streams are written down: that makes no garbage for each of them.
-func TestACheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
+func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	allocations := func(streams int) float64 {
 		s, e := holding(streams), new(Encoder)
 		return testing.AllocsPerRun(10, func() { _, _ = e.Encode(s) })

@@ -262,7 +262,7 @@ func (f *fields) nextText() (s string) {
 
 // put packs a value of any type in the lists of a record.
 func (f *fields) put(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // a record has no others: TestARecordIsTheSameAfterItWasPacked
+	switch v.Kind() { //nolint:exhaustive // a record has no others: TestPackedRecordRoundTrip
 	case reflect.Int, reflect.Int64:
 		f.out = binary.AppendVarint(f.out, v.Int())
 	case reflect.Uint64:

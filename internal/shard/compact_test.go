@@ -46,7 +46,7 @@ func fill(v reflect.Value, n *int) {
 }
 
 // Whatever a record will hold: none of it gets lost in a merge.
-func TestARecordIsTheSameAfterItWasPacked(t *testing.T) {
+func TestPackedRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	var full ledger.Record
 	n := 0
@@ -83,7 +83,7 @@ func TestARecordIsTheSameAfterItWasPacked(t *testing.T) {
 }
 
 // A million streams of which nothing is to be said fit into a tenth of the memory that their records take.
-func TestAPackedRecordIsSmall(t *testing.T) {
+func TestPackedRecordSize(t *testing.T) {
 	t.Parallel()
 	var c Connections
 	hour := ledger.Record{

@@ -59,7 +59,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 }
 
 // A group with few open streams is inconclusive, because a delay would fall between their events.
-func TestFewControlStreamsAreNoEvidence(t *testing.T) {
+func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 	t.Parallel()
 	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Expected: 300, Received: 300}}
 	all := ControlCounts{Expected: 100, Received: 100}
@@ -85,7 +85,7 @@ func TestFewControlStreamsAreNoEvidence(t *testing.T) {
 	}
 }
 
-func TestAControlGroupInAFile(t *testing.T) {
+func TestControlGroupInAFile(t *testing.T) {
 	t.Parallel()
 	s := withControl(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
 	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {

@@ -50,7 +50,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 }
 
 // A server may call itself anew in each answer: a shard keeps what can be shown, and every request is counted.
-func TestServersBeyondTheLimitAreOne(t *testing.T) {
+func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
 	var e Ends
 	for n := range 2 * MostServers {
@@ -70,7 +70,7 @@ func TestServersBeyondTheLimitAreOne(t *testing.T) {
 	require.EqualValues(t, 4*MostServers+1+3*mostEndOutcomes, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
 }
 
-func TestEndsAreStoredAndHostileOnesRefused(t *testing.T) {
+func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 	t.Parallel()
 	s := withControl(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6

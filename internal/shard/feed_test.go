@@ -33,7 +33,7 @@ func hourly() *Shard {
 	return s
 }
 
-func TestAnHourOfAFeedNeedsLessThan4MB(t *testing.T) {
+func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 	t.Parallel()
 	s := hourly()
 	file, err := new(Encoder).Encode(s)

@@ -54,7 +54,7 @@ func jsonOf(t testing.TB, s *Shard) string {
 }
 
 // A kept encoder keeps its compressor, not the file it made last: that grows with the run.
-func TestAnEncoderDoesNotKeepItsOutput(t *testing.T) {
+func TestEncoderDoesNotKeepItsOutput(t *testing.T) {
 	t.Parallel()
 	var e Encoder
 	for range 2 {
@@ -158,7 +158,7 @@ func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 	})
 }
 
-func TestReadRefusesATruncatedFile(t *testing.T) {
+func TestReadRejectsATruncatedFile(t *testing.T) {
 	t.Parallel()
 	b := encoded(t, small())
 	for n := range len(b) {
@@ -169,7 +169,7 @@ func TestReadRefusesATruncatedFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestReadRefusesAFlippedBit(t *testing.T) {
+func TestReadRejectsAFlippedBit(t *testing.T) {
 	t.Parallel()
 	b := encoded(t, small())
 	want := bytes.Clone(b)
@@ -182,7 +182,7 @@ func TestReadRefusesAFlippedBit(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(small())
 	require.NoError(t, err)
@@ -274,7 +274,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestCheckpointsBecomeRareInARunOfDays(t *testing.T) {
+func TestCheckpointIntervalGrowsWithTheRun(t *testing.T) {
 	t.Parallel()
 	const bytesPerHour = 6.7e6 / 72 // by which a shard grows
 	for _, c := range []struct{ ran, want time.Duration }{

@@ -32,7 +32,7 @@ func TestCountBy(t *testing.T) {
 	require.Equal(t, []int64{6}, h.CountBy(nil))
 }
 
-func TestHistogramErrsByLessThanOnePercent(t *testing.T) {
+func TestHistogramErrorIsBelowOnePercent(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	h := NewHistogram()
@@ -72,7 +72,7 @@ func TestQuantilesOfMergedHistograms(t *testing.T) {
 	}
 }
 
-func TestQuantilesOfFewAreByNearestRank(t *testing.T) {
+func TestQuantilesOfFewValuesUseNearestRank(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		n    int
@@ -141,7 +141,7 @@ func TestPackedRoundTrip(t *testing.T) {
 	}
 }
 
-func TestUnpackRefuses(t *testing.T) {
+func TestUnpackRejectsInvalidData(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(p *Packed){
 		"half a bucket":               func(p *Packed) { p.Counts = append(p.Counts, 1) },

@@ -31,7 +31,7 @@ func alone(groups ...[]*Shard) *Merged {
 	return g.MergeWithoutPlan()
 }
 
-func TestLaptopsAreOneSoak(t *testing.T) {
+func TestShardsOfLaptopsMerge(t *testing.T) {
 	t.Parallel()
 	b := laptop("laptop-b-", 1, 3)
 	m := alone(b, laptop("laptop-a-", 2, 4))
@@ -102,7 +102,7 @@ func TestAloneReportsIncompatibleLaptops(t *testing.T) {
 
 // Of 15 s that two laptops were to hold, 13 s apart left 7 s. A runner that ended early, because the service
 // cut its streams off, ran with the other one all the same.
-func TestLaptopsMustRunAtTheSameTime(t *testing.T) {
+func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
@@ -178,7 +178,7 @@ func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	require.Contains(t, m.Problems[0], "the shard of runner 3 on h3 is of another run of that name")
 }
 
-func TestMergeExpectsANumberOfLaptops(t *testing.T) {
+func TestMergeExpectsANumberOfParts(t *testing.T) {
 	t.Parallel()
 	a, b := laptop("laptop-a-", 2, 4), laptop("laptop-b-", 1, 3)
 	require.Empty(t, alone(a, b).Expect(2))

@@ -30,7 +30,7 @@ func meaning(m *Merged) map[string]any {
 	return out
 }
 
-func TestMergedPartsAreTheWhole(t *testing.T) {
+func TestMergedPartsEqualOneRun(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -157,7 +157,7 @@ func TestMergeProblems(t *testing.T) {
 	}
 }
 
-func TestLatencyOfTwoClocksIsAboveTheFastestOfEachRunner(t *testing.T) {
+func TestLatencyAcrossClocksIsRelativeToTheFastestMessage(t *testing.T) {
 	t.Parallel()
 	p := planFor(2, 2)
 	a, b := empty(p, 1), empty(p, 2)

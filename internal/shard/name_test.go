@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFileIsNamedByItsProcess(t *testing.T) {
+func TestFileNameHasTheProcess(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for range 1000 { // of one host, all of them the first runner

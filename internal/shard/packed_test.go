@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPackedHistogramsAddUpAsUnpackedOnes(t *testing.T) {
+func TestPackedHistogramsAddUp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	sum := &Packed{}

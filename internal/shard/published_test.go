@@ -100,7 +100,7 @@ func TestPublishedMessagesAreReadExactly(t *testing.T) {
 	}
 }
 
-func TestAnHourOfAThousandMessagesPerSecondFitsInSixMegabytes(t *testing.T) {
+func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -131,7 +131,7 @@ func TestAnHourOfAThousandMessagesPerSecondFitsInSixMegabytes(t *testing.T) {
 }
 
 // All messages of a fast service may look the same, and compress better than those of any other runner.
-func TestTheMostMonotonousPublisherStaysWithinTheBounds(t *testing.T) {
+func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -216,7 +216,7 @@ func reread(t testing.TB, p *Published) *Published {
 	return read.Published
 }
 
-func TestReadRefusesImpossiblePublishedMessages(t *testing.T) {
+func TestReadRejectsImpossiblePublishedMessages(t *testing.T) {
 	t.Parallel()
 	s := empty(planFor(1, 1), 1)
 	s.Published = publishedSample(t)
@@ -254,7 +254,7 @@ func TestReadRefusesImpossiblePublishedMessages(t *testing.T) {
 	}
 }
 
-func FuzzPublishedIsTheSameAfterASecondRead(f *testing.F) {
+func FuzzPublishedRoundTrip(f *testing.F) {
 	f.Add([]byte{1, 5, 130, 1, 0}, []byte{7, 200, 1, 9}, 2, 7.5, int64(0))
 	f.Add([]byte{0}, []byte{}, 1, 1e-6, started)
 	f.Add([]byte{}, []byte{}, -70, 1., int64(0))

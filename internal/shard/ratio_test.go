@@ -12,7 +12,7 @@ import (
 
 // Bounds against gzip bombs must not refuse a real shard: the largest one a runner can write, of streams that compress
 // best, is far below them.
-func TestTheLargestShardStaysWithinTheBounds(t *testing.T) {
+func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -23,7 +23,7 @@ func TestRedirectsAddUp(t *testing.T) {
 	require.Equal(t, []Redirect{{"http://b", 2}, {"http://c", 1}}, one.Redirects, "what was merged stays")
 }
 
-func TestTheOriginsOfRedirectsAreBounded(t *testing.T) {
+func TestRedirectOriginsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := new(Shard)
 	for i := range 2 * mostOrigins {

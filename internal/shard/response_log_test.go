@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-func TestResponseLogIsWhatWasAdded(t *testing.T) {
+func TestResponseLogRoundTrip(t *testing.T) {
 	var l ResponseLog
 	at := time.UnixMilli(1_700_000_000_123)
 	l.add(ledger.ResponseComplete, at, 1234*time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-func TestResponsesNameTheOneThatLostItsFirstChunk(t *testing.T) {
+func TestLostFirstChunkIsNamed(t *testing.T) {
 	r := NewResponses()
 	for _, first := range []uint64{0, 1, 0} {
 		var one ledger.Response

@@ -30,7 +30,7 @@ func describedShard() *Shard {
 
 // The expected messages follow from numbers, spans and the publisher's record: those that contradict each other are
 // refused.
-func TestReadRefusesContradictions(t *testing.T) {
+func TestReadRejectsContradictions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *Shard, r *ledger.Record)

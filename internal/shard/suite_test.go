@@ -27,7 +27,7 @@ func timed(scenario string, at int64, values ...float64) Metric {
 }
 
 // A plan that named a suite and stated connections was not compared with what the scripts had run.
-func TestShardsOfASoakAreNotOfASuite(t *testing.T) {
+func TestSoakAndSuiteShardsDoNotMerge(t *testing.T) {
 	t.Parallel()
 	p := planFor(1, 1)
 	s := empty(p, 1)

@@ -16,7 +16,7 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 }
 
 // A reader of a parked connection notices its close only if a read without data returns.
-func TestAHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
+func TestHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ func (h *holdsUp) turn([]byte, *eventstream.Block) {
 }
 
 // The poller gets one event for more data than one turn reads, and for an end that arrived with them.
-func TestAllThatHasComeIsRead(t *testing.T) {
+func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1
 	for _, sip := range []int{1, 2 * bytes} {
@@ -102,7 +102,7 @@ func TestAllThatHasComeIsRead(t *testing.T) {
 
 // A stream that is always full is called by the event and by itself. If each were a turn, both would ask for one more: they would
 // grow without end, and all other streams fall late.
-func TestAConnectionHasOneTurnInARound(t *testing.T) {
+func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1
 	c := &polled{}

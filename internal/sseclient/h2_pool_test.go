@@ -9,7 +9,7 @@ import (
 )
 
 // A dial that hangs keeps others waiting for a while, and no longer than they have time.
-func TestARequestWaitsForTheDialOfAnotherForAWhile(t *testing.T) {
+func TestRequestWaitsForAnotherDialWithALimit(t *testing.T) {
 	t.Parallel()
 	key := h2Key{scheme: "https", host: "h"}
 	pool := h2Pool{}

@@ -35,7 +35,7 @@ func silentBody(ours net.Conn) *body {
 	return b
 }
 
-func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
+func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 	t.Parallel()
 	for name, bring := range map[string]struct {
 		do   func(theirs net.Conn)
@@ -59,7 +59,7 @@ func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedReadOfNothingIsIdle(t *testing.T) {
+func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
 	t.Parallel()
 	ours, _ := pair(t)
 	_, err := silentBody(ours).Read(make([]byte, 64))
@@ -67,7 +67,7 @@ func TestAnInterruptedReadOfNothingIsIdle(t *testing.T) {
 }
 
 // The bytes came between the sweep's look and its interruption.
-func TestAnInterruptionThatIsOutdatedIsForgotten(t *testing.T) {
+func TestOutdatedInterruptIsIgnored(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
 	b := silentBody(ours)
@@ -78,7 +78,7 @@ func TestAnInterruptionThatIsOutdatedIsForgotten(t *testing.T) {
 	require.Equal(t, 9, n)
 }
 
-func TestTheSweepEndsWithItsLastStream(t *testing.T) {
+func TestSweepEndsWithItsLastStream(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
 	marks := make([]*idleMark, 5)
@@ -101,7 +101,7 @@ func TestTheSweepEndsWithItsLastStream(t *testing.T) {
 
 // A stream with a short timeout is not made to wait for one with a long one, and silence
 // is noticed within a tenth of the timeout.
-func TestTheSweepIsPunctual(t *testing.T) {
+func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
 	slow, _ := pair(t)
@@ -132,7 +132,7 @@ func TestTheSweepIsPunctual(t *testing.T) {
 
 // A process that did not run, perhaps because its whole machine was stalled, knows nothing of the
 // server: it waits for it as long again, up to half of the timeout.
-func TestAStallIsNoSilence(t *testing.T) {
+func TestStallIsNotSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute
 	for _, c := range []struct{ late, waits time.Duration }{

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-func TestTheGateLetsSoManyInAtATime(t *testing.T) {
+func TestGateLimitsConcurrentDials(t *testing.T) {
 	t.Parallel()
 	g := make(dialGate, 2)
 	require.True(t, g.enter(t.Context()))

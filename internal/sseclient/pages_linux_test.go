@@ -25,13 +25,13 @@ Anonymous:             0 kB
 `
 
 // Relocated pages, which hold what no file has, are left alone, as is all that is no file's or can be written.
-func TestOnlyUnchangedPagesAreLeft(t *testing.T) {
+func TestOnlyUnchangedPagesAreReleased(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(unchanged(strings.NewReader(smaps))))
 }
 
 // The pages leave this process, and it continues.
-func TestPagesOfTheProgramLeaveIt(t *testing.T) {
+func TestProgramPagesAreReleased(t *testing.T) {
 	ofFile := func() (kb int) {
 		status, err := os.ReadFile("/proc/self/status")
 		require.NoError(t, err)

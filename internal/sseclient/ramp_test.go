@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRampReturnsMemoryOnceItIsOver(t *testing.T) {
+func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		freed := make(chan time.Time, 10)

@@ -33,7 +33,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-func TestOnlyTheSameOriginIsFollowedUnlessTheUserAllowsOthers(t *testing.T) {
+func TestOtherOriginsNeedPermission(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		from, to        string

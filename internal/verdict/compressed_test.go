@@ -16,7 +16,7 @@ const (
 )
 
 // Messages of which most arrive in bursts are attributed to the compressor. One burst, as after a stall, is not.
-func TestCompressionThatHoldsMessagesUp(t *testing.T) {
+func TestCompressionDelaysMessages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		coding  shard.Coding
@@ -64,7 +64,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 }
 
 // A publisher of its own may publish several messages at once.
-func TestBurstsOfOthersAreTheirs(t *testing.T) {
+func TestBurstsOfOtherPublishers(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
@@ -73,7 +73,7 @@ func TestBurstsOfOthersAreTheirs(t *testing.T) {
 }
 
 // A proxy may delay the headers with the rest: then only the request shows that there is compression.
-func TestHeadersThatAreHeldBack(t *testing.T) {
+func TestDelayedHeaders(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {
 		for _, asked := range []string{"gzip", ""} {

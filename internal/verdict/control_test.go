@@ -47,7 +47,7 @@ func lateNoops(m *shard.Merged, n int) {
 	}
 }
 
-func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
+func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	group := func(at shard.ControlWindow, longest time.Duration) shard.ControlWindow {
 		at.Longest = longest
@@ -206,7 +206,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 
 // A fault that only the clock shows may be a delay. A fault by number or by the server remains one, whatever was late
 // at that time.
-func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
+func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	at := shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
 	missed := func(m *shard.Merged) {
@@ -265,7 +265,7 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 }
 
 // A runner that stood still and was then ended has its last events, and those of its control group, in the bucket before the stall.
-func TestAFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
+func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
 		m, _ := clean()
@@ -284,7 +284,7 @@ func TestAFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 }
 
 // A delay that is much shorter than what a stream suffered does not explain it.
-func TestAShortDelayOfTheControlGroupExcusesNoLongSilence(t *testing.T) {
+func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	for name, c := range map[string]struct {
@@ -326,7 +326,7 @@ func TestAShortDelayOfTheControlGroupExcusesNoLongSilence(t *testing.T) {
 }
 
 // An outage that the generator explains is doubtful, another one is not.
-func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
+func TestControlGroupAttributesOutages(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {
 		m, server := clean()
@@ -340,7 +340,7 @@ func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
 }
 
 // A stream that is open for longer than its lifetime may have been seen to end late, if the generator was late just then.
-func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
+func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	t.Parallel()
 	const ended = 20 * time.Second
 	at := func(after, longest time.Duration) []shard.ControlWindow {

@@ -141,7 +141,7 @@ func (l *life) account() (a account, confirmedNumbers []uint64) {
 
 // Whatever becomes of the streams of a client, a message counts as checked if and only if it would not go unnoticed if it were
 // lost. STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
-func TestCheckedMessagesAreThoseWhoseLossIsNoticed(t *testing.T) {
+func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 	t.Parallel()
 	count := 5000
 	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {

@@ -54,7 +54,7 @@ func but(number uint64, instead ...uint64) func(int, uint64) []uint64 {
 	}
 }
 
-func TestACutThatCostsNothingPasses(t *testing.T) {
+func TestCutWithoutLossPasses(t *testing.T) {
 	t.Parallel()
 	v := newCutRun().judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -73,7 +73,7 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 }
 
 // Each way in which a resume goes wrong is found, at the cut at which it did.
-func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
+func TestFailedResumeDoesNotPass(t *testing.T) {
 	t.Parallel()
 	announced := func(l *ledger.Ledger) { l.Announced(11650 * time.Millisecond) }
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 }
 
 // If a service may repeat a message, that is not a fault; if it does not resume, nothing is expected.
-func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
+func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	t.Parallel()
 	p := newCutRun()
 	p.cfg.Repeats, p.deliver = true, but(11, 9, 10, 11)
@@ -206,7 +206,7 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 }
 
 // Noops have no publisher: what was lost over a cut is the hole in their numbers.
-func TestNoopsAreHeldToTheirNumbersOverACut(t *testing.T) {
+func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cut    ledger.Cut

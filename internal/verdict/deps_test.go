@@ -9,7 +9,7 @@ import (
 )
 
 // A verdict is made from files: nothing that it needs talks to a cloud.
-func TestAVerdictNeedsNoCloud(t *testing.T) {
+func TestVerdictNeedsNoCloud(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 	return &r.Outages[len(r.Outages)-1]
 }
 
-func TestAnActionIsChargedWithTheStreamsThatWereLostAfterIt(t *testing.T) {
+func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	t.Parallel()
 	m := crowd(200)
 	lose(m, 199, 50, 51) // before it
@@ -76,7 +76,7 @@ func TestAnActionIsChargedWithTheStreamsThatWereLostAfterIt(t *testing.T) {
 	require.Empty(t, e.Notes)
 }
 
-func TestActionsCloseToEachOtherShareTheStreamsOut(t *testing.T) {
+func TestCloseActionsShareTheLostStreams(t *testing.T) {
 	t.Parallel()
 	m := crowd(10)
 	lose(m, 0, 61, 75) // back after the next one began
@@ -92,7 +92,7 @@ func TestActionsCloseToEachOtherShareTheStreamsOut(t *testing.T) {
 	require.Nil(t, v.Actions[2].Effect)
 }
 
-func TestWhatAnActionDidNothingTo(t *testing.T) {
+func TestActionWithoutEffect(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("reload", 60, 1)}})
@@ -103,7 +103,7 @@ func TestWhatAnActionDidNothingTo(t *testing.T) {
 	require.Nil(t, e.Slowest)
 }
 
-func TestStreamsThatDoNotComeBack(t *testing.T) {
+func TestStreamsThatDoNotReconnect(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
 	lose(m, 0, 61, 62)
@@ -121,7 +121,7 @@ func TestStreamsThatDoNotComeBack(t *testing.T) {
 	require.Contains(t, failedChecks(v), "99.9 % of clients reconnected")
 }
 
-func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
+func TestUnlistedOutagesAreReported(t *testing.T) {
 	t.Parallel()
 	m := crowd(2)
 	lose(m, 0, 61, 62)
@@ -131,7 +131,7 @@ func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
 }
 
 // A service that ends each stream after a while does so during an action, too.
-func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
+func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
 	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
@@ -150,7 +150,7 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 
 // A stream that was cut so often that not all of its outages are listed is not lost by an action, nor one whose token was
 // over; the one that was is.
-func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
+func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
 	m := crowd(2)
@@ -180,7 +180,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 }
 
 // What was published while a client was away, and came when it was back.
-func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
+func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64][2]uint64{0: {3, 0}, 12: {2, 1}} {
 		p := newPublishedRun()
@@ -193,7 +193,7 @@ func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 }
 
 // A record lists few of the late messages, but all of the missed ones.
-func TestAnActionSaysWhereFindingsAreNotListed(t *testing.T) {
+func TestActionReportsUnlistedFindings(t *testing.T) {
 	t.Parallel()
 	for lost, notes := range map[uint64]int{2: 0, 3: 1} {
 		m := crowd(2)
@@ -206,7 +206,7 @@ func TestAnActionSaysWhereFindingsAreNotListed(t *testing.T) {
 
 // Of what was lost on a stream that an action ended, some was on its way when the action began: it is the action's, too.
 // What was lost long before is not, nor what another stream lost then.
-func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
+func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.shape = func(stream int, l *ledger.Ledger) {
@@ -228,7 +228,7 @@ func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
 }
 
 // A run whose action failed did not test what it was to test; but a fault of the service stays one.
-func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
+func TestFailedActionMakesAPassInvalid(t *testing.T) {
 	t.Parallel()
 	failed := acted("deploy", 60, 1)
 	failed.ExitCode, failed.Output = 3, "building\nno route to host"
@@ -244,7 +244,7 @@ func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
 	require.Contains(t, v.Warnings[len(v.Warnings)-1], "the action deploy")
 }
 
-func TestMostStreamsAreBackWithin(t *testing.T) {
+func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string

@@ -57,7 +57,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 }
 
 // The bottleneck of the original: its DELETEs took seconds, and its noops came in time.
-func TestSlowEndsAreTold(t *testing.T) {
+func TestSlowEndsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		took, late, stall time.Duration

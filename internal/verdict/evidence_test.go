@@ -82,7 +82,7 @@ func TestVerdictJSONOfASuite(t *testing.T) {
 	require.Equal(t, "rampup", back.Suite.Name)
 }
 
-func TestAVerdictNamesTheOriginsThatServed(t *testing.T) {
+func TestVerdictNamesRedirectOrigins(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	require.Empty(t, judgeSoak(m, nil, Evidence{}).Redirected())
@@ -97,7 +97,7 @@ func TestAVerdictNamesTheOriginsThatServed(t *testing.T) {
 	}
 }
 
-func TestStreamsOverHTTP2InWords(t *testing.T) {
+func TestHTTP2Text(t *testing.T) {
 	t.Parallel()
 	for want, shared := range map[string]*shard.Shared{
 		"":                             nil,

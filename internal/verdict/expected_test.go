@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestWhatIsPublishedIsOwed(t *testing.T) {
+func TestPublishedMessagesAreExpected(t *testing.T) {
 	t.Parallel()
 	v := newPublishedRun().judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -95,7 +95,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 }
 
 // A message that is published while a client is disconnected is not expected; while its stream is open it is.
-func TestOnlyOpenStreamsAreOwed(t *testing.T) {
+func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.shape = func(stream int, l *ledger.Ledger) {
@@ -130,7 +130,7 @@ func TestOnlyOpenStreamsAreOwed(t *testing.T) {
 }
 
 // A message between two that came on one stream is lost, however near that is to the ends of the stream.
-func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
+func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 	t.Parallel()
 	for anyOrder, want := range map[bool]uint64{false: 1, true: 0} {
 		p := newPublishedRun()
@@ -155,7 +155,7 @@ func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
 }
 
 // A message that was published while a client was disconnected is expected if the client had an id to resume from.
-func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
+func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
 		p := newPublishedRun()
@@ -169,7 +169,7 @@ func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 
 // A client that reconnects right before the end of the run cannot receive all that it missed. After a short stream in
 // between, the next one must bring it.
-func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
+func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		again  time.Duration // the stream before the last one opens
@@ -212,7 +212,7 @@ func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
 }
 
 // Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
-func TestClocksThatDifferWidenTheWindow(t *testing.T) {
+func TestClockDifferenceWidensTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
 		p := newPublishedRun()
@@ -229,7 +229,7 @@ func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 
 // The time in messages may be the service's own, and its clock wrong. With the publisher on the same machine that
 // does not affect the expected messages; on another machine the margins may be so long that losses are undecided.
-func TestAnotherClockHidesNoLoss(t *testing.T) {
+func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		skew   time.Duration
@@ -264,7 +264,7 @@ func TestAnotherClockHidesNoLoss(t *testing.T) {
 }
 
 // A message of another topic proves that somebody gets what is not his, though nothing is missing.
-func TestAMessageOfAnotherTopicFails(t *testing.T) {
+func TestMessageOfAnotherTopicFails(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.shape = func(stream int, l *ledger.Ledger) {
@@ -281,7 +281,7 @@ func TestAMessageOfAnotherTopicFails(t *testing.T) {
 
 // Messages of an outage are expected if the description has `resume`: a client without an id cannot resume, and the
 // action that ended its stream shows what was lost.
-func TestAClientWithoutAnIDCannotResume(t *testing.T) {
+func TestClientWithoutAnIDCannotResume(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		resumes    bool
@@ -318,7 +318,7 @@ func TestAClientWithoutAnIDCannotResume(t *testing.T) {
 }
 
 // A service that delivers everything, but 6 s late, has not lost the last messages.
-func TestMessagesThatMayBeOnTheirWayAtTheEndAreNoLoss(t *testing.T) {
+func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lost    func(number uint64) bool // to stream 0
@@ -344,7 +344,7 @@ func TestMessagesThatMayBeOnTheirWayAtTheEndAreNoLoss(t *testing.T) {
 }
 
 // A corrupted message stands for a missing one of its time at most: an extra copy stands for none.
-func TestACorruptedMessageHidesNoOtherLoss(t *testing.T) {
+func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	const stream, at, lost = 0, 5, 12
 	for name, c := range map[string]struct {

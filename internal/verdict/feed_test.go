@@ -124,7 +124,7 @@ func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 	require.Len(t, v.Messages.Topics, 1)
 }
 
-func TestAMessageThatOneClientMissedIsFound(t *testing.T) {
+func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.only(func(stream, message int) bool { return stream == 2 && message == 7 })
@@ -136,7 +136,7 @@ func TestAMessageThatOneClientMissedIsFound(t *testing.T) {
 	require.Equal(t, []string{"gold-2"}, v.Messages.Topics[0].Diverged)
 }
 
-func TestMessagesThatAllClientsOfARunnerMissedAreFound(t *testing.T) {
+func TestMessagesMissedByAllClientsOfARunnerAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.only(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
@@ -175,7 +175,7 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 	}
 }
 
-func TestAClientThatFallsSilentMissesTheRest(t *testing.T) {
+func TestSilentClientMissesTheRest(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.only(func(stream, message int) bool { return stream == 3 && message > 15 })
@@ -184,7 +184,7 @@ func TestAClientThatFallsSilentMissesTheRest(t *testing.T) {
 	require.EqualValues(t, 5, v.Messages.Missed)
 }
 
-func TestAClientThatLagsMissesNothing(t *testing.T) {
+func TestLaggingClientMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 3 * time.Second }
@@ -195,7 +195,7 @@ func TestAClientThatLagsMissesNothing(t *testing.T) {
 }
 
 // Its first messages were sent before the others joined, and arrive later.
-func TestAClientThatJoinsFirstAndLagsPasses(t *testing.T) {
+func TestFirstClientThatLagsPasses(t *testing.T) {
 	t.Parallel()
 	for _, repeats := range []bool{false, true} {
 		s := newSharedRun()
@@ -214,7 +214,7 @@ func TestAClientThatJoinsFirstAndLagsPasses(t *testing.T) {
 	}
 }
 
-func TestGreetingsAndContentThatRepeatsPass(t *testing.T) {
+func TestGreetingsAndRepeatedContentPass(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.content = func(stream, message int) []uint64 {
@@ -227,7 +227,7 @@ func TestGreetingsAndContentThatRepeatsPass(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 }
 
-func TestTooLittleToCompareIsInvalid(t *testing.T) {
+func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *sharedRun)
@@ -250,7 +250,7 @@ func TestTooLittleToCompareIsInvalid(t *testing.T) {
 	}
 }
 
-func TestAPartOfTheClientsIsComparedWithAll(t *testing.T) {
+func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.only(func(stream, message int) bool { return stream == 0 && message == 7 }, 7, 7)

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestASaturatedGenerator(t *testing.T) {
+func TestSaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	late := func(m *shard.Merged) {
 		m.Plan.MaxLate = 0
@@ -54,7 +54,7 @@ func TestASaturatedGenerator(t *testing.T) {
 }
 
 // "stall 6 ms, limit 500" was shown of a generator that had waited for cores.
-func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
+func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000

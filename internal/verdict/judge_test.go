@@ -58,7 +58,7 @@ func failedChecks(v *Verdict) (out []string) {
 	return out
 }
 
-func TestACleanRunPasses(t *testing.T) {
+func TestCleanRunPasses(t *testing.T) {
 	t.Parallel()
 	for _, withLedger := range []bool{true, false} {
 		m, server := clean()
@@ -91,7 +91,7 @@ func find(r *ledger.Record, kind ledger.Kind, count uint64) {
 
 // A stream that is not held to the end of the run, as in churn, owes nothing once its end was asked for, however late a busy
 // client sees that end.
-func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
+func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
 	t.Parallel()
 	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
 		m, server := clean()
@@ -317,7 +317,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	require.Equal(t, "backend 1 died (and 2 more)", v.Checks[i].Actual)
 }
 
-func TestNothingReceivedProvesNothing(t *testing.T) {
+func TestRunWithoutMessagesIsInvalid(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	for i := range m.Connections.Len() {
@@ -329,7 +329,7 @@ func TestNothingReceivedProvesNothing(t *testing.T) {
 	require.Equal(t, []string{"no noop was received, so nothing was tested"}, v.Reasons)
 }
 
-func TestNoRunnersAtAll(t *testing.T) {
+func TestRunWithoutRunners(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID = "t"
@@ -338,7 +338,7 @@ func TestNoRunnersAtAll(t *testing.T) {
 	require.Equal(t, 1200, v.Connections.Unobserved)
 }
 
-func TestManyFindingsOfOneKindDoNotHideAnother(t *testing.T) {
+func TestFrequentFindingsDoNotHideOthers(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	m.Connections.Edit(0).Duplicated = 500
@@ -355,7 +355,7 @@ func TestManyFindingsOfOneKindDoNotHideAnother(t *testing.T) {
 	require.Equal(t, []string{"noops duplicated", "noops reordered"}, failedChecks(v))
 }
 
-func TestLatencyIsSinceTheTimestampOnOneClockOnly(t *testing.T) {
+func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		oneClock bool
@@ -373,7 +373,7 @@ func TestLatencyIsSinceTheTimestampOnOneClockOnly(t *testing.T) {
 }
 
 // The names that others rely on, by the contract.
-func TestTheContractOfVerdictJSON(t *testing.T) {
+func TestVerdictJSONContract(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	text, err := json.Marshal(judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))

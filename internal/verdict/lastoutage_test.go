@@ -65,7 +65,7 @@ func TestClientsThatReconnectAtTheEndAreFew(t *testing.T) {
 }
 
 // What the service had written when a client lost its stream may have been on its way: the server's ledger proves no loss.
-func TestTheServersLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
+func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	t.Parallel()
 	m := crowd(100)
 	disconnect(m, 1, nil)
@@ -83,7 +83,7 @@ func TestTheServersLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 }
 
 // Where messages come further from their schedule than assumed, what only the clock misses may have come.
-func TestJitterBeyondTheAssumptionIsNoFailure(t *testing.T) {
+func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		uneven uint64

@@ -11,7 +11,7 @@ import (
 
 // A check without a fault that a machine may explain stays a fault: a check that failed though it also passed for every
 // connection, whether or not packets were dropped.
-func TestDroppedPacketsExcuseNoCheckThatPassedForEveryConnection(t *testing.T) {
+func TestDroppedPacketsDoNotExplainAPassedCheck(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]float64{"none were dropped": 0, "some were dropped": 14} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func refused(r *ledger.Record, at int, reason string) {
 }
 
 // Packets of a runner that AWS dropped make a doubt of what its streams suffered then, and of nothing else.
-func TestPacketsThatAWSDropped(t *testing.T) {
+func TestPacketsDroppedByAWS(t *testing.T) {
 	t.Parallel()
 	const sentence = "AWS dropped 14 packets of runner 1 (h1) between 22:30:00 and 22:30:05 UTC: conntrack_allowance_exceeded"
 	for name, c := range map[string]struct {
@@ -144,7 +144,7 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 }
 
 // What runner and service say to each other on one machine passes no network of AWS.
-func TestPacketsThatAWSDroppedBesideALocalTarget(t *testing.T) {
+func TestPacketsDroppedByAWSWithALocalTarget(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
 	moved(m.Runners[0].Machine, conntrack, 14)
@@ -154,7 +154,7 @@ func TestPacketsThatAWSDroppedBesideALocalTarget(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of runner 1 (h1)")
 }
 
-func TestAQuietMachineChangesNothing(t *testing.T) {
+func TestQuietMachineChangesNothing(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
 	v := judgeSoak(m, server, Evidence{OneHost: true})
@@ -192,7 +192,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 }
 
 // Steal is a doubt of lateness, as a stall is, and a little of it nothing.
-func TestCPUThatTheHypervisorTook(t *testing.T) {
+func TestStealExplainsLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		seconds  float64
@@ -227,7 +227,7 @@ func TestCPUThatTheHypervisorTook(t *testing.T) {
 
 // The control group is read by the same process: where it was in time, the hypervisor delayed nothing. That a packet of
 // one stream was dropped it cannot know.
-func TestTheControlGroupKnowsOfStealAndNotOfPackets(t *testing.T) {
+func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {
 		m, server := onAWS()
@@ -245,7 +245,7 @@ func TestTheControlGroupKnowsOfStealAndNotOfPackets(t *testing.T) {
 }
 
 // Of everything else a machine warns, with what to do, and the verdict stays.
-func TestWhatAMachineWarnsOf(t *testing.T) {
+func TestMachineWarnings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(r *machine.Record)
@@ -283,7 +283,7 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 }
 
 // The machine of the service is part of what is soaked: what AWS drops there explains a failure and excuses none.
-func TestPacketsThatAWSDroppedOfTheStack(t *testing.T) {
+func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
 	late(&m.Connections.Edit(0).Record, dropsAt+4)
@@ -297,7 +297,7 @@ func TestPacketsThatAWSDroppedOfTheStack(t *testing.T) {
 }
 
 // A pod sees nothing of its host's network: Prometheus, which watches the host, does. The host is known by its boot id.
-func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
+func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	t.Parallel()
 	pod := func(boot string) *machine.Record {
 		r := quiet(boot)
@@ -327,7 +327,7 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 
 // Packets that AWS dropped of an unrelated machine of the Prometheus explain no fault: a laptop sees its own network
 // cards, and the pods of another host have its boot id.
-func TestTheMachineOfAnotherDeploymentExcusesNobody(t *testing.T) {
+func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cards bool
@@ -350,7 +350,7 @@ func TestTheMachineOfAnotherDeploymentExcusesNobody(t *testing.T) {
 
 // A Prometheus that watches the machine that soak runs on counts what the runners count: it is the same machine, by its name
 // and the time of its start, and stays one. What it knows besides is added.
-func TestPrometheusCountsNothingTwice(t *testing.T) {
+func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	for i := range m.Runners {
@@ -369,7 +369,7 @@ func TestPrometheusCountsNothingTwice(t *testing.T) {
 }
 
 // A notice of AWS counts if it takes effect during the run, and one that terminates a spot instance always.
-func TestWhatAWSAnnounced(t *testing.T) {
+func TestAWSNotices(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
 	stack := quiet("b-3")
@@ -387,7 +387,7 @@ func TestWhatAWSAnnounced(t *testing.T) {
 	require.NotContains(t, text, "instance-stop")
 }
 
-func TestAMachineThatShowsNothing(t *testing.T) {
+func TestMachineWithoutCounters(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	for i := range m.Runners {

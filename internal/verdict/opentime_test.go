@@ -26,7 +26,7 @@ func lateBy(r *ledger.Record, d time.Duration, refused int) {
 	r.Longest = ledger.Outage{From: time.Second, To: r.OpenedAt, Refusals: r.Refusals}
 }
 
-func TestTimeOpenAgainstThePlan(t *testing.T) {
+func TestOpenTimeComparedWithThePlan(t *testing.T) {
 	t.Parallel()
 	away := func(r *ledger.Record, d time.Duration) {
 		r.Streams, r.Survived, r.OutageTime, r.OpenTime, r.StreamTime = 2, 1, d, 3595*time.Second-d, 3595*time.Second-d
@@ -144,7 +144,7 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 
 // What the server says of an id is another client's where ours had no stream of it, and not ours alone
 // where it got in after a 409.
-func TestTheServersEntryOfAnotherClient(t *testing.T) {
+func TestServerEntryOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	refused := func(m *shard.Merged, reason string) *ledger.Record {
 		r := &m.Connections.Edit(0).Record
@@ -181,7 +181,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.Missed, "a 409 to a reconnect is of our own old stream")
 }
 
-func TestARefusalNamesItsAttempts(t *testing.T) {
+func TestRefusalNamesItsAttempts(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	m.Plan.Reconnect = true

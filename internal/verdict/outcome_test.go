@@ -12,7 +12,7 @@ import (
 )
 
 // What takes a pass back excuses no fault: a run with a lost noop was invalid because a runner had stalled.
-func TestADoubtExcusesNoFault(t *testing.T) {
+func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 	t.Parallel()
 	lost := func(m *shard.Merged) {
 		r := &m.Connections.Edit(1).Record
@@ -70,7 +70,7 @@ func halfAsOften(m *shard.Merged) {
 }
 
 // Where the planned interval is not the service's, faults that rest on it mean nothing, and all others count.
-func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
+func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T) {
+func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 	t.Parallel()
 	for _, state := range []shard.MessageState{shard.Refused, shard.Open} {
 		p := newPublishedRun()
@@ -32,7 +32,7 @@ func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T
 	}
 }
 
-func TestAPublisherHasToBeThereOnce(t *testing.T) {
+func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func([]*shard.Shard){
 		"no record of the published messages": func(s []*shard.Shard) { s[0].Published = nil },
@@ -47,7 +47,7 @@ func TestAPublisherHasToBeThereOnce(t *testing.T) {
 	}
 }
 
-func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
+func TestLatePublisherDoesNotPass(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it began 1.2 s late
@@ -57,7 +57,7 @@ func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
 }
 
 // Over an hour a machine stalls for a second now and then. What was late was made up for, and all is accounted for.
-func TestAMomentaryStallOfThePublisherIsAWarning(t *testing.T) {
+func TestShortPublisherStallIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		late   uint64
@@ -70,7 +70,7 @@ func TestAMomentaryStallOfThePublisherIsAWarning(t *testing.T) {
 }
 
 // Messages without a time in them may all have been late: a limit on that cannot be met.
-func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
+func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
 		p := newPublishedRun()
@@ -89,7 +89,7 @@ func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
 }
 
 // RFC 9112, 9.5: a server may close an idle connection at any time, and only itself knows whether it had the message.
-func TestAConnectionThatWasClosedAsIdleIsNoFault(t *testing.T) {
+func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 	t.Parallel()
 	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
 		p := newPublishedRun()
@@ -106,7 +106,7 @@ func TestAConnectionThatWasClosedAsIdleIsNoFault(t *testing.T) {
 	}
 }
 
-func TestAResponseBodyThatEndsLateIsTheReasonForTheLag(t *testing.T) {
+func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic)

@@ -56,7 +56,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	require.Nil(t, actions[2].Responses)
 }
 
-func TestAbandonedResponsesAreJoinedWithTheLedgerOfTheModel(t *testing.T) {
+func TestAbandonedResponsesAreJoinedWithTheModelLedger(t *testing.T) {
 	t.Parallel()
 	l := ModelLedger{
 		"r-1": {{ID: "r-1", Sent: 7, Left: 1_020_000}},

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the JSON Schema")
 const schemaFile = "../../docs/reference/verdict.schema.json"
 
 // The schema follows from the Go types and their comments, so that neither can change without it.
-func TestSchemaFileIsThatOfTheTypes(t *testing.T) {
+func TestSchemaFileMatchesTheTypes(t *testing.T) {
 	t.Parallel()
 	text, err := json.MarshalIndent(schemaOfVerdict(t), "", "  ")
 	require.NoError(t, err)

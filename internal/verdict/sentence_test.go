@@ -15,7 +15,7 @@ import (
 var wordsOfNoops = WordsOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
 // A service that names its noops was said to be silent, and nothing more.
-func TestWhatCameInsteadIsNamed(t *testing.T) {
+func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1, To: 12}
@@ -27,7 +27,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 }
 
 // The page once had a red tile about a differing server's count, next to a green check with the text of a red one.
-func TestAServerCountThatConfirmsAFault(t *testing.T) {
+func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	c := m.Connections.Edit(1)

@@ -24,7 +24,7 @@ func TestReadServerLedger(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-func TestParseServerLedgerRefuses(t *testing.T) {
+func TestParseServerLedgerRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":             {"{\"id\":\"a\"}\nhello", "line 2: "},
@@ -69,7 +69,7 @@ func FuzzServerLedger(f *testing.F) {
 	})
 }
 
-func TestAServersCountInASentence(t *testing.T) {
+func TestServerCountText(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Server{
 		"its ledger lists 1,000 as sent, as many as arrived":                      {Sent: 1000, Agrees: true},

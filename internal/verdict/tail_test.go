@@ -180,7 +180,7 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 }
 
 // A check has at most ten reasons, and the exact total in a further one.
-func TestTheReasonsOfACheckAreFew(t *testing.T) {
+func TestReasonsOfACheckAreLimited(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	for i := range connections {

@@ -12,7 +12,7 @@ import (
 
 // A service that ended a stream as planned and then answered no request may or may not have kept the messages
 // published meanwhile. If the next stream was requested only a moment ago, it has more time.
-func TestAServiceThatDoesNotAnswerAtTheEndIsNoPass(t *testing.T) {
+func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked  time.Duration
@@ -52,7 +52,7 @@ func TestAServiceThatDoesNotAnswerAtTheEndIsNoPass(t *testing.T) {
 }
 
 // A message that was confirmed only after a stream had ended may have been on its way, or lost: it is not decided.
-func TestALateConfirmationDecidesNothing(t *testing.T) {
+func TestLateConfirmationIsUndecided(t *testing.T) {
 	t.Parallel()
 	late := func(number uint64) time.Duration {
 		if number == perTopic {
@@ -82,7 +82,7 @@ func shortStreams(stream int, number uint64, l *ledger.Ledger) {
 }
 
 // A pass would prove nothing if a loss of most messages went unnoticed, whether or not they came.
-func TestARunThatChecksFewMessagesIsInvalid(t *testing.T) {
+func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lost        func(number uint64) bool
@@ -111,7 +111,7 @@ func TestARunThatChecksFewMessagesIsInvalid(t *testing.T) {
 }
 
 // Without a marker in it a message may be of another topic, or be left over from a run before.
-func TestMessagesWithoutAMarkerDecideNothing(t *testing.T) {
+func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.change = func(shards []*shard.Shard) {
@@ -126,7 +126,7 @@ func TestMessagesWithoutAMarkerDecideNothing(t *testing.T) {
 }
 
 // Where somebody else publishes, a stream on which messages stopped is one to which no more were sent.
-func TestNobodyKnowsHowManyAreMissingAtTheEnds(t *testing.T) {
+func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.cfg.Published, p.plan.Topics, p.plan.PublishRate = false, 0, 0
@@ -137,7 +137,7 @@ func TestNobodyKnowsHowManyAreMissingAtTheEnds(t *testing.T) {
 }
 
 // A service with a history brings what a run before published; where that had the same marker it stands in for all.
-func TestMessagesOfARunBeforeDecideNothing(t *testing.T) {
+func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.shape = func(stream int, l *ledger.Ledger) {

@@ -53,7 +53,7 @@ func TestCoverage(t *testing.T) {
 }
 
 // What was lost while a client was watched fails the run, whether its runner ended early or another one.
-func TestLossesInWhatWasWatched(t *testing.T) {
+func TestLossesInWatchedTimeFail(t *testing.T) {
 	t.Parallel()
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
 		m, server := lostRunner()
@@ -81,7 +81,7 @@ func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 	}
 }
 
-func TestMissingChecksOfARunnerThatEndedEarly(t *testing.T) {
+func TestMissingChecksOfAnEarlyEndedRunner(t *testing.T) {
 	t.Parallel()
 	m, server := lostRunner()
 	m.Plan.MinCoverage = 80

@@ -65,7 +65,7 @@ func whatEnds(conn net.Conn, within time.Duration) string {
 }
 
 // The server sees the kind of each disconnect, and the stream continues behind the last event that was read.
-func TestACutStreamResumes(t *testing.T) {
+func TestCutStreamResumes(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
 			t.Run(want, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestACutStreamResumes(t *testing.T) {
 }
 
 // So does a stream with a second request, which it makes again.
-func TestACutStreamWithASecondRequestResumes(t *testing.T) {
+func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	t.Parallel()
 	v, c, b := newVU(t), &cutter{}, newBucket()
 	v.set("ledger", c)
@@ -142,7 +142,7 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 
 // A reader that pauses loses nothing, and is not taken for silent. That the server ended the stream meanwhile it finds
 // afterwards.
-func TestAPausedReaderGoesOn(t *testing.T) {
+func TestPausedReaderContinues(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		parked := w.parked
 		for _, ends := range []bool{false, true} {
@@ -197,7 +197,7 @@ func TestAPausedReaderGoesOn(t *testing.T) {
 }
 
 // A stream that is stopped during its pause ends at once.
-func TestAPauseEndsWithTheStream(t *testing.T) {
+func TestPauseEndsWithTheStream(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)
@@ -226,7 +226,7 @@ func TestAPauseEndsWithTheStream(t *testing.T) {
 }
 
 // Between the end of a stream and the next attempt there is nothing to cut.
-func TestAStreamThatEndedIsNotCut(t *testing.T) {
+func TestEndedStreamIsNotCut(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)

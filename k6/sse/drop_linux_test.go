@@ -18,7 +18,7 @@ func behind(retryMS int) http.HandlerFunc {
 }
 
 // A dropped source reconnects behind the last event, at once if requested, whatever the server's `retry:`.
-func TestADroppedSourceComesBack(t *testing.T) {
+func TestDroppedSourceReconnects(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		for _, atOnce := range []bool{false, true} {
 			v, retry := w.vu(t), 100
@@ -54,7 +54,7 @@ func TestADroppedSourceComesBack(t *testing.T) {
 }
 
 // Only an open stream can be dropped, and one without reconnect stays closed.
-func TestWhatCannotBeDropped(t *testing.T) {
+func TestDropNeedsAnOpenStream(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", v.serveHTTP(behind(1)))

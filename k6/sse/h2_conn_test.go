@@ -16,7 +16,7 @@ import (
 )
 
 // A connection that dies drops all its streams, each reports it, and they reconnect on one connection.
-func TestAConnectionThatDiesDropsAll(t *testing.T) {
+func TestLostConnectionDropsAllStreams(t *testing.T) {
 	var conns atomic.Int32
 	over2(t, func(p *framed) {
 		if p.n > 0 {
@@ -156,7 +156,7 @@ func TestRefusedStreams(t *testing.T) {
 }
 
 // The server is notified of a stream that is closed here, and frames that were on their way disturb no other stream.
-func TestAClosedStreamIsCancelled(t *testing.T) {
+func TestClosedStreamIsCancelled(t *testing.T) {
 	over2(t, func(p *framed) {
 		first, second := p.accepted(), p.accepted()
 		p.data(first, "data: a\n\n")
@@ -184,7 +184,7 @@ func TestAClosedStreamIsCancelled(t *testing.T) {
 }
 
 // SETTINGS may change at any time: how many streams there may be, and how much of a body may be sent.
-func TestSettingsChange(t *testing.T) {
+func TestChangedSettingsApply(t *testing.T) {
 	over2(t, func(p *framed) {
 		if p.n > 0 { // the connection for which the first one had no room
 			p.data(p.accepted(), "data: second\n\n")
@@ -220,7 +220,7 @@ func TestSettingsChange(t *testing.T) {
 }
 
 // A body that is larger than the windows continues when they widen.
-func TestABodyWaitsForTheWindow(t *testing.T) {
+func TestBodyWaitsForTheWindow(t *testing.T) {
 	over2(t, func(p *framed) {
 		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
 		id := p.request()
@@ -248,7 +248,7 @@ func TestABodyWaitsForTheWindow(t *testing.T) {
 }
 
 // A reader that does not read holds up its own stream only.
-func TestNoStreamHoldsUpAnother(t *testing.T) {
+func TestStreamsDoNotBlockEachOther(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, other := w.vu(t), new(recorder)
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
@@ -276,7 +276,7 @@ func TestNoStreamHoldsUpAnother(t *testing.T) {
 }
 
 // A server that sends more than the window of a stream, to a reader that does not read, breaks the protocol.
-func TestTheWindowOfAStream(t *testing.T) {
+func TestStreamWindow(t *testing.T) {
 	refused := make(chan string, len(ways))
 	over2(t, func(p *framed) {
 		id := p.accepted()
@@ -297,7 +297,7 @@ func TestTheWindowOfAStream(t *testing.T) {
 }
 
 // Servers that begin with anything else.
-func TestH2BeginsWithSettings(t *testing.T) {
+func TestH2StartsWithSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, want string

@@ -13,7 +13,7 @@ import (
 )
 
 // A stream that somebody cuts has a connection of its own: the server sees of each cut what it sees over HTTP/1.1.
-func TestACutOverH2(t *testing.T) {
+func TestCutOverH2(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
 		t.Run(want, func(t *testing.T) {
@@ -57,7 +57,7 @@ func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
 }
 
 // A cut that is made while the reader handles an event ends the stream, too: the reader must look at the connection again.
-func TestACutBetweenTwoReadsOverH2(t *testing.T) {
+func TestCutBetweenTwoReadsOverH2(t *testing.T) {
 	t.Parallel()
 	for _, how := range []Cut{CutFIN, CutRST, CutHalf} {
 		t.Run(cutNames[how], func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestACutBetweenTwoReadsOverH2(t *testing.T) {
 }
 
 // A pause stops the reading of the connection; what came meanwhile is read after it.
-func TestAPauseOverH2(t *testing.T) {
+func TestPauseOverH2(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v, c := w.vu(t), &cutter{}
 		paused := make(chan struct{})
@@ -147,7 +147,7 @@ func TestSlowOverH2(t *testing.T) {
 }
 
 // A stream that is not read any more sees nevertheless that the server has ended its connection, and reads what is left.
-func TestASlowStreamEndsWithItsConnection(t *testing.T) {
+func TestSlowStreamEndsWithItsConnection(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		slowed := make(chan struct{})
@@ -174,7 +174,7 @@ func TestASlowStreamEndsWithItsConnection(t *testing.T) {
 }
 
 // An action on a connection does not apply to a shared one; a single stream can be dropped, and the others continue.
-func TestASharedStreamIsDroppedOnly(t *testing.T) {
+func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
 	over2(t, func(p *framed) {
 		for range 2 {
 			p.data(p.accepted(), "data: a\n\n")

@@ -31,7 +31,7 @@ func (w *slowWitness) Closed(at time.Time, c Close) {
 }
 
 // A stream that opens just when its connection dies ends once.
-func TestAStreamThatOpensWhileItsConnectionDies(t *testing.T) {
+func TestStreamOpensOnADyingConnection(t *testing.T) {
 	const streams = 10
 	over2(t, func(p *framed) {
 		for n := range streams {
@@ -67,7 +67,7 @@ func (r *slowReader) Event(at time.Time, e *eventstream.Event) {
 }
 
 // What a server has said before it reset the connection is read, also where a write was the first to find that out.
-func TestWhatCameBeforeAFailedWriteIsRead(t *testing.T) {
+func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 	over2(t, func(p *framed) {
 		first, second := p.accepted(), p.accepted()
 		p.data(first, "data: first\n\n")

@@ -48,7 +48,7 @@ func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config
 }
 
 // A ramp against a server that speaks nothing but HTTP/2: as many connections as it takes, and each event comes.
-func TestARampSharesConnections(t *testing.T) {
+func TestRampSharesConnections(t *testing.T) {
 	for _, tt := range []struct{ allowed, per, conns int }{{250, 0, 1}, {10, 0, 10}, {250, 20, 5}, {10, 20, 10}, {250, 1, 100}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			over(t, ways, func(t *testing.T, w way) {

@@ -23,7 +23,7 @@ func (r *busyReader) Event(at time.Time, e *eventstream.Event) {
 }
 
 // A reader that was busy for longer than a server may be silent reads what has come before it judges that.
-func TestABusyReaderTakesNoStreamForSilent(t *testing.T) {
+func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 	handle := func(p *framed) {
 		ids := []uint32{p.accepted(), p.accepted(), p.accepted()}
 		p.data(ids[0], "data: first\n\n")
@@ -69,7 +69,7 @@ func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
 }
 
 // What came while the reader was busy is read before a stream is said to have been silent for so long.
-func TestAStalledReaderIsNoSilenceOverH2(t *testing.T) {
+func TestStalledReaderIsNotSilenceOverH2(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, slow, heard := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
 		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@ import (
 )
 
 // A connection from which nothing comes any more takes no new stream.
-func TestASilentConnectionIsNotComeBackTo(t *testing.T) {
+func TestSilentConnectionIsNotReused(t *testing.T) {
 	over2(t, func(p *framed) {
 		if p.n > 0 {
 			for range 2 {

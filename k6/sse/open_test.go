@@ -48,7 +48,7 @@ func TestOpenReadsAStream(t *testing.T) {
 
 // Each fault of xk6-sse in its tracker or of our measurements: open returns, the error handler runs, and responses
 // other than event streams do not open.
-func TestOpenReturns(t *testing.T) {
+func TestOpenReturnsOnFaults(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	hold := func(s string) func(*peer) { return func(p *peer) { p.say(s); p.hold() } }

@@ -56,7 +56,7 @@ func TestRequestsPerSecond(t *testing.T) {
 }
 
 // Who waits for the option rps can be closed, and ends with the iteration.
-func TestClosedWhileItWaitsForItsTurn(t *testing.T) {
+func TestCloseBeforeTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"closed":               `const s = new EventSource(url); s.onerror = () => log.push("error"); setTimeout(() => { s.close(); log.push(s.readyState); }, 1);`,

@@ -12,7 +12,7 @@ import (
 )
 
 // One stream that never stops sending must not keep another one waiting.
-func TestABusyStreamLeavesOthersTheirTurn(t *testing.T) {
+func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		busy := v.serve(func(p *peer) {
@@ -87,7 +87,7 @@ func (l *stoppingLedger) Opened(time.Time) {
 	time.Sleep(50 * time.Millisecond)
 }
 
-func TestAStreamThatIsStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
+func TestStreamStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		url := v.serve(func(p *peer) { p.say(streamHead); p.hold() })

@@ -141,7 +141,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 	}
 }
 
-func TestAProxyThatCannotBeReached(t *testing.T) {
+func TestUnreachableProxy(t *testing.T) {
 	t.Parallel()
 	const address = "127.0.0.1:1" // a port that was just closed may be that of another test
 	plain := strings.TrimPrefix(httpServer(t, nil).URL, "http://")
@@ -197,7 +197,7 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 }
 
 // Redirects decide at each host anew.
-func TestARedirectOutOfAProxy(t *testing.T) {
+func TestRedirectPastAProxy(t *testing.T) {
 	t.Parallel()
 	end := serveText(t, streamHead+"data: 0\n\n")
 	proxy := somewhere(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
@@ -208,7 +208,7 @@ func TestARedirectOutOfAProxy(t *testing.T) {
 }
 
 // A proxy that dies takes all streams with it, and each says so.
-func TestAProxyThatDiesOrIsIdle(t *testing.T) {
+func TestProxyThatDiesOrIsIdle(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
 		for _, idle := range []time.Duration{0, time.Second} {

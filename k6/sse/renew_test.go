@@ -19,7 +19,7 @@ func tellRequests(t *testing.T) string {
 	})
 }
 
-func TestEachAttemptAfterTheFirstAsksForWhatItSends(t *testing.T) {
+func TestEachReconnectRenewsItsRequest(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", tellRequests(t))
@@ -42,7 +42,7 @@ func TestEachAttemptAfterTheFirstAsksForWhatItSends(t *testing.T) {
 	`))
 }
 
-func TestARenewalThatFailsEndsTheSource(t *testing.T) {
+func TestFailedRenewalEndsTheSource(t *testing.T) {
 	t.Parallel()
 	for fn, says := range map[string]string{
 		`() => { throw new Error("no login") }`:   "Error: no login",
@@ -70,7 +70,7 @@ func TestARenewalThatFailsEndsTheSource(t *testing.T) {
 }
 
 // The event loop may be busy when the time of the attempt comes.
-func TestAnAttemptWaitsForABusyEventLoop(t *testing.T) {
+func TestAttemptWaitsForABusyEventLoop(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", tellRequests(t))
@@ -82,7 +82,7 @@ func TestAnAttemptWaitsForABusyEventLoop(t *testing.T) {
 	`))
 }
 
-func TestASourceIsClosedWhileItWaitsForItsRenewal(t *testing.T) {
+func TestSourceClosesDuringItsRenewal(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"close during the wait":                  `s.onerror = () => setTimeout(() => s.close(), 1);`,
@@ -106,7 +106,7 @@ func TestASourceIsClosedWhileItWaitsForItsRenewal(t *testing.T) {
 }
 
 // No JS runs after the end of the iteration.
-func TestNothingIsRenewedAfterTheIteration(t *testing.T) {
+func TestRenewalEndsWithTheIteration(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))

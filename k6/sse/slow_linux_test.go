@@ -36,7 +36,7 @@ func (p *peer) fill() (sent int, rest func()) {
 }
 
 // The server's buffer fills up while a client does not read. Once it reads on, it gets all of it.
-func TestAStreamThatIsNotRead(t *testing.T) {
+func TestUnreadStream(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v, full := w.vu(t), make(chan int, 1)
 		v.set("url", v.serve(func(p *peer) {
@@ -69,7 +69,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 }
 
 // A thin line brings what fits through it, and no more.
-func TestAStreamThatIsReadSlowly(t *testing.T) {
+func TestSlowlyReadStream(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v, slow := w.vu(t), make(chan struct{})
 		v.set("url", v.serve(func(p *peer) {
@@ -97,7 +97,7 @@ func TestAStreamThatIsReadSlowly(t *testing.T) {
 }
 
 // A client that does not read notices all the same that it was cut off.
-func TestAStreamThatIsNotReadIsCut(t *testing.T) {
+func TestUnreadStreamIsCut(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		for how, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
 			t.Run(how, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAStreamThatIsNotReadIsCut(t *testing.T) {
 	})
 }
 
-func TestSlowAsksForANumber(t *testing.T) {
+func TestSlowRequiresANumber(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead))

@@ -36,7 +36,7 @@ func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 
 // Each block is reported once, in order, before its event and before any JS; the sample sse_event counts events as
 // before.
-func TestAnObserverSeesEveryBlock(t *testing.T) {
+func TestObserverReceivesEveryBlock(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &blockRecorder{}
 		v.set("ledger", rec)
@@ -60,7 +60,7 @@ func TestAnObserverSeesEveryBlock(t *testing.T) {
 
 // Heartbeats that are not events reset the idle timeout and are reported at once, also Mercure's line without a blank
 // one. The server sends the next one only after that.
-func TestHeartbeatsThatAreNoEvents(t *testing.T) {
+func TestHeartbeatsOutsideOfEvents(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
 	over(t, allWays, func(t *testing.T, w way) {
 		v, seen := w.vu(t), make(beats, 10)

@@ -48,7 +48,7 @@ func (g *goSide) SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, 
 }
 
 // Headers, the id to resume from and the second request come from the observer if it implements them.
-func TestAnObserverThatKnowsTheService(t *testing.T) {
+func TestObserverOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{}
 	answered := make(chan struct{}, 2)
@@ -81,7 +81,7 @@ func TestAnObserverThatKnowsTheService(t *testing.T) {
 		"connecting head:m1 opened event:m2 event:c2 answered:418 closed:client", g.String())
 }
 
-func TestASecondRequestThatGoCannotMake(t *testing.T) {
+func TestInvalidSecondRequest(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{fail: true}
 	v.set("g", g)

@@ -149,7 +149,7 @@ func TestSecondRequestBacksOff(t *testing.T) {
 }
 
 // The service provides the address, as in the HTTP+SSE transport of MCP; a form is encoded as a form.
-func TestSecondRequestWhereTheServiceSays(t *testing.T) {
+func TestSecondRequestToTheNamedURL(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	got := make(chan string, 1)
@@ -177,7 +177,7 @@ func TestSecondRequestWhereTheServiceSays(t *testing.T) {
 
 // During the second request the event loop continues and events arrive. An end of the stream, of the source or of the
 // VU ends it too.
-func TestSecondRequestBlocksNobody(t *testing.T) {
+func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want, closed string }{
 		"the stream ends":  {`s.onerror = (e) => { log.push(e.reason); s.close(); }; endStream();`, "server", "closed:server+retry"},
@@ -228,7 +228,7 @@ func TestSecondRequestBlocksNobody(t *testing.T) {
 func (v *vu) mustSetLog() { v.mustRun("var log = []") }
 
 // The stream ends before the event loop has come to make the request: none is sent for it.
-func TestSecondRequestOfAStreamThatHasEnded(t *testing.T) {
+func TestSecondRequestOfAnEndedStream(t *testing.T) {
 	t.Parallel()
 	v, rec := newVU(t), &answers{}
 	v.set("ledger", rec)
@@ -255,7 +255,7 @@ func TestSecondRequestOfAStreamThatHasEnded(t *testing.T) {
 }
 
 // Nothing is left of a source that waits for its first event when it is closed.
-func TestSecondRequestOfASourceThatIsClosed(t *testing.T) {
+func TestSecondRequestOfAClosedSource(t *testing.T) {
 	t.Parallel()
 	b, v, rec := newBucket(), newVU(t), &answers{}
 	b.mute = 1
@@ -270,7 +270,7 @@ func TestSecondRequestOfASourceThatIsClosed(t *testing.T) {
 }
 
 // Streams and second requests that end at any time, in any order: each stream is reported as one, and ends once.
-func TestSecondRequestsAndStreamsThatEndAtAnyTime(t *testing.T) {
+func TestStreamsEndDuringSecondRequests(t *testing.T) {
 	t.Parallel()
 	soon := func() { time.Sleep(rand.N(20 * time.Millisecond)) }
 	handle := func(p *peer) {

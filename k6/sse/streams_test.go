@@ -99,7 +99,7 @@ func TestStreamsInGo(t *testing.T) {
 }
 
 // A stream in Go reconnects like an EventSource, with the last event ID and the values of Renew.
-func TestAStreamInGoComesBack(t *testing.T) {
+func TestStreamInGoReconnects(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		options sseclient.Options
@@ -126,7 +126,7 @@ func TestAStreamInGoComesBack(t *testing.T) {
 	}
 }
 
-func TestARenewalInGoThatFailsEndsTheStream(t *testing.T) {
+func TestFailedRenewalInGoEndsTheStream(t *testing.T) {
 	t.Parallel()
 	v, k := newVU(t), newKeeper("", sseclient.Request{URL: tellRequests(t)})
 	k.renew = func(proceed func(error)) { proceed(errors.New("no login")) }
@@ -137,7 +137,7 @@ func TestARenewalInGoThatFailsEndsTheStream(t *testing.T) {
 
 // A stream that its server should end is not closed when that is silent, and does not reconnect; one that waits for
 // its reconnect ends at once.
-func TestAStreamInGoThatItsServerEnds(t *testing.T) {
+func TestStreamInGoEndedByItsServer(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
 	silence := make(chan struct{})

@@ -60,7 +60,7 @@ func flushed(coding, text string) string {
 }
 
 // An event comes when its server has flushed it, and before anything follows; flushes of nothing are no end.
-func TestPackedEventsComeWhenTheyAreFlushed(t *testing.T) {
+func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		for coding, start := range packers {
 			t.Run(coding, func(t *testing.T) {
@@ -105,7 +105,7 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
 // How a compressed stream ends, and the error of a response that is not compressed.
-func TestHowPackedStreamsEnd(t *testing.T) {
+func TestPackedStreamEnds(t *testing.T) {
 	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
 	bomb := pack("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
 	two := pack("gzip", "data: 0\n\n") + pack("gzip", "data: 1\n\n")
@@ -190,7 +190,7 @@ func TestHowPackedStreamsEnd(t *testing.T) {
 
 // A stream that resumes another one starts with a new decoder; one that is dropped or closed by its script leaves
 // nothing.
-func TestPackedStreamsThatComeBack(t *testing.T) {
+func TestPackedStreamsReconnect(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
@@ -210,7 +210,7 @@ func TestPackedStreamsThatComeBack(t *testing.T) {
 	})
 }
 
-func TestOpenReadsWhatIsPacked(t *testing.T) {
+func TestOpenReadsPackedStreams(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serve(t, func(p *peer) {
@@ -241,7 +241,7 @@ func (c *codings) Response(r *sseclient.Response) {
 }
 
 // An observer gets the coding right before Opened, with a second request, too.
-func TestAnObserverIsToldOfTheCoding(t *testing.T) {
+func TestObserverReceivesTheCoding(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]string{
 		"":                         "connecting coded:gzip opened event:0 closed:server",

@@ -8,7 +8,7 @@ import (
 )
 
 // A source that vanishes is over for its script. The server sees nothing of it, and what it sends is not acknowledged.
-func TestASourceThatVanishes(t *testing.T) {
+func TestVanishedSource(t *testing.T) {
 	over(t, polledWays, func(t *testing.T, w way) {
 		v, saw := w.vu(t), make(chan string, 1)
 		v.set("url", v.serve(func(p *peer) {

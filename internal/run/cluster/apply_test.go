@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
+func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	job, err := w.Find(t.Context(), "ns", "t")
@@ -35,7 +35,7 @@ func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "what is gone is gone")
 }
 
-func TestCleaningUpWaitsForThePodsAndSaysWhatIsLeft(t *testing.T) {
+func TestCleanupWaitsForPodsAndReportsTheRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.show(t, snapshot("running")) // the fake has no garbage collector
@@ -45,7 +45,7 @@ func TestCleaningUpWaitsForThePodsAndSaysWhatIsLeft(t *testing.T) {
 	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; do it with `kubectl delete testrun -n ns soak-t`")
 }
 
-func TestTheRunOwnsTheTokensAndTheModuleOfItsPods(t *testing.T) {
+func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := buildOverlay(t, "local")
@@ -66,7 +66,7 @@ func TestTheRunOwnsTheTokensAndTheModuleOfItsPods(t *testing.T) {
 	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
 }
 
-func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {
+func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -97,7 +97,7 @@ func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
 }
 
 // A user who may make TestRuns and not look at pods waited for ever, and was told nothing.
-func TestCleaningUpEndsWhereOneMayNotLook(t *testing.T) {
+func TestCleanupEndsWithoutPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -109,7 +109,7 @@ func TestCleaningUpEndsWhereOneMayNotLook(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
-func TestTheTargetsRestartsAreItsFailure(t *testing.T) {
+func TestTargetRestartsAreFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	backend := pod("backend")

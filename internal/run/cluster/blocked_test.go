@@ -26,7 +26,7 @@ func badImage(at time.Time) Snapshot {
 }
 
 // A cause that does not pass by itself is named within 30 s, not after the ten minutes of the phase.
-func TestACauseThatDoesNotPassEndsTheRun(t *testing.T) {
+func TestPersistentCauseEndsTheRun(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start = 10 * time.Minute
@@ -43,7 +43,7 @@ func TestACauseThatDoesNotPassEndsTheRun(t *testing.T) {
 }
 
 // The user ends a run that does not start: the verdict has the cause that is known by then.
-func TestAnInterruptedStartHasItsCause(t *testing.T) {
+func TestInterruptedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	m.Advance(badImage(noon))
@@ -56,7 +56,7 @@ func TestAnInterruptedStartHasItsCause(t *testing.T) {
 	assert.Empty(t, m.Ends, "nothing is known")
 }
 
-func TestAChosenTimeoutIsWaitedFor(t *testing.T) {
+func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start, limits.Patient = 10*time.Minute, true
@@ -70,7 +70,7 @@ func TestAChosenTimeoutIsWaitedFor(t *testing.T) {
 	assert.Regexp(t, `^the runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
 }
 
-func TestAQuotaAndAMissingOperatorAreNamed(t *testing.T) {
+func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start = 10 * time.Minute

@@ -12,7 +12,7 @@ import (
 )
 
 // The reference target is where the runners look for it, goes with the TestRun, and is let through by the base's policy.
-func TestTheReferenceOfTheControlGroup(t *testing.T) {
+func TestControlGroupReference(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runner": map[string]any{

@@ -19,7 +19,7 @@ func advance(m *Machine, names ...string) {
 	}
 }
 
-func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
+func TestRunPassesThroughItsPhases(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	for _, step := range []struct {
@@ -36,7 +36,7 @@ func TestAWholeRunPassesThroughItsPhases(t *testing.T) {
 	assert.Empty(t, m.Ends)
 }
 
-func TestOneMayAttachAtAnyTime(t *testing.T) {
+func TestAttachAtAnyTime(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Ended} {
 		m := NewMachine(3, testLimits(), noon)
@@ -47,7 +47,7 @@ func TestOneMayAttachAtAnyTime(t *testing.T) {
 }
 
 // A failed threshold is the verdict's business: the runner came to its end and left its shard.
-func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
+func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	advance(m, "running")
@@ -59,7 +59,7 @@ func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
 }
 
 // Failures of a runner during the run: the others continue, and the loss is reported.
-func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
+func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	t.Parallel()
 	const who = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestALostRunnerIsNamedWithPodNodeAndReason(t *testing.T) {
 	}
 }
 
-func TestADeadNodeIsNotWaitedForTillTheEnd(t *testing.T) {
+func TestDeadNodeEndsTheWait(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	advance(m, "running")
@@ -115,7 +115,7 @@ func TestADeadNodeIsNotWaitedForTillTheEnd(t *testing.T) {
 }
 
 // What keeps a run from starting: it is given up, with the reason.
-func TestARunThatCannotStartIsGivenUp(t *testing.T) {
+func TestRunThatCannotStartTimesOut(t *testing.T) {
 	t.Parallel()
 	late := func(s *Snapshot) { s.At = noon.Add(61 * time.Second) }
 	for name, c := range map[string]struct {
@@ -172,7 +172,7 @@ func TestARunThatCannotStartIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestARunThatDoesNotEndIsGivenUp(t *testing.T) {
+func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	advance(m, "running")

@@ -72,7 +72,7 @@ func conform(t *testing.T, o *unstructured.Unstructured) (errs []string) {
 	return errs
 }
 
-func TestKubeconformSeesMistakes(t *testing.T) {
+func TestKubeconformFindsMistakes(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string][]string{
 		"a misspelt field":  {"spec", "paralelism"},
@@ -104,7 +104,7 @@ func TestBuiltInKindsDecodeStrictly(t *testing.T) {
 }
 
 // The CRD as published with the operator's v1.6.0 knows every field that is used.
-func TestTestRunsFitThePublishedCRD(t *testing.T) {
+func TestTestRunsMatchThePublishedCRD(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/k6.io_testruns.yaml")
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func unknown(schema map[string]any, value any, path string) (out []string) {
 	return out
 }
 
-func TestInvalidOverlaysAreRefused(t *testing.T) {
+func TestInvalidOverlaysAreRejected(t *testing.T) {
 	t.Parallel()
 	_, err := Build(t.TempDir())
 	require.ErrorContains(t, err, "unable to find one of 'kustomization.yaml'")

@@ -46,7 +46,7 @@ func TestVersionOfTheOperator(t *testing.T) {
 }
 
 // The service account of a pipeline may read its own namespace only.
-func TestVersionOfAnOperatorThatCannotBeSeen(t *testing.T) {
+func TestVersionOfAnUnreadableOperator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, _, err := w.Operator(t.Context())
@@ -62,7 +62,7 @@ func TestVersionOfAnOperatorThatCannotBeSeen(t *testing.T) {
 }
 
 // What is installed by default, here and on AWS, is what was tested.
-func TestOneVersionOfTheOperator(t *testing.T) {
+func TestOperatorVersionIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"../../../docs/distributed.md", "../../../infra/terraform/files", "../../../test/cluster/offline"} {
 		text, err := os.ReadFile(file)

@@ -13,7 +13,7 @@ import (
 // watched is an overlay with the component for a Prometheus.
 const watched = "../../test/cluster/testdata/watched"
 
-func TestRunnersWriteToAPrometheus(t *testing.T) {
+func TestRunnersWriteToPrometheus(t *testing.T) {
 	t.Parallel()
 	for overlay, write := range map[string]bool{"overlays/local": true, "overlays/aws": true, watched: false, watched + "/": true} {
 		m := buildTestOverlay(t, overlay)
@@ -38,7 +38,7 @@ func TestRunnersWriteToAPrometheus(t *testing.T) {
 }
 
 // The policies let runners reach a Prometheus at any address.
-func TestPoliciesLetRunnersOut(t *testing.T) {
+func TestNetworkPoliciesAllowRunnerTraffic(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "aws", "scale", "k3s"} {
 		var policy networkingv1.NetworkPolicy

@@ -46,7 +46,7 @@ func jobOf(p plan.Plan, shards string, token bool) Job {
 }
 
 // The overlays' settings are those of a soak: none of them may reach the script of another suite.
-func TestAnotherSuiteHasItsOwnScriptAndSettings(t *testing.T) {
+func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	job := Job{
@@ -70,7 +70,7 @@ func TestAnotherSuiteHasItsOwnScriptAndSettings(t *testing.T) {
 	require.ErrorContains(t, m.Render(job), "is not the path of load-tests in the image")
 }
 
-func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
+func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	p := testPlan()
@@ -93,7 +93,7 @@ func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
 }
 
 // Secrets are for the runners only: the initializer shows its variables as arguments.
-func TestTheTokenIsNotShownToTheInitializer(t *testing.T) {
+func TestInitializerDoesNotGetTheToken(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", true)))
@@ -135,7 +135,7 @@ func memory(t *testing.T, m *Manifests, kind string) string {
 	return text
 }
 
-func TestMemoryGrowsWithThePlanAndNeverShrinks(t *testing.T) {
+func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	before := memory(t, m, "limits")
@@ -150,7 +150,7 @@ func TestMemoryGrowsWithThePlanAndNeverShrinks(t *testing.T) {
 }
 
 // The scale overlay stands for itself, without soak: its figures are those that soak would fill in.
-func TestTheScaleOverlayHoldsItsPlan(t *testing.T) {
+func TestScaleOverlayFitsItsPlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "scale")
 	assert.Equal(t, []string{"100000"}, variable(t, m, "runner", "CONNECTIONS"))
@@ -164,7 +164,7 @@ func TestTheScaleOverlayHoldsItsPlan(t *testing.T) {
 	assert.Equal(t, before, memory(t, m, "limits"))
 }
 
-func TestAFreshBackendKeepsThePlansInterval(t *testing.T) {
+func TestNewBackendHasThePlannedInterval(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	p := testPlan()
@@ -186,7 +186,7 @@ func TestAFreshBackendKeepsThePlansInterval(t *testing.T) {
 	assert.Empty(t, url, "there the service is somewhere else")
 }
 
-func TestARunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
+func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	before := len(m.Setup)
@@ -211,7 +211,7 @@ func TestRunnersHaveLenientProbes(t *testing.T) {
 	})
 }
 
-func TestATestIDNamesObjects(t *testing.T) {
+func TestObjectNamesHaveTheTestID(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"20261121-010203", "a", "a-2"} {
 		require.NoError(t, CheckTestID(good))
@@ -221,7 +221,7 @@ func TestATestIDNamesObjects(t *testing.T) {
 	}
 }
 
-func TestAServiceOfTheClusterIsKnownByItsName(t *testing.T) {
+func TestClusterServiceIsRecognizedByName(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Service{
 		"http://backend.ns.svc:8080":               {"ns", "backend", 8080},

@@ -68,7 +68,7 @@ func end(t *testing.T, done <-chan error) error {
 	}
 }
 
-func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
+func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t), t.TempDir()
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), dir)
@@ -102,7 +102,7 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	}
 }
 
-func TestALostRunnerIsReportedWhileTheOthersGoOn(t *testing.T) {
+func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
@@ -123,7 +123,7 @@ func TestALostRunnerIsReportedWhileTheOthersGoOn(t *testing.T) {
 }
 
 // A pod may be evicted, end and be deleted between two polls. Only the watch sees why.
-func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
+func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	limits := testLimits()
@@ -146,7 +146,7 @@ func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 }
 
 // The watch may report a pod that was made after the pods were listed: it is not gone, and the run continues.
-func TestAPodThatIsMadeWhileTheRunLooksIsNotGone(t *testing.T) {
+func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
@@ -166,7 +166,7 @@ func TestAPodThatIsMadeWhileTheRunLooksIsNotGone(t *testing.T) {
 }
 
 // The laptop's connection is cut for a while, or for good. The run does not depend on it.
-func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
+func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	t.Parallel()
 	for name, comesBack := range map[string]bool{"for a while": true, "for good": false} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 	}
 }
 
-func TestRunnersAreAskedToStopInOrder(t *testing.T) {
+func TestRunnersStopInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
@@ -223,7 +223,7 @@ func TestRunnersAreAskedToStopInOrder(t *testing.T) {
 }
 
 // The readiness probe of a pod that is being ended fails, and ends no runner.
-func TestFailedReadinessProbeIsNoCause(t *testing.T) {
+func TestFailedReadinessProbeIsNotACause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := Part{Pod: pod(runName + "-1")}

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestAttachToARunnerUntilItEnds(t *testing.T) {
+func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	t.Parallel()
 	heard := make(chan *shard.Progress, 1)
 	c := Config{Dir: t.TempDir(), Survive: true, Hear: func(_ int, p *shard.Progress) { heard <- p }}
@@ -50,7 +50,7 @@ func TestAttachToARunnerUntilItEnds(t *testing.T) {
 	require.False(t, running, "it has ended")
 }
 
-func TestARunnerWithoutANamedPipeEndsWithSoak(t *testing.T) {
+func TestRunnerWithoutANamedPipeEndsWithSoak(t *testing.T) {
 	t.Parallel()
 	c := Config{Dir: t.TempDir() + "/none", Survive: true}
 	listen, speak, orphan, err := c.openPipes(1)

@@ -13,7 +13,7 @@ import (
 
 // Not parallel, as it sets the environment. A runner that took K6_VUS or K6_ITERATIONS from the
 // environment held fewer streams than planned, and K6_OUT or K6_NO_THRESHOLDS lost what it saw.
-func TestARunnerTakesNoLoadFromTheEnvironment(t *testing.T) {
+func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 	require.Empty(t, Ignored())
 	for _, name := range []string{"K6_VUS", "K6_ITERATIONS", "K6_DURATION", "K6_STAGES", "K6_EXECUTION_SEGMENT", "K6_NO_SETUP", "K6_NO_THRESHOLDS", "K6_OUT", "K6_RPS", "K6_CONFIG", "K6_LINGER"} {
 		t.Setenv(name, "1")

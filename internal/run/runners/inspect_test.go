@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func TestTheRefusalOfAScript(t *testing.T) {
+func TestScriptRefusal(t *testing.T) {
 	t.Parallel()
 	for log, want := range map[string]string{
 		`{"hint":"script exception","level":"error","msg":"Error: STAGES is \"x\": it must be a number.\n\tat parsed (file:///x.js:1:2(3))\n"}`: `STAGES is "x": it must be a number.`,
@@ -25,7 +25,7 @@ func TestTheRefusalOfAScript(t *testing.T) {
 }
 
 // A description may run in a circle: nothing was said of it, for ever.
-func TestAScriptThatIsNeverLoaded(t *testing.T) {
+func TestScriptThatNeverLoads(t *testing.T) {
 	before := inspectWithin
 	inspectWithin = 50 * time.Millisecond
 	t.Cleanup(func() { inspectWithin = before })

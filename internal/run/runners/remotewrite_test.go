@@ -8,7 +8,7 @@ import (
 )
 
 // Not parallel, as it sets the environment.
-func TestWhatARunnerElsewhereNeedsOfAPrometheus(t *testing.T) {
+func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	settings, err := RemoteWriteSettings()
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ time="2026-11-22T09:00:00Z" level=error msg="Failed to send the time series data
 time="2026-11-22T09:00:05Z" level=error msg="Failed to send the time series data to the endpoint" error="HTTP POST request failed: Post \"http://h:1/w\": connection refused" output="Prometheus remote write"
 `
 
-func TestWritesThatFailAreNoErrorOfTheRun(t *testing.T) {
+func TestFailedWritesDoNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	count, last := FailedWrites(strings.NewReader(failed))
 	require.Equal(t, 2, count)

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
+func TestSegmentsMatchK6AndTile(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 40; n++ {
 		sequence, err := lib.NewExecutionSegmentSequenceFromString(Sequence(n))
@@ -73,7 +73,7 @@ func wait(t *testing.T, g *Group) {
 	require.NoError(t, ctx.Err(), "the runners did not end by themselves")
 }
 
-func TestRunnersAreToldThePlan(t *testing.T) {
+func TestRunnersGetThePlan(t *testing.T) {
 	t.Parallel()
 	c := fake(t, 2, `echo "args $*"; env`)
 	c.Settings = map[string]string{"STEP": "3"}
@@ -105,7 +105,7 @@ func TestRunnersAreToldThePlan(t *testing.T) {
 }
 
 // Not parallel, as it sets the environment.
-func TestAWatchedRunIsToldToPrometheus(t *testing.T) {
+func TestRunnersGetThePrometheusOutput(t *testing.T) {
 	for _, c := range []struct{ url, stats, wantArgs, wantStats string }{
 		{"http://p/api/v1/write", "", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "p(50),p(99),max"},
 		{"http://p/api/v1/write", "avg", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "avg"},
@@ -125,7 +125,7 @@ func TestAWatchedRunIsToldToPrometheus(t *testing.T) {
 	}
 }
 
-func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
+func TestProgressSumsTheLastReportsOfRunners(t *testing.T) {
 	t.Parallel()
 	g, err := Start(fake(t, 3, `echo '{"open":1,"received":5}' >&3; echo 'no json' >&3; echo '{"open":2,"received":10,"late":1}' >&3`))
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
 	require.Zero(t, lateness.Count())
 }
 
-func TestEachThingThatARunnerSaysIsHeardOnce(t *testing.T) {
+func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	c := fake(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo '{"open":2}' >&3`)
 	heard := make(chan string, 6)
@@ -178,7 +178,7 @@ func TestProblemsOfRunners(t *testing.T) {
 	}
 }
 
-func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
+func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 	t.Parallel()
 	g, err := Start(fake(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
 	require.Contains(t, g.Ends()[0].Text, "signal: killed")
 }
 
-func TestWithoutK6NothingIsLeft(t *testing.T) {
+func TestMissingK6LeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := fake(t, 2, "")
 	c.K6 += "-missing"

@@ -9,7 +9,7 @@ import (
 )
 
 // Not parallel, as it sets the environment. A soak that was killed left its folder for ever.
-func TestTheNextTargetRemovesFoldersThatNobodyOwns(t *testing.T) {
+func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv("TMPDIR", parent)
 	left, err := newFolder()
@@ -35,7 +35,7 @@ func TestTheNextTargetRemovesFoldersThatNobodyOwns(t *testing.T) {
 }
 
 // macOS has 127.0.0.1 alone; an address of a link that is not there is as unknown here.
-func TestAFreePortIsOfAnAddressThatTheMachineHas(t *testing.T) {
+func TestFreePortUsesALocalAddress(t *testing.T) {
 	t.Parallel()
 	address, err := freePortOf("fe80::1%none", "127.0.0.1")
 	require.NoError(t, err)

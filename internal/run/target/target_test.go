@@ -19,7 +19,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Target {
 	return Remote(s.URL, "secret")
 }
 
-func TestLedgerOfTheServer(t *testing.T) {
+func TestServerLedger(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -63,7 +63,7 @@ func TestLedgerOfTheServer(t *testing.T) {
 	}
 }
 
-func TestATruncatedServerLedgerIsRefused(t *testing.T) {
+func TestTruncatedServerLedgerIsRejected(t *testing.T) {
 	t.Parallel()
 	target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-ndjson")
@@ -125,7 +125,7 @@ func TestVersionOf(t *testing.T) {
 }
 
 // A certificate that runners do not look at is no reason not to start them.
-func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
+func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -136,7 +136,7 @@ func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
 }
 
 // What takes nginx is refused before a process is started.
-func TestWithoutNginxSomeTargetsCannotBe(t *testing.T) {
+func TestTargetsThatNeedNginx(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
 		"several backends require nginx":                                   {Backends: 2, NoNginx: true},

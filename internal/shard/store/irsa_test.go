@@ -98,9 +98,9 @@ func podInRole(t *testing.T, sts *stsServer, token string) (file string, server 
 	return file, server, b
 }
 
-// TestARoleForTheServiceAccount: a pod of EKS writes its shard in the role of its service account (IRSA), which may write
+// TestServiceAccountRole: a pod of EKS writes its shard in the role of its service account (IRSA), which may write
 // below one prefix and nothing else.
-func TestARoleForTheServiceAccount(t *testing.T) {
+func TestServiceAccountRole(t *testing.T) {
 	sts := &stsServer{lasts: time.Hour}
 	_, server, b := podInRole(t, sts, "token of the pod")
 	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
@@ -136,7 +136,7 @@ func TestRoleRequestsAreRetried(t *testing.T) {
 	require.Len(t, retries, 1)
 }
 
-func TestARoleThatIsRefused(t *testing.T) {
+func TestRefusedRole(t *testing.T) {
 	sts := &stsServer{refuses: true}
 	file := podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))

@@ -92,7 +92,7 @@ func get(t *testing.T, s Store, name string) string {
 	return string(data)
 }
 
-func TestABucketHoldsFiles(t *testing.T) {
+func TestBucketStoresFiles(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/2026/t")
@@ -114,7 +114,7 @@ func TestABucketHoldsFiles(t *testing.T) {
 	require.Equal(t, "x", get(t, root, "at-the-root"))
 }
 
-func TestALargeFileGoesInParts(t *testing.T) {
+func TestLargeFileIsUploadedInParts(t *testing.T) {
 	t.Parallel()
 	b := startS3(t).open(t, "soaks/t")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 40<<20/16)
@@ -179,7 +179,7 @@ func TestRetriesOfABucketAreReported(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused", "the reason, and not the end of the context")
 }
 
-func TestABucketRefusesHugeObjects(t *testing.T) {
+func TestHugeObjectsAreRejected(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
@@ -234,7 +234,7 @@ func TestUnresponsiveBucketEndsWithTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestATimeoutKeepsTheServersReason(t *testing.T) {
+func TestTimeoutKeepsTheServersReason(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
@@ -243,7 +243,7 @@ func TestATimeoutKeepsTheServersReason(t *testing.T) {
 	require.Greater(t, server.requests.Load(), int64(3))
 }
 
-func TestASlowBucketGetsTheWholeFile(t *testing.T) {
+func TestSlowBucketGetsTheWholeFile(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")

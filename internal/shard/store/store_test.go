@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAFolderHoldsFiles(t *testing.T) {
+func TestFolderStoresFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	for _, location := range []string{dir, "file://" + dir, "file://localhost" + dir} {
@@ -56,7 +56,7 @@ func TestPutFailsAfterTheEndOfTheContext(t *testing.T) {
 	require.Empty(t, names)
 }
 
-func TestInvalidLocationsAreRefused(t *testing.T) {
+func TestInvalidLocationsAreRejected(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
 		"gs://bucket/x":               "name a folder, file:///FOLDER or s3://BUCKET/PREFIX",

@@ -72,7 +72,7 @@ func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 var errNothingYet = errors.New("a read that would have waited")
 
 // What a flush ended comes out without another byte, and without another read; a flush of nothing brings nothing.
-func TestWhatWasFlushedComesAtOnce(t *testing.T) {
+func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
 	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
 		var wire bytes.Buffer
 		e := start(&wire)
@@ -107,7 +107,7 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Only the end mark of the coding is an end; what came before another end comes out.
-func TestHowAStreamEnds(t *testing.T) {
+func TestStreamEnds(t *testing.T) {
 	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
 		const text = "data: 0\n\ndata: 1\n\n"
 		var flushed bytes.Buffer
@@ -142,7 +142,7 @@ func TestHowAStreamEnds(t *testing.T) {
 	})
 }
 
-func TestDataThatAreWrong(t *testing.T) {
+func TestInvalidData(t *testing.T) {
 	t.Parallel()
 	const text = "data: 0\n\ndata: 1\n\n"
 	gzipped := packed(encoders[0].start, text)
@@ -174,7 +174,7 @@ func TestDataThatAreWrong(t *testing.T) {
 }
 
 // Members of gzip and frames of zstd follow each other, as those of files that were put together.
-func TestMembersThatFollowEachOther(t *testing.T) {
+func TestConcatenatedMembers(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 4} {
 		e := encoders[n]
@@ -185,7 +185,7 @@ func TestMembersThatFollowEachOther(t *testing.T) {
 }
 
 // A server that compresses each event by itself has sent it whole: it does not come with the next one.
-func TestAMemberComesWhenItHasEnded(t *testing.T) {
+func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 4} {
 		e := encoders[n]
@@ -209,7 +209,7 @@ func TestAMemberComesWhenItHasEnded(t *testing.T) {
 }
 
 // What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all allocate.
-func TestABombTakesNoMemory(t *testing.T) {
+func TestCompressionBombUsesLittleMemory(t *testing.T) {
 	for _, e := range encoders {
 		var wire bytes.Buffer
 		w := e.start(&wire)
@@ -230,7 +230,7 @@ func TestABombTakesNoMemory(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedFor(t *testing.T) {
+func TestAcceptedCodings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		accept, coding string

@@ -86,7 +86,7 @@ func tell(part Part, b *Block) string {
 }
 
 // A parser that waits for its next event keeps nothing of what it was lent, and what comes whole is read without an allocation.
-func TestAParserThatWaitsHasNothing(t *testing.T) {
+func TestWaitingParserHasNoBuffer(t *testing.T) {
 	from := &turns{rest: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
 	event := len(from.rest) / 2000
 	p, buf, b := New(from), make([]byte, 512), new(Block)

@@ -162,7 +162,7 @@ func TestParserLimits(t *testing.T) {
 	require.Len(t, events, 1)
 }
 
-func TestParserGoesOnAfterAnErrorOfTheReader(t *testing.T) {
+func TestParserContinuesAfterAReadError(t *testing.T) {
 	t.Parallel()
 	p := New(io.MultiReader(
 		strings.NewReader("data: a\nda"), &failOnce{os.ErrDeadlineExceeded}, strings.NewReader("ta: b\n\n"),
@@ -214,7 +214,7 @@ func TestParserDropsLargeBuffers(t *testing.T) {
 	require.LessOrEqual(t, cap(p.buf)+cap(p.data)+cap(p.line)+cap(p.comment)+cap(p.name), 2*smallBuffer)
 }
 
-func TestParserGivesUpOnAReaderThatNeverReads(t *testing.T) {
+func TestParserRejectsEmptyReads(t *testing.T) {
 	t.Parallel()
 	_, err := parseAll(New(neverReads{}))
 	require.True(t, errors.Is(err, io.ErrNoProgress))

@@ -95,7 +95,7 @@ func TestPartsOfAStream(t *testing.T) {
 }
 
 // A heartbeat is reported when its line has ended: its blank line may come with the next event, hours later.
-func TestACommentIsToldAtItsLineEnd(t *testing.T) {
+func TestCommentIsReportedAtItsLineEnd(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	t.Cleanup(func() { _ = w.Close() })
