@@ -29,7 +29,7 @@ func TestTheLogSaysWhatWasFull(t *testing.T) {
 				}()
 			}
 			return of(log.Read(c.ErrorLog)) > 0
-		}, 10*time.Second, 100*time.Millisecond)
+		}, time.Minute, 100*time.Millisecond)
 	}
 	c := running(t)
 	l, err := net.Listen("unix", filepath.Join(c.Dir, "1.sock"))

@@ -69,7 +69,7 @@ func start(t *testing.T, c Config, edits ...string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		<-ended
 	})
-	for range 500 {
+	for range 6000 {
 		conn, err := net.Dial("tcp", c.Listen)
 		if err == nil {
 			_ = conn.Close()

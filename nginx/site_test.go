@@ -130,7 +130,7 @@ func TestTheLogIsJSONWithTheTimesOfTheBackend(t *testing.T) {
 	require.Eventually(t, func() bool {
 		log, _ = os.ReadFile(c.Site.AccessLog)
 		return len(log) > 0
-	}, 5*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	var line struct {
 		Method, URI, ID string
 		Status          int

@@ -31,7 +31,7 @@ func TestHealth(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, address, nil) }()
-	require.Eventually(t, func() bool { return check() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return check() == nil }, time.Minute, 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	require.Error(t, check())

@@ -22,13 +22,13 @@ func TestAReferenceSendsOneEventPerSecond(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, listener) }()
+	begun := time.Now()
 	resp, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // it ends with the server
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 	parser := eventstream.New(resp.Body)
 	var account Account
-	begun := time.Now()
 	for range 3 {
 		var e eventstream.Event
 		require.NoError(t, parser.Next(&e))

@@ -21,7 +21,7 @@ import (
 )
 
 // patience limits every wait of the tests.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // fast is a model without delays.
 func fast() Config {

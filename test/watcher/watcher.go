@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,27 +15,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second, and returns its address
 // when it has scraped it once: on a busy machine that takes longer than a short run. It ends with the test. nodes are
 // NAME=HOST:PORT of each node_exporter that it scrapes too, as that instance of the job node.
-func Start(t *testing.T, target string, nodes ...string) (address string) {
+func Start(t *testing.T, target string, nodes ...string) (at string) {
 	t.Helper()
 	scraped := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
 	for _, node := range nodes {
-		name, at, _ := strings.Cut(node, "=")
-		scraped += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + at + "], labels: {job: node, instance: " + name + "}}]}"
+		name, nodeAt, _ := strings.Cut(node, "=")
+		scraped += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + nodeAt + "], labels: {job: node, instance: " + name + "}}]}"
 	}
-	address = Run(t, "127.0.0.1", "scrape_configs: ["+scraped+"]")
-	require.Eventually(t, func() bool { return hasScraped(address) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
-	return address
+	at = Run(t, "scrape_configs: ["+scraped+"]")
+	require.Eventually(t, func() bool { return hasScraped(at) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
+	return at
 }
 
-// Run starts a Prometheus of that configuration at a free port of a host, and returns its address when it answers. It ends
-// with the test.
-func Run(t *testing.T, host, config string, args ...string) (address string) {
+// Run starts a Prometheus of that configuration at a free port, and returns its address when it answers. It ends with the
+// test.
+func Run(t *testing.T, config string, args ...string) (at string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -45,12 +45,9 @@ func Run(t *testing.T, host, config string, args ...string) (address string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	free, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	require.NoError(t, err)
-	address = free.Addr().String()
-	require.NoError(t, free.Close())
+	at = address.Reserve(t)
 	ctx, stop := context.WithCancel(context.Background())
-	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + at,
 		"--web.enable-remote-write-receiver"}, args...)
 	var output bytes.Buffer
 	p := exec.CommandContext(ctx, binary, args...)
@@ -63,8 +60,8 @@ func Run(t *testing.T, host, config string, args ...string) (address string) {
 			t.Log(output.String())
 		}
 	})
-	require.Eventually(t, func() bool { return answers(address) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
-	return address
+	require.Eventually(t, func() bool { return answers(at) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
+	return at
 }
 
 // answers: it is ready, or wants a password first.

@@ -213,5 +213,5 @@ func TestSuspendedIsKnownHere(t *testing.T) {
 	first, ok := suspended()
 	require.True(t, ok)
 	second, _ := suspended()
-	require.InDelta(t, first.Seconds(), second.Seconds(), .05, "nothing was suspended meanwhile")
+	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "nothing was suspended meanwhile")
 }

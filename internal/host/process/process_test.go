@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const patience = 5 * time.Second
+const patience = time.Minute
 
 func start(t *testing.T, script string) (c *Process, log func() string) {
 	t.Helper()

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
@@ -27,14 +27,11 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 	if err != nil {
 		untested.SkipMissing(t, "prometheus-node-exporter is not installed: apt-get install prometheus-node-exporter")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
+	listen := address.Reserve(t)
 	texts := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(texts, "soak.prom"), []byte("soak_host_info{boot_id=\"b-1\"} 1\n"), 0o644))
 	ctx, stop := context.WithCancel(context.Background())
-	exporter := exec.CommandContext(ctx, binary, "--web.listen-address="+address, "--collector.ethtool", "--collector.textfile.directory="+texts)
+	exporter := exec.CommandContext(ctx, binary, "--web.listen-address="+listen, "--collector.ethtool", "--collector.textfile.directory="+texts)
 	require.NoError(t, exporter.Start())
 	t.Cleanup(func() {
 		stop()
@@ -42,7 +39,7 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 	})
 	backend := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(backend.Close)
-	url := "http://" + watcher.Start(t, backend.Listener.Addr().String(), "stack="+address)
+	url := "http://" + watcher.Start(t, backend.Listener.Addr().String(), "stack="+listen)
 	started := time.Now().Add(-Interval)
 	self := machine.New(time.Second)
 	self.Sample(time.Now())

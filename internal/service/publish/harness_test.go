@@ -112,7 +112,7 @@ func within(t testing.TB, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(5 * time.Minute):
 		require.Fail(t, "the publisher does not end")
 	}
 }

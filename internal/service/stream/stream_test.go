@@ -38,7 +38,7 @@ func next(t *testing.T, s *Stream) Part {
 	t.Helper()
 	p, err := s.Next()
 	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), p.At, time.Second)
+	require.WithinDuration(t, time.Now(), p.At, time.Minute)
 	return p
 }
 
