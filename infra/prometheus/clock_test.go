@@ -48,12 +48,12 @@ func TestASilentRunnerIsToldWhateverItsClock(t *testing.T) {
 			tell(runner, clock, 600)
 		}
 		return len(ask(`runner:soak_streams:open == 600 and runner:soak_reports:newest`)) == len(clocks)
-	}, 20*time.Second, time.Second)
+	}, time.Minute, time.Second)
 	silent := time.Now()
 	tell("ended", clocks["ended"]+time.Millisecond, 0) // later than the one before, even in the same millisecond
 	const alerts = `ALERTS{alertname="RunnerSilent",alertstate="firing"}`
-	require.Eventually(t, func() bool { return len(ask(alerts)) == 3 }, 30*time.Second, time.Second)
-	require.Less(t, time.Since(silent), 30*time.Second)
+	require.Eventually(t, func() bool { return len(ask(alerts)) == 3 }, time.Minute, time.Second)
+	require.Less(t, time.Since(silent), 45*time.Second)
 	for _, alert := range ask(alerts) {
 		require.NotEqual(t, model.LabelValue("ended"), alert.Metric["runner"])
 	}
