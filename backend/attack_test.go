@@ -18,10 +18,8 @@ import (
 // Latest a noop may come while the backend is under attack, apart from what this machine holds up.
 const attackLateness = 250 * time.Millisecond
 
-// underAttack holds streams while attack runs, and insists that none of them
-// noticed: no number missing, no noop late, no stream closed. Tests that use it
-// do not run in parallel: the other tests' hunger for CPU is not the attack. Other
-// processes delay the control, too, which only sleeps.
+// underAttack opens streams while attack runs, and asserts that none is affected: no number missing, no noop late, no
+// stream closed. Its tests do not run in parallel, because the CPU load of other tests is not the attack.
 func underAttack(t *testing.T, s *testService, attack func()) {
 	t.Helper()
 	over := make(chan struct{})
@@ -75,7 +73,7 @@ func control(over <-chan struct{}) (latest time.Duration) {
 	}
 }
 
-// rssOf is the resident memory of a process in bytes.
+// rssOf returns the resident memory of a process in bytes.
 func rssOf(t testing.TB, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
@@ -151,7 +149,7 @@ func TestFlood(t *testing.T) {
 					return
 				}
 				t.Cleanup(func() { conn.Close() })
-				_ = conn.SetDeadline(time.Now().Add(patience))
+				_ = conn.SetDeadline(time.Now().Add(testTimeout))
 				c := openOn(t, conn, fmt.Sprintf("flood-%d", i))
 				mu.Lock()
 				defer mu.Unlock()
@@ -166,7 +164,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// TestHugeHeaders are refused, and memory stays where it was.
+// Huge headers are rejected, and memory does not grow.
 func TestHugeHeaders(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms")
 	huge := "X-Huge: " + strings.Repeat("x", 64<<10)
@@ -200,20 +198,19 @@ func TestForeignDeletes(t *testing.T) {
 				}
 			}
 		}()
-		seen := 0
-		for scan := bufio.NewScanner(conn); seen < n && scan.Scan(); {
+		streams := 0
+		for scan := bufio.NewScanner(conn); streams < n && scan.Scan(); {
 			if strings.HasPrefix(scan.Text(), "HTTP/1.1 ") {
 				require.Contains(t, scan.Text(), "404")
-				seen++
+				streams++
 			}
 		}
-		require.Equal(t, n, seen)
+		require.Equal(t, n, streams)
 	})
 	require.Len(t, s.rows(""), 10, "a foreign id leaves no trace")
 }
 
-// TestClientThatNeverReads: a client that never reads is cut off as slow, the others do
-// not notice, and what waits for it is bounded.
+// A client that never reads is disconnected as slow. Other clients are not affected, and its backlog is bounded.
 func TestClientThatNeverReads(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--write-timeout=400ms", "--max-pending=1000")
 	underAttack(t, s, func() {
@@ -237,7 +234,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		require.Equal(t, "slow", row.Closed)
 		require.True(t, row.Slow)
 		// What the ledger calls sent is what the kernel had for the client.
-		events, _ := c.rest()
+		events, _ := c.readAll()
 		require.Equal(t, row.Sent, uint64(len(events)))
 	})
 	_, _, text := s.request("GET", "/metrics", "")
@@ -281,7 +278,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 	require.True(t, row.Slow)
 	c.numbers(int(row.Last) + 2)
 	final := s.disconnect("late")
-	_, err := c.rest()
+	_, err := c.readAll()
 	require.NoError(t, err)
 	require.Equal(t, "forcedisconnect", s.rows("late")["late"].Closed)
 	require.GreaterOrEqual(t, final.Last, row.Last+2)

@@ -28,7 +28,7 @@ type batch struct {
 	count  int            // of helpers
 }
 
-// batchWrite is one write. A device is in a batch once at most.
+// A batchWrite is one write. A device is in a batch at most once.
 type batchWrite struct {
 	d    *device
 	item item
@@ -72,8 +72,8 @@ func (b *batch) work() {
 	}
 }
 
-// deliver puts an item on a stream: in the batch if nothing stands in its way,
-// else by itself. Batched items are out after flushBatch.
+// deliver puts an item on a stream: in the batch if the stream has no backlog, otherwise separately. Batched items
+// are written by flushBatch.
 func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
 		h.push(d, next)

@@ -2,9 +2,8 @@ package main
 
 import "time"
 
-// clock tells the time of this process. The wall clock is read once, at the
-// start; everything after is monotonic time since then. A wall clock that is
-// stepped during a run therefore moves neither the schedule nor a timestamp.
+// A clock reads the time of this process. The wall clock is read once, at the start; everything after is monotonic
+// time since then. A wall clock that is stepped during a run therefore moves neither the schedule nor a timestamp.
 type clock struct {
 	start time.Time
 	unix  int64 // wall clock at the start, microseconds
@@ -15,8 +14,8 @@ func newClock() clock {
 	return clock{start: now, unix: now.UnixMicro()}
 }
 
-// elapsed is the monotonic time since the start.
+// elapsed returns the monotonic time since the start.
 func (c clock) elapsed() time.Duration { return time.Since(c.start) }
 
-// unixMicros is the time now in microseconds since 1970.
+// unixMicros returns the current time in microseconds since 1970.
 func (c clock) unixMicros() int64 { return c.unix + int64(c.elapsed()/time.Microsecond) }

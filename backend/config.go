@@ -17,8 +17,8 @@ const (
 	scheduleStaggered = "staggered" // ids spread evenly over the interval
 )
 
-// Config has the settings of the backend. parseConfig fills and checks it; settings.go has meaning, unit and default
-// of each field.
+// A Config has the settings of the backend. parseConfig fills and checks it; settings.go has meaning, unit and
+// default of each field.
 type Config struct {
 	Listen         string
 	SocketMode     os.FileMode

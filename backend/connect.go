@@ -20,7 +20,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return refusal(http.StatusBadRequest, "bad_request", err.Error())
 	}
-	res, err := ask(s.hub, func() (*reservation, error) { return s.hub.reserve(id, last) })
+	res, err := query(s.hub, func() (*reservation, error) { return s.hub.reserve(id, last) })
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func refusal(status int, reason, detail string) error {
 	return p
 }
 
-// parseConnect checks all that a connect says.
+// parseConnect validates the parameters of a connect.
 func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	if id, err = parseDeviceID(r.URL.RawQuery); err != nil {
 		return "", last, err
@@ -59,8 +59,7 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	return id, last, err
 }
 
-// connectFault does what a fault at a connect says, if there is one, and reports whether that
-// was the answer.
+// connectFault applies a fault at a connect, and reports whether it answered the request.
 func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
 	if f == nil {
 		return false, nil
@@ -87,8 +86,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection out of net/http: as a bare descriptor, or under
-// TLS with a writer of its own.
+// claim takes the connection over from net/http: as a bare descriptor, or under TLS with its own writer.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

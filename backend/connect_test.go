@@ -111,7 +111,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range cases {
 		s.refuses(c.method, c.path, c.status, c.headers...)
 	}
-	require.Equal(t, 1, s.hub.streamsOpen())
+	require.Equal(t, 1, s.hub.openStreams())
 	status, _, _ := s.request("GET", "/event/connect?id=a", "body")
 	require.Equal(t, 400, status)
 }
@@ -243,7 +243,7 @@ func TestUnixSocket(t *testing.T) {
 	_, err = listen("unix:"+path, 0o600)
 	require.ErrorContains(t, err, "another process listens")
 	row := s.disconnect("u")
-	events, err := c.rest()
+	events, err := c.readAll()
 	require.NoError(t, err)
 	require.Equal(t, row.Last, uint64(2+len(events)))
 	s.abort()
@@ -257,7 +257,7 @@ func TestDisconnectsAreDetected(t *testing.T) {
 	s := startTest(t, "--noop-interval=1h")
 	c := s.open("a")
 	c.conn.Close()
-	eventually(t, "the stream is gone", func() bool { return s.hub.streamsOpen() == 0 })
+	eventually(t, "the stream is gone", func() bool { return s.hub.openStreams() == 0 })
 	row := s.rows("a")["a"]
 	require.Equal(t, "client", row.Closed)
 	require.False(t, row.Open)
@@ -266,7 +266,7 @@ func TestDisconnectsAreDetected(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// The server names itself to those who end streams, so that a slow one among several is found.
+// The server names itself in responses to forcedisconnect, so that a slow one among several is found.
 func TestForceDisconnectNamesItsServer(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--server-name=backend-2"}, {}} {
@@ -292,7 +292,7 @@ func TestDeleteBeforeItsConnect(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(testTimeout))
 		got <- openOn(t, conn, "a")
 	}()
 	eventually(t, "the connect is on its way", func() bool {
@@ -300,7 +300,7 @@ func TestDeleteBeforeItsConnect(t *testing.T) {
 		return status == 200
 	})
 	c := <-got
-	events, err := c.rest()
+	events, err := c.readAll()
 	require.NoError(t, err)
 	require.Empty(t, events)
 	require.Equal(t, "forcedisconnect", s.rows("a")["a"].Closed)

@@ -25,8 +25,7 @@ import (
 //
 //	go test -run '^$' -bench . -benchtime 1x ./backend
 
-// crowd is a client of many streams at the price of an epoll loop, so that
-// what is measured is the backend.
+// A crowd is a client of many streams with an epoll loop. Its cost is so low that the measurement shows the backend.
 type crowd struct {
 	fds    []int
 	epfd   int
@@ -41,7 +40,7 @@ func join(b *testing.B, addr string, n int) *crowd {
 	})
 }
 
-// joinWith is join with a request for each stream.
+// joinWith calls join with a request for each stream.
 func joinWith(b *testing.B, addr string, n int, request func(i int) string) *crowd {
 	b.Helper()
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -119,7 +118,7 @@ func (c *crowd) read() {
 	}
 }
 
-// cpuOf is the CPU time of a process in seconds.
+// cpuOf returns the CPU time of a process in seconds.
 func cpuOf(b *testing.B, pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(b, err)
@@ -187,8 +186,8 @@ func BenchmarkBroadcast(b *testing.B) {
 		resp, err := http.Post("http://"+p.addr+"/event/broadcast", "text/plain", strings.NewReader("hello"))
 		require.NoError(b, err)
 		resp.Body.Close()
-		once := time.Since(began)
-		sent, worst = sent+once, max(worst, once)
+		single := time.Since(began)
+		sent, worst = sent+single, max(worst, single)
 		for c.events.Load() < want {
 			time.Sleep(100 * time.Microsecond)
 		}

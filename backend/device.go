@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// closeReason is why a stream ended, as ledger and metrics name it.
+// A closeReason is why a stream ended, as ledger and metrics name it.
 type closeReason uint8
 
 const (
@@ -26,9 +26,8 @@ var closeReasonNames = [closeReasonsCount]string{
 
 func (r closeReason) String() string { return closeReasonNames[r] }
 
-// device is one device id: its numbering, its stream if it has one, and its
-// line in the ledger. It is kept small because there are many, and it belongs
-// to the scheduler alone.
+// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. It is small because
+// there are many, and belongs to the scheduler alone.
 type device struct {
 	id       string
 	seq      uint64 // last number given to a noop or message
@@ -64,8 +63,7 @@ type device struct {
 	queued    bool        // listed in hub.lagging
 }
 
-// item is a piece of a stream on its way to the kernel, and what it counts for
-// once it is there.
+// An item is a piece of a stream to be written, and the counters that apply once it is written.
 type item struct {
 	wire    []byte
 	seq     uint64 // number to count; 0 counts nothing
@@ -73,7 +71,7 @@ type item struct {
 	message bool   // a message, not a noop
 }
 
-// backlog is what a client has not taken yet.
+// A backlog holds the items that a client has not received yet.
 type backlog struct {
 	items []queuedItem
 	bytes int

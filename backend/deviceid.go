@@ -35,7 +35,7 @@ func parseDeviceID(rawQuery string) (string, error) {
 	return id, err
 }
 
-// lastEventID is what a client says it saw last.
+// A lastEventID is the last event that a client reports as received.
 type lastEventID struct {
 	explicit bool
 	number   uint64
@@ -44,9 +44,8 @@ type lastEventID struct {
 // Highest number a client may claim; keeps every later number within int64.
 const maxEventNumber = 1<<62 - 1
 
-// parseLastEventID reads the Last-Event-ID header. No header, or an empty one
-// (a browser that saw no id), is a fresh connect; 0 asks for everything from
-// number 1. Anything but plain decimal digits is refused.
+// parseLastEventID reads the Last-Event-ID header. No header, or an empty one (a browser without an id), is a fresh
+// connect; 0 requests all messages from number 1. Any value but plain decimal digits is rejected.
 func parseLastEventID(values []string) (lastEventID, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return lastEventID{}, nil

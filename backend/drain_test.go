@@ -29,7 +29,7 @@ func TestDrain(t *testing.T) {
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	received := map[string]uint64{"a": 3}
 	for _, c := range list {
-		events, err := c.rest()
+		events, err := c.readAll()
 		require.NoError(t, err, "the stream ends with the terminator")
 		received[c.id] += uint64(len(events))
 	}
@@ -58,7 +58,7 @@ func TestDrainEndsWithItsStreams(t *testing.T) {
 	c := openOn(t, dial(t, p.addr), "a")
 	began := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
-	_, err := c.rest()
+	_, err := c.readAll()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Wait())
 	require.Less(t, time.Since(began), 8*time.Second, "less than WRITE_TIMEOUT")
@@ -83,7 +83,7 @@ func TestDrainDisconnectsSlowClients(t *testing.T) {
 	s.open("a")
 	s.fill("a")
 	require.NoError(t, s.drain(t.Context()))
-	require.Zero(t, s.hub.streamsOpen())
+	require.Zero(t, s.hub.openStreams())
 }
 
 // fill sends messages to a client that does not read until its socket buffers,

@@ -23,9 +23,9 @@ func faulty(t *testing.T, spec string) (*testService, *stream) {
 	return s, s.open("a")
 }
 
-// fired reads which faults struck.
-func (s *testService) fired() []fault.Fired {
-	var list []fault.Fired
+// fired returns the faults that were applied.
+func (s *testService) fired() []fault.Strike {
+	var list []fault.Strike
 	s.hub.call(func() {
 		for _, f := range s.hub.faults.Status() {
 			list = append(list, f.Fired...)
@@ -34,8 +34,7 @@ func (s *testService) fired() []fault.Fired {
 	return list
 }
 
-// TestNoopFaults: what a client receives around each fault, and that the ledger
-// tells the lie it has to tell: everything was sent.
+// Each fault changes what a client receives, while the ledger reports everything as sent.
 func TestNoopFaults(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -60,9 +59,9 @@ func TestNoopFaults(t *testing.T) {
 			require.Equal(t, row.Last, row.Sent)
 			require.Equal(t, uint64(1), row.First)
 			require.False(t, row.Slow)
-			rest, err := client.rest()
+			remaining, err := client.readAll()
 			require.NoError(t, err)
-			require.Equal(t, row.Last, c.numbers[len(c.numbers)-1]+uint64(len(rest)))
+			require.Equal(t, row.Last, c.numbers[len(c.numbers)-1]+uint64(len(remaining)))
 			var numbers []uint64
 			for _, f := range s.fired() {
 				require.Equal(t, "a", f.ID)
@@ -85,7 +84,7 @@ func TestFaultAffectsOneStream(t *testing.T) {
 		if numbers[5] == 7 {
 			lost++
 		} else {
-			require.Equal(t, upTo(1, 6), numbers)
+			require.Equal(t, numbersFrom(1, 6), numbers)
 		}
 	}
 	require.Equal(t, 1, lost)
@@ -118,7 +117,7 @@ func TestFaultDelay(t *testing.T) {
 	require.Equal(t, uint64(3), third.id)
 	wait := third.at.Sub(time.UnixMicro(third.sent))
 	require.GreaterOrEqual(t, wait, 390*time.Millisecond)
-	require.Equal(t, upTo(4, 12), a.numbers(9))
+	require.Equal(t, numbersFrom(4, 12), a.numbers(9))
 	for n := uint64(1); n <= 8; n++ {
 		require.Equal(t, n, b.next().id)
 	}
@@ -131,7 +130,7 @@ func TestFaultTruncate(t *testing.T) {
 	t.Parallel()
 	s, c := faulty(t, "truncate")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
-	events, err := c.rest()
+	events, err := c.readAll()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Empty(t, events)
 	row := s.rows("a")["a"]
@@ -144,7 +143,7 @@ func TestFaultTruncate(t *testing.T) {
 func TestFaultReset(t *testing.T) {
 	t.Parallel()
 	s, c := faulty(t, "reset")
-	_, err := c.rest()
+	_, err := c.readAll()
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	row := s.rows("a")["a"]
 	require.Equal(t, "fault", row.Closed)
@@ -179,7 +178,7 @@ func TestFaultStall(t *testing.T) {
 	require.True(t, s.rows("a")["a"].Open)
 	row := s.disconnect("a")
 	require.Equal(t, row.Last, row.Sent)
-	events, err := c.rest()
+	events, err := c.readAll()
 	require.NoError(t, err)
 	require.Empty(t, events)
 }
@@ -209,9 +208,9 @@ func TestFaultDie(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=50ms", "--backend-fault=die:noop=4")
 	c := openOn(t, dial(t, p.addr), "a")
-	events, err := c.rest()
+	events, err := c.readAll()
 	require.Error(t, err)
-	require.Equal(t, upTo(1, 3), numbersOf(events))
+	require.Equal(t, numbersFrom(1, 3), numbersOf(events))
 	var exit interface{ ExitCode() int }
 	require.True(t, errors.As(p.cmd.Wait(), &exit))
 	require.Equal(t, syscall.SIGKILL, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
@@ -241,7 +240,7 @@ func TestFaultAdmin(t *testing.T) {
 	}
 	status, _, body = request(t, admin, "GET", "/fault", "")
 	require.Equal(t, 200, status)
-	var list []fault.Armed
+	var list []fault.ArmedFault
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
 	require.Len(t, list, 1)
 	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Text)
@@ -279,7 +278,7 @@ func TestIdleConnectionsMakeRoomForFaults(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// TestFaultUnderHTTP10 keeps chunk framing out of identity bodies.
+// Identity bodies have no chunk framing.
 func TestFaultUnderHTTP10(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--backend-fault=corrupt:noop=1;duplicate:noop=2")

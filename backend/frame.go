@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// frame is one event as it goes over the wire: wire is the HTTP/1.1 chunk,
-// wire[from:to] the bare event for HTTP/1.0. A frame is never changed once it
-// is made, so that any number of streams may share it.
+// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame
+// never changes, so that any number of streams may share it.
 type frame struct {
 	wire     []byte
 	from, to int
@@ -23,7 +22,7 @@ func newFrame(event []byte) frame {
 	return frame{wire: append(wire, '\r', '\n'), from: from, to: from + len(event)}
 }
 
-// bytes is what a stream of that kind is sent.
+// bytes returns the bytes for a stream of that kind.
 func (f frame) bytes(chunked bool) []byte {
 	if chunked {
 		return f.wire
@@ -51,10 +50,9 @@ func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	return append(b, '\n')
 }
 
-// eventBody formats name and data of a message, that is all of the event but
-// its head. Data is split at CRLF, CR and LF, as a client joins it again, so
-// no line of it can start a field of its own. name must be a validName or
-// empty: it is written as it is.
+// eventBody formats name and data of a message, which is the event without its head. Data is split at CRLF, CR and
+// LF, as a client joins it again, so none of its lines can start a field. name must be a validName or empty: it is
+// written unchanged.
 func eventBody(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+32)
 	if name != "" {
@@ -75,8 +73,7 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// frameCache formats each numbered frame once per pass over the streams, which
-// nearly all share a handful of numbers.
+// A frameCache formats each numbered frame once per pass over the streams, which nearly all share a few numbers.
 type frameCache struct {
 	sent   int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte

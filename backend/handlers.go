@@ -27,7 +27,7 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	row, err := ask(s.hub, func() (ledgerRow, error) { return s.hub.forceDisconnect(id) })
+	row, err := query(s.hub, func() (ledgerRow, error) { return s.hub.forceDisconnect(id) })
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := ask(s.hub, func() (delivery, error) { return s.hub.send(id, body) })
+	out, err := query(s.hub, func() (delivery, error) { return s.hub.send(id, body) })
 	switch {
 	case err != nil:
 		return err
@@ -77,7 +77,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := ask(s.hub, func() (delivery, error) { return s.hub.broadcast(body), nil })
+	out, err := query(s.hub, func() (delivery, error) { return s.hub.broadcast(body), nil })
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deadlineWriter gives the client responseTimeout for each piece.
+// A deadlineWriter gives the client responseTimeout for each write.
 type deadlineWriter struct {
 	w  io.Writer
 	rc *http.ResponseController
@@ -125,7 +125,7 @@ func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 		Uptime   float64 `json:"uptime_s"`
 		Streams  int     `json:"streams"`
 	}{"ok", buildVersion(), s.cfg.NoopInterval.Seconds(), s.cfg.NoopSchedule,
-		s.clk.elapsed().Truncate(time.Millisecond).Seconds(), s.hub.streamsOpen()})
+		s.clk.elapsed().Truncate(time.Millisecond).Seconds(), s.hub.openStreams()})
 }
 
 func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
@@ -157,16 +157,16 @@ func (s *service) addFaults(w http.ResponseWriter, r *http.Request) error {
 	return s.changeFaults(w, http.StatusCreated, func() { s.hub.faults.Add(faults...) })
 }
 
-// clearFaults disarms and forgets all faults; what they broke stays broken.
+// clearFaults disarms and removes all faults. Their effects remain.
 func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 	s.hub.call(s.hub.faults.Clear)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// changeFaults answers with the faults as they are after a change.
+// changeFaults responds with the faults after a change.
 func (s *service) changeFaults(w http.ResponseWriter, status int, change func()) error {
-	list, err := ask(s.hub, func() ([]fault.Armed, error) {
+	list, err := query(s.hub, func() ([]fault.ArmedFault, error) {
 		change()
 		return s.hub.faults.Status(), nil
 	})

@@ -33,17 +33,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Patience of every wait in the tests; none takes that long when all is well.
-const patience = 30 * time.Second
+// testTimeout limits every wait in the tests; none takes that long in a passing test.
+const testTimeout = 30 * time.Second
 
-// testService is a backend inside the test, on a free port.
+// A testService is a backend inside the test, on a free port.
 type testService struct {
 	*service
 	t    *testing.T
 	addr string
 }
 
-// noEnv keeps the tests independent of the environment they run in.
+// noEnv makes the tests independent of their environment.
 func noEnv(string) (string, bool) { return "", false }
 
 // startTest starts a backend with a short interval; flags are as on the
@@ -96,14 +96,14 @@ func dial(t *testing.T, addr string) net.Conn {
 	if strings.HasPrefix(addr, "/") {
 		network = "unix"
 	}
-	conn, err := net.DialTimeout(network, addr, patience)
+	conn, err := net.DialTimeout(network, addr, testTimeout)
 	require.NoError(t, err)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(3*patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(3*testTimeout)))
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
 
-// event is one event as a client sees it.
+// An event is one event as a client receives it.
 type event struct {
 	id   uint64
 	sent int64
@@ -112,7 +112,7 @@ type event struct {
 	at   time.Time
 }
 
-// stream is a client of one event stream.
+// A stream is a client of one event stream.
 type stream struct {
 	t      *testing.T
 	id     string
@@ -121,7 +121,7 @@ type stream struct {
 	reader *bufio.Reader
 }
 
-// open connects a stream and insists on 200.
+// open connects a stream, and fails the test without a 200.
 func (s *testService) open(id string, headers ...string) *stream {
 	s.t.Helper()
 	c := openOn(s.t, dial(s.t, s.addr), id, headers...)
@@ -138,7 +138,7 @@ func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
 	return &stream{t: t, id: id, conn: conn, resp: resp, reader: bufio.NewReader(resp.Body)}
 }
 
-// resumeAfter is the header of a client that saw that number last.
+// resumeAfter returns the header of a client that received that number last.
 func resumeAfter(n uint64) string { return "Last-Event-ID: " + strconv.FormatUint(n, 10) }
 
 // read returns the next event; io.EOF after the terminator.
@@ -171,7 +171,7 @@ func (c *stream) read() (event, error) {
 	}
 }
 
-// next is read that insists on an event.
+// next returns the next event, and fails the test without one.
 func (c *stream) next() event {
 	c.t.Helper()
 	e, err := c.read()
@@ -189,9 +189,8 @@ func (c *stream) numbers(n int) []uint64 {
 	return list
 }
 
-// rest reads to the end of the stream and returns what ended it; nil is the
-// terminator.
-func (c *stream) rest() (events []event, err error) {
+// readAll reads to the end of the stream and returns its error; nil stands for the terminator.
+func (c *stream) readAll() (events []event, err error) {
 	for {
 		e, err := c.read()
 		if err == io.EOF {
@@ -230,7 +229,7 @@ func parseRows(t *testing.T, body string) map[string]ledgerRow {
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
 			require.NoError(t, err, line)
 		}
-		if _, twice := rows[row.ID]; twice {
+		if _, duplicate := rows[row.ID]; duplicate {
 			require.Fail(t, "an id is in the ledger twice", row.ID)
 		}
 		rows[row.ID] = row
@@ -238,14 +237,14 @@ func parseRows(t *testing.T, body string) map[string]ledgerRow {
 	return rows
 }
 
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, cond func() bool) {
+// eventually waits until the condition is true.
+func eventually(t *testing.T, condition string, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, patience, 5*time.Millisecond, what)
+	require.Eventually(t, cond, testTimeout, 5*time.Millisecond, condition)
 }
 
-// upTo is the numbers from first to last.
-func upTo(first, last uint64) []uint64 {
+// numbersFrom returns the numbers from first to last.
+func numbersFrom(first, last uint64) []uint64 {
 	var list []uint64
 	for n := first; n <= last; n++ {
 		list = append(list, n)
@@ -261,7 +260,7 @@ func numbersOf(events []event) []uint64 {
 	return list
 }
 
-// child is a backend in a process of its own.
+// A child is a backend in its own process.
 type child struct {
 	cmd  *exec.Cmd
 	addr string
@@ -303,7 +302,7 @@ func startCommand(t testing.TB, args ...string) *child {
 		_ = c.cmd.Process.Kill()
 		_ = c.cmd.Wait()
 	})
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for c.addr == "" {
 		require.True(t, time.Now().Before(deadline), "the backend does not listen: %s", c.log)
 		time.Sleep(5 * time.Millisecond)

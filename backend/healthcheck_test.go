@@ -10,7 +10,7 @@ import (
 )
 
 // health runs `backend --healthcheck` against a service at where.
-func health(t *testing.T, where string) (code int, said string) {
+func health(t *testing.T, where string) (code int, output string) {
 	t.Helper()
 	env := func(name string) (string, bool) { return map[string]string{"LISTEN": where}[name], name == "LISTEN" }
 	var errs strings.Builder
@@ -19,23 +19,23 @@ func health(t *testing.T, where string) (code int, said string) {
 
 func TestHealthcheckReportsTheService(t *testing.T) {
 	where := "unix:" + filepath.Join(t.TempDir(), "backend.sock")
-	if code, said := health(t, where); code != exitError || !strings.Contains(said, "no service answers on "+where) {
-		t.Fatalf("without a service: exit %d, %q", code, said)
+	if code, output := health(t, where); code != exitError || !strings.Contains(output, "no service answers on "+where) {
+		t.Fatalf("without a service: exit %d, %q", code, output)
 	}
 	signals := make(chan os.Signal, 1)
 	ended := make(chan int)
 	go func() {
 		ended <- run([]string{"--listen", where}, func(string) (string, bool) { return "", false }, signals, io.Discard, io.Discard)
 	}()
-	code, said := exitError, ""
+	code, output := exitError, ""
 	for range 3000 {
-		if code, said = health(t, where); code == exitOK {
+		if code, output = health(t, where); code == exitOK {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	if code != exitOK {
-		t.Errorf("with a service: exit %d, %q", code, said)
+		t.Errorf("with a service: exit %d, %q", code, output)
 	}
 	signals <- os.Interrupt
 	<-ended

@@ -75,8 +75,8 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 	return h, nil
 }
 
-// streamsOpen is the number of open streams.
-func (h *hub) streamsOpen() int { return int(h.open.Load()) }
+// openStreams returns the number of open streams.
+func (h *hub) openStreams() int { return int(h.open.Load()) }
 
 // post hands the scheduler a function and does not wait. False means that the
 // scheduler has ended and will not run it.
@@ -96,25 +96,25 @@ func (h *hub) post(f func()) bool {
 	return true
 }
 
-// call is post that waits until the function has run.
+// call posts a function, and waits until it has run.
 func (h *hub) call(f func()) bool {
-	ran := make(chan struct{})
-	if !h.post(func() { f(); close(ran) }) {
+	done := make(chan struct{})
+	if !h.post(func() { f(); close(done) }) {
 		return false
 	}
-	<-ran
+	<-done
 	return true
 }
 
-// ask is call for a function that answers something. It is an error that the scheduler has ended.
-func ask[T any](h *hub, f func() (T, error)) (answer T, err error) {
+// query calls a function that returns a value. It returns an error if the scheduler has ended.
+func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
 	if !h.call(func() { answer, err = f() }) {
 		err = errStopped
 	}
 	return answer, err
 }
 
-// stop ends the scheduler and closes what is still open.
+// stop ends the scheduler and closes all open streams.
 func (h *hub) stop() {
 	h.post(func() { h.stopping = true })
 	<-h.done
@@ -128,19 +128,19 @@ const (
 	passShare  = 512
 )
 
-// run is the scheduler.
+// run runs the scheduler.
 func (h *hub) run() {
 	defer close(h.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !h.stopping {
 		h.serveTicks()
-		more := h.handleInbox(inboxShare)
+		pending := h.handleInbox(inboxShare)
 		h.retryLagging()
 		h.expireHeld()
 		h.releaseMemory()
 		h.tally.publish(h.metrics)
-		if more || h.stopping {
+		if pending || h.stopping {
 			continue
 		}
 		timer.Reset(h.untilNext())
@@ -155,7 +155,7 @@ func (h *hub) run() {
 	h.tally.publish(h.metrics)
 }
 
-// finishInbox runs what came before the end, so that no call waits for ever.
+// finishInbox runs the functions posted before the end, so that no call waits for ever.
 func (h *hub) finishInbox() {
 	h.mu.Lock()
 	h.closed = true
@@ -184,7 +184,7 @@ func (h *hub) handleInbox(n int) bool {
 	return len(h.work) > 0 || h.waiting.Load()
 }
 
-// untilNext is how long the scheduler may sleep.
+// untilNext returns how long the scheduler may sleep.
 func (h *hub) untilNext() time.Duration {
 	now := h.clk.elapsed()
 	next := now + time.Second
@@ -195,7 +195,7 @@ func (h *hub) untilNext() time.Duration {
 		next = min(next, h.retryAt)
 	}
 	if d := oldest(&h.numbered); d != nil {
-		next = min(next, h.lapsesAt(d))
+		next = min(next, h.expiry(d))
 	}
 	return max(0, next-now)
 }
@@ -206,8 +206,7 @@ const (
 	rampQuiet   = 2 * time.Second
 )
 
-// releaseMemory gives the garbage of a ramp (request parsing, mostly) back to
-// the system, once, after the ramp.
+// releaseMemory returns the garbage of a ramp (mostly request parsing) to the system, once, after the ramp.
 func (h *hub) releaseMemory() {
 	if h.attached >= rampStreams && h.clk.elapsed()-h.lastRamp > rampQuiet {
 		h.attached = 0

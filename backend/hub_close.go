@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// end closes a stream as a server should: what waits goes out first, then the
-// terminator. A client that does not take it is cut off at WRITE_TIMEOUT.
+// end closes a stream in order: it writes the backlog, then the terminator. A client that does not read it is
+// disconnected after WRITE_TIMEOUT.
 func (h *hub) end(d *device, reason closeReason) {
 	if !d.open || d.ending != stillOpen {
 		return
@@ -33,7 +33,7 @@ func (h *hub) end(d *device, reason closeReason) {
 // shut closes a stream at once and records why. Unless that is final, the id's numbering continues for RESUME_WINDOW.
 func (h *hub) shut(d *device, reason closeReason) { h.shutAs(d, reason, false) }
 
-// shutAs is shut that can let a TCP peer see a reset.
+// shutAs closes a stream as shut does, or with a reset of the TCP connection.
 func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
 	if !h.detach(d, reason, reset) {
 		return
@@ -121,7 +121,7 @@ func (h *hub) dropOrder() {
 	h.order, h.orderEvicted = remaining, 0
 }
 
-// oldest is the first id of hub.held or hub.ended, nil for none.
+// oldest returns the first id of hub.held or hub.ended, nil for none.
 func oldest(ids *list.List) *device {
 	if e := ids.Front(); e != nil {
 		return e.Value.(*device)
@@ -129,15 +129,15 @@ func oldest(ids *list.List) *device {
 	return nil
 }
 
-// lapsesAt is when the RESUME_WINDOW of a held id is over, as elapsed time.
-func (h *hub) lapsesAt(d *device) time.Duration {
+// expiry returns when the RESUME_WINDOW of a held id ends, as elapsed time.
+func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
-// expireHeld ends the numbering of ids whose RESUME_WINDOW is over.
+// expireHeld ends the numbering of ids whose RESUME_WINDOW has ended.
 func (h *hub) expireHeld() {
 	now := h.clk.elapsed()
-	for d := oldest(&h.numbered); d != nil && h.lapsesAt(d) <= now; d = oldest(&h.numbered) {
+	for d := oldest(&h.numbered); d != nil && h.expiry(d) <= now; d = oldest(&h.numbered) {
 		h.finish(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
@@ -191,7 +191,7 @@ func (h *hub) drain() {
 	}
 }
 
-// closeAll closes what is left when the scheduler ends.
+// closeAll closes the remaining streams when the scheduler ends.
 func (h *hub) closeAll() {
 	h.draining = true
 	for _, d := range h.order {

@@ -34,7 +34,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	case d != nil && d.reserved, d != nil && d.open && !takeover:
 		return nil, refusal(http.StatusConflict, "duplicate",
 			"this id has a stream already; end it with DELETE /event/forcedisconnect, use another id, or resume it with Last-Event-ID")
-	case !takeover && h.streamsOpen()+h.reserved >= h.cfg.MaxConnections:
+	case !takeover && h.openStreams()+h.reserved >= h.cfg.MaxConnections:
 		return nil, refusal(http.StatusServiceUnavailable, "full", "all streams are taken; wait, or raise MAX_CONNECTIONS")
 	}
 	r := &reservation{d: d, last: last}
@@ -70,8 +70,8 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach gives an id its stream: it writes the response headers, then the
-// missed noops. The scheduler then owns the descriptor.
+// attach gives an id its stream: it writes the response headers, then the missed noops. The scheduler then owns the
+// descriptor.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -155,7 +155,7 @@ func (h *hub) install(d *device, c claim) {
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
 }
 
-// responseHead is the status line and the headers of an event stream.
+// responseHead returns the status line and the headers of an event stream.
 func responseHead(chunked bool) []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+

@@ -6,9 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// injectAtNoop does to a noop what the fault says. The number of a dropped,
-// corrupted, truncated or stalled noop is counted as sent: the lie that a soak
-// has to find.
+// injectAtNoop applies a fault to a noop. The number of a dropped, corrupted, truncated or stalled noop is counted as
+// sent: a soak must find the difference.
 func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
 	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", next.seq)
 	switch f.Kind {

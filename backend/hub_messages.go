@@ -70,9 +70,9 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 // that many events sees a gap.
 const maxReplay = 1024
 
-// replayTo sends an id what it missed from that number on. Noops are made
-// anew, with the time of the replay; messages come from what was kept. Numbers
-// whose message is gone are left out, with all before them.
+// replayTo sends an id its missed messages from that number on. Noops are generated again, with the time of the
+// replay; other messages come from the replay log. If the message of a number is gone, that number and all earlier
+// ones are omitted.
 func (h *hub) replayTo(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

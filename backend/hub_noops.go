@@ -14,11 +14,9 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass gives every id of the tick's bucket its noop. The inbox is looked at
-// on the way, so a connect waits for a share of a pass and not for all of it.
-// What the inbox does to the bucket is harmless: it is walked from its end,
-// newcomers are behind, a removal only moves the last one forward, and a device
-// knows the last tick that counted for it.
+// pass gives every id of the tick's bucket its noop. It handles the inbox in between, so a connect waits for a part
+// of a pass and not for all of it. The inbox may change the bucket: the pass runs from its end, new ids are behind, a
+// removal only moves the last one forward, and a device knows the last tick that counted for it.
 func (h *hub) pass(tick int64) {
 	began, wrote := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -62,7 +60,7 @@ func (h *hub) noop(d *device) {
 	h.deliver(d, next)
 }
 
-// timestamp is what `sent=` says of the frames made now; 0 leaves it out.
+// timestamp returns the value of `sent=` in frames made now; 0 omits it.
 func (h *hub) timestamp() int64 {
 	if !h.cfg.NoopTimestamps {
 		return 0

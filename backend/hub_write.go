@@ -37,7 +37,7 @@ func (h *hub) push(d *device, next item) {
 
 // write writes an item to the socket, and queues the rest.
 func (h *hub) write(d *device, next item) {
-	n, err := d.take(next.wire)
+	n, err := d.write(next.wire)
 	h.wrote(d, next, n, err)
 }
 
@@ -55,14 +55,14 @@ func (h *hub) wrote(d *device, next item, n int, err error) {
 	}
 }
 
-// take writes bytes to the socket, or to the TLS writer of the stream. It never
-// blocks, and returns errNoRoom after an incomplete write.
-func (d *device) take(wire []byte) (int, error) {
+// write writes bytes to the socket, or to the TLS writer of the stream. It never blocks, and returns errNoRoom after
+// an incomplete write.
+func (d *device) write(wire []byte) (int, error) {
 	switch {
 	case len(wire) == 0:
 		return 0, nil
 	case d.tls != nil:
-		return d.tls.take(wire)
+		return d.tls.write(wire)
 	}
 	return sendNow(int(d.fd), wire)
 }
@@ -86,7 +86,7 @@ func (h *hub) writeFailed(d *device, err error) {
 
 // reasonOf returns the reason of a close for a socket error.
 func reasonOf(err error) closeReason {
-	if clientWentAway(err) {
+	if isDisconnect(err) {
 		return closedByClient
 	}
 	return closedByError
@@ -159,7 +159,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 	}
 	for len(q.items) > 0 {
 		next := &q.items[0]
-		n, err := d.take(next.wire)
+		n, err := d.write(next.wire)
 		q.bytes -= n
 		next.wire = next.wire[n:]
 		if err == errNoRoom {

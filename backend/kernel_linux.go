@@ -23,7 +23,7 @@ func raiseFileLimit() {
 	}
 }
 
-// fileLimit is how many files the process may have open.
+// fileLimit returns how many files the process may have open.
 func fileLimit() uint64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -32,7 +32,7 @@ func fileLimit() uint64 {
 	return lim.Cur
 }
 
-// descriptorOf is the connection's own descriptor, to be watched only.
+// descriptorOf returns the connection's own descriptor, for watching only.
 func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err == nil {
@@ -98,7 +98,7 @@ func resetNow(fd int) {
 	_ = unix.Close(fd)
 }
 
-// socketError takes the pending error of a socket; nil when there is none.
+// socketError returns and clears the pending error of a socket; nil if there is none.
 func socketError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && n != 0 {
@@ -107,8 +107,8 @@ func socketError(fd int) error {
 	return nil
 }
 
-// clientWentAway reports whether an error only means that the client ended the connection.
-func clientWentAway(err error) bool {
+// isDisconnect reports whether an error only means that the client closed the connection.
+func isDisconnect(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 

@@ -44,7 +44,7 @@ func TestDescriptorsAreReleased(t *testing.T) {
 	for i, c := range list {
 		switch {
 		case i == 1 || i == 2:
-			_, err := c.rest()
+			_, err := c.readAll()
 			require.Error(t, err)
 		case i%3 == 0:
 			s.disconnect(c.id)

@@ -10,10 +10,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// ledgerRow is one id in the ledger: what this process put on its streams.
-// First and Last are numbers of the present numbering, Sent is how many of them
-// the kernel took (a replay counts once). Times are microseconds since 1970,
-// 0 for none.
+// A ledgerRow is one id in the ledger: what this process put on its streams. First and Last are numbers of the
+// present numbering, Sent counts those that the kernel accepted (a replay counts once). Times are microseconds since
+// 1970, 0 for none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`
@@ -45,12 +44,11 @@ type ledgerIDs struct {
 }
 
 func (h *hub) ledgerNow() (ledgerIDs, error) {
-	return ask(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
+	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id with that prefix, but for those that
-// were evicted before the list was taken. The scheduler is
-// asked page by page, so that a ledger of any size delays no noop.
+// writeLedger writes a line for each id with that prefix, except ids that were evicted before the list was made. It
+// queries the scheduler page by page, so that a ledger of any size delays no noop.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)

@@ -118,7 +118,7 @@ func (w written) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLedgerFile is written whole or not at all.
+// The ledger file is written completely or not at all.
 func TestLedgerFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

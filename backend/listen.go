@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// listen opens HOST:PORT or unix:/path. It replaces a socket file that no
-// process serves. The accept queue is as long as the
-// kernel allows (net.core.somaxconn).
+// listen opens HOST:PORT or unix:/path. It replaces a socket file that no process serves. The accept queue is as long
+// as the kernel allows (net.core.somaxconn).
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -55,9 +54,8 @@ func removeStaleSocket(path string) error {
 	return os.Remove(path) // #nosec G703 -- LISTEN names the socket
 }
 
-// gate bounds the connections that net/http holds. Those over it wait in the
-// kernel's accept queue, without a descriptor here. A connection leaves the
-// gate when it closes or becomes a stream.
+// A gate bounds the connections that net/http holds. Further ones wait in the kernel's accept queue, without a
+// descriptor here. A connection leaves the gate when it closes or becomes a stream.
 type gate struct {
 	net.Listener
 	slots  chan struct{}
@@ -108,7 +106,7 @@ func (g *gate) leave() {
 	}
 }
 
-// gatedConn is a connection with a slot in the gate.
+// A gatedConn is a connection with a slot in the gate.
 type gatedConn struct {
 	net.Conn
 	gate *gate

@@ -34,9 +34,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main without the process: arguments, environment and signals come in,
-// the exit code goes out. It returns after the first signal once the drain is
-// done, and at once after the second.
+// run is main without the process: arguments, environment and signals are parameters, and it returns the exit code.
+// It returns after the first signal once the drain is done, and at once after the second.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {
@@ -69,7 +68,7 @@ func run(args []string, env func(string) (string, bool), signals <-chan os.Signa
 	}
 	select {
 	case sig := <-signals:
-		log.Info("draining", "signal", fmt.Sprint(sig), "streams", svc.hub.streamsOpen())
+		log.Info("draining", "signal", fmt.Sprint(sig), "streams", svc.hub.openStreams())
 	case err := <-svc.failed:
 		log.Error("server failed", "error", err.Error())
 		svc.abort()

@@ -10,11 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// counted is what the scheduler counts.
-type counted int
+// An eventCount is the kind of event that the scheduler counts.
+type eventCount int
 
 const (
-	streamsOpened counted = iota
+	streamsOpened eventCount = iota
 	noopsSent
 	messagesSent
 	sendErrors
@@ -34,7 +34,7 @@ var countedAs = [countedKinds]struct{ name, help string }{
 	replayed:      {"replayed_total", "Events sent again or late to a resumed stream."},
 }
 
-// metrics is everything /metrics shows. No label ever holds an id.
+// A metrics has everything that /metrics shows. No label ever holds an id.
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [countedKinds]prometheus.Counter
@@ -43,7 +43,7 @@ type metrics struct {
 	broadcastSeconds prometheus.Histogram
 }
 
-// newMetrics makes all metrics. Gauges that are read from the scheduler ask it when they are asked for.
+// newMetrics makes all metrics. Gauges of the scheduler are read at each scrape.
 func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,7 +76,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("noop_interval_seconds", "Time between two noops of one stream.", func() float64 { return cfg.NoopInterval.Seconds() })
 	gauge("start_time_seconds", "When the backend started, seconds since 1970.", func() float64 { return float64(clk.unix) / 1e6 })
 	gauge("max_connections", "Most streams at a time.", func() float64 { return float64(cfg.MaxConnections) })
-	gauge("streams_open", "Event streams open.", func() float64 { return float64(h.streamsOpen()) })
+	gauge("streams_open", "Event streams open.", func() float64 { return float64(h.openStreams()) })
 	gauge("ledger_entries", "Ids in the ledger.", onHub(func() int { return len(h.devices) }))
 	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", onHub(func() int { return h.numbered.Len() }))
 	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests that came to the plain services."},
@@ -85,8 +85,8 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	return m
 }
 
-// tally is what the scheduler counted since it last published: plain numbers,
-// because atomics per noop would cost more than the noop.
+// A tally has the counts of the scheduler since it last published: plain numbers, because atomics per noop would cost
+// more than the noop.
 type tally [countedKinds]int
 
 // publish adds the tally to the metrics and starts a new one.

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model"
 )
 
-// modelConfig is what `backend model` runs with.
+// A modelConfig has the settings of `backend model`.
 type modelConfig struct {
 	model.Config
 	Listen     string
@@ -24,20 +24,20 @@ type modelConfig struct {
 	LogLevel   slog.Level
 }
 
-// settings is every setting of the model once, as for the backend.
+// settings returns every setting of the model once, as for the backend.
 func (c *modelConfig) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend model")
-	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", checked(&c.Listen, checkListen))
+	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
-	add("chunks", "40", "chunks", "chunks of an answer", whole(&c.Chunks, 1, model.MaxChunks))
+	add("chunks", "40", "chunks", "chunks of an answer", parseInt(&c.Chunks, 1, model.MaxChunks))
 	add("size", "0", "bytes", "text of a chunk, padded with whole words; 0: the number only",
-		whole(&c.Size, 0, model.MaxSize))
+		parseInt(&c.Size, 0, model.MaxSize))
 	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
 	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests, see below; repeatable", c.addFaults)
-	add("seed", "1", "number", "decides together with its id which request has a fault", unsigned(&c.Seed))
+	add("seed", "1", "number", "decides together with its id which request has a fault", parseUint(&c.Seed))
 	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
-	add("ledger-keep", "1000000", "requests", "requests in the ledger; the oldest go first", whole(&c.Keep, 1, 1<<26))
+	add("ledger-keep", "1000000", "requests", "requests in the ledger; the oldest go first", parseInt(&c.Keep, 1, 1<<26))
 	add("drain-timeout", "10", "seconds or 500ms", "time that open answers have to end after SIGTERM",
 		duration(&c.DrainWait, 0, time.Hour))
 	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr", func(v string) error {
@@ -55,10 +55,11 @@ func (c *modelConfig) addFaults(text string) error {
 	return err
 }
 
-// modelVariable is the environment variable of a flag. Runs have variables such as SEED of their own.
+// modelVariable returns the environment variable of a flag. Its prefix separates it from variables of runs, such as
+// SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
-func unsigned(to *uint64) func(string) error {
+func parseUint(to *uint64) func(string) error {
 	return func(v string) (err error) {
 		*to, err = strconv.ParseUint(v, 10, 64)
 		return remedy(err, fmt.Sprintf("write a whole number from 0 to %d", uint64(math.MaxUint64)))

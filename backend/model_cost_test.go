@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkModel measures what streams of the numbered model cost: CPU and allocations per chunk, and memory per stream.
+// BenchmarkModel measures the cost of streams of the numbered model: CPU and allocations per chunk, and memory per
+// stream.
 func BenchmarkModel(b *testing.B) {
 	const streams, delay = 4000, 100 * time.Millisecond
 	for b.Loop() {
@@ -41,7 +42,7 @@ func BenchmarkModel(b *testing.B) {
 
 var mallocsPattern = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (.*)$`)
 
-// mallocsOf is the number of allocations of a model so far.
+// mallocsOf returns the number of allocations of a model so far.
 func mallocsOf(b *testing.B, addr string) float64 {
 	resp, err := http.Get("http://" + addr + "/metrics")
 	require.NoError(b, err)

@@ -24,13 +24,13 @@ type keptEntry struct {
 	msg *keptBody
 }
 
-// keptMessage is a message in the list of its id.
+// A keptMessage is a message in the list of its id.
 type keptMessage struct {
 	seq  uint64
 	body *keptBody
 }
 
-// keptBody is a message, shared by all ids of a broadcast.
+// A keptBody is a message, shared by all ids of a broadcast.
 type keptBody struct {
 	data []byte
 	refs int

@@ -15,7 +15,7 @@ func TestResumeReplays(t *testing.T) {
 	c := s.open("a")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
 	c.conn.Close()
-	eventually(t, "the stream is gone", func() bool { return s.hub.streamsOpen() == 0 })
+	eventually(t, "the stream is gone", func() bool { return s.hub.openStreams() == 0 })
 	status, _, body := s.request("POST", "/event/send?id=a&event=note", "kept")
 	require.Equal(t, 202, status)
 	require.Contains(t, body, `"kept":1`)
@@ -41,13 +41,13 @@ func TestResumeReplays(t *testing.T) {
 	require.Equal(t, uint32(2), row.Streams)
 	require.Equal(t, uint64(1), row.First)
 	require.Equal(t, row.Last, row.Sent, "a replay counts once")
-	rest, err := c.rest()
+	events, err := c.readAll()
 	require.NoError(t, err)
-	require.Equal(t, row.Last, seq+3+uint64(len(rest)))
+	require.Equal(t, row.Last, seq+3+uint64(len(events)))
 }
 
-// TestRepeatedReplayIsCountedOnce: a client that resumes from before what it already got is
-// sent the same numbers again, and the ledger counts them once.
+// A client that resumes from before its last message receives the same numbers again, and the ledger counts them
+// once.
 func TestRepeatedReplayIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
@@ -68,15 +68,15 @@ func TestTakeover(t *testing.T) {
 	status, _, _ := s.request("GET", "/event/connect?id=a", "")
 	require.Equal(t, 409, status)
 	c := s.open("a", resumeAfter(2))
-	_, _ = old.rest()
+	_, _ = old.readAll()
 	require.Equal(t, []uint64{3, 4}, c.numbers(2))
-	require.Equal(t, 1, s.hub.streamsOpen())
+	require.Equal(t, 1, s.hub.openStreams())
 	_, _, text := s.request("GET", "/metrics", "")
 	require.Contains(t, text, `backend_streams_closed_total{reason="replaced"} 1`)
 	require.Contains(t, text, "backend_resumed_total 1\n")
 }
 
-// TestNumbering is the table of where a numbering begins.
+// The table shows where a numbering starts.
 func TestNumbering(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -123,7 +123,7 @@ func TestNumbering(t *testing.T) {
 func (s *testService) drop(id string) {
 	s.t.Helper()
 	s.hub.call(func() { s.hub.shut(s.hub.devices[id], closedByClient) })
-	require.Zero(s.t, s.hub.streamsOpen())
+	require.Zero(s.t, s.hub.openStreams())
 }
 
 // TestWindowExpires: when RESUME_WINDOW is over the numbering ends; a later client continues after it and sees the
@@ -152,12 +152,11 @@ func TestLongReplay(t *testing.T) {
 	s.drop("a")
 	s.hub.call(func() { s.hub.devices["a"].seq = 5000 })
 	c := s.open("a", resumeAfter(10))
-	require.Equal(t, upTo(5000-maxReplay+1, 5000), c.numbers(maxReplay))
+	require.Equal(t, numbersFrom(5000-maxReplay+1, 5000), c.numbers(maxReplay))
 	require.Equal(t, uint64(maxReplay), s.disconnect("a").Sent)
 }
 
-// TestReplayBounds: what is kept for resumes is bounded, and a number whose
-// message is gone is never replayed as something else.
+// The replay log is bounded, and a number whose message is gone is never replayed as something else.
 func TestReplayBounds(t *testing.T) {
 	t.Parallel()
 	var l replayLog

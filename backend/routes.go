@@ -19,15 +19,15 @@ import (
 // Largest message, and largest list of faults, in bytes.
 const maxBody = 64 << 10
 
-// endpoint is what answers one method of one path.
+// An endpoint handles one method of one path.
 type endpoint struct {
 	serve     func(http.ResponseWriter, *http.Request) error // an error is answered as answer.Refused has it
 	protected bool                                           // needs BACKEND_TOKEN where one is set
 	stream    bool                                           // sets its own write deadline, if any
 }
 
-// routeTable maps exact paths to methods. There are no patterns, no cleaning
-// and no redirects, so no spelling of a path reaches a route but its own.
+// A routeTable maps exact paths to methods. There are no patterns, no cleaning and no redirects, so no other spelling
+// of a path reaches a route.
 type routeTable map[string]map[string]endpoint
 
 func (s *service) routes() http.Handler {
@@ -47,7 +47,7 @@ func (s *service) routes() http.Handler {
 	}))
 }
 
-// withServices lets the plain services answer their own paths.
+// withServices makes the plain services handle their own paths.
 func (s *service) withServices(events http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if services.Owns(r.URL.Path) {
@@ -74,7 +74,7 @@ const responseTimeout = 10 * time.Second
 // guard passes a request to its endpoint, or answers with the error of the request.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer s.survive(r)
+		defer s.recoverPanic(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		end, err := s.find(table, w, r)
 		setDeadline := func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) }
@@ -85,7 +85,7 @@ func (s *service) guard(table routeTable) http.Handler {
 			err = end.serve(w, r)
 		}
 		if err != nil {
-			p := answer.Refused(err)
+			p := answer.AsProblem(err)
 			if p.Reason != "" {
 				s.hub.metrics.refused.WithLabelValues(p.Reason).Inc()
 			}
@@ -110,8 +110,8 @@ func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request)
 	return end, nil
 }
 
-// survive keeps a panic in one request from ending the process, and says so.
-func (s *service) survive(r *http.Request) {
+// recoverPanic keeps a panic in one request from ending the process, and logs it.
+func (s *service) recoverPanic(r *http.Request) {
 	if v := recover(); v != nil && v != http.ErrAbortHandler {
 		s.log.Error("request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v))
 		panic(http.ErrAbortHandler)

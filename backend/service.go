@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// service is the whole backend: listeners, HTTP servers and scheduler.
+// A service is the whole backend: listeners, HTTP servers and scheduler.
 type service struct {
 	cfg      *Config
 	clk      clock
@@ -136,7 +136,7 @@ func (s *service) drain(ctx context.Context) error {
 	s.hub.call(s.hub.drain)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for s.hub.streamsOpen() > 0 && ctx.Err() == nil {
+	for s.hub.openStreams() > 0 && ctx.Err() == nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -17,33 +17,33 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// settings is every setting once, in the order --help prints them: flag, default, unit, what it does,
-// and how its value is read into the configuration. --noop-interval is also the environment variable
-// NOOP_INTERVAL. The flag wins over the environment; an empty variable is unset.
+// settings returns every setting once, in the order of --help: flag, default, unit, meaning, and the parser of its
+// value. --noop-interval is also the environment variable NOOP_INTERVAL. The flag overrides the environment; an empty
+// variable is unset.
 func (c *Config) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend")
-	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "where the service listens", checked(&c.Listen, checkListen))
+	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "where the service listens", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
-	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", checked(&c.NoopSchedule, checkSchedule))
+	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
-	add("max-connections", "0", "streams", "most streams at a time; 0 takes three quarters of the descriptor limit", whole(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "most connections at a time that are no streams; 0 takes what max-connections leaves of the descriptors, 4096 at most", whole(&c.MaxPlain, 0, 1<<24))
+	add("max-connections", "0", "streams", "most streams at a time; 0 takes three quarters of the descriptor limit", parseInt(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "most connections at a time that are no streams; 0 takes what max-connections leaves of the descriptors, 4096 at most", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "a client that leaves a frame unread this long is cut off as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
-	add("max-pending", "64", "frames", "a client with more frames waiting than this is cut off as slow", whole(&c.MaxPending, 1, 1<<16))
+	add("max-pending", "64", "frames", "a client with more frames waiting than this is cut off as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream continues for Last-Event-ID; 0 is off", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "a request whose headers take longer is closed", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "a kept-alive connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: unacknowledged this long, the peer is gone; 0 is the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, flags are visible in ps", checked(&c.Token, checkToken))
-	add("tls-cert", "", "PEM file", "certificate chain; with tls-key the service speaks TLS", checked(&c.TLSCert))
-	add("tls-key", "", "PEM file", "private key of tls-cert", checked(&c.TLSKey))
-	add("tls-client-ca", "", "PEM file", "clients must show a certificate of this authority (mTLS)", checked(&c.TLSClientCA))
-	add("ledger-keep", "200000", "ids", "closed ids the ledger remembers, the oldest go first", whole(&c.LedgerKeep, 0, 1<<24))
-	add("ledger-file", "", "file", "the ledger is written here at exit (NDJSON)", checked(&c.LedgerFile))
+	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, flags are visible in ps", parseText(&c.Token, checkToken))
+	add("tls-cert", "", "PEM file", "certificate chain; with tls-key the service speaks TLS", parseText(&c.TLSCert))
+	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
+	add("tls-client-ca", "", "PEM file", "clients must show a certificate of this authority (mTLS)", parseText(&c.TLSClientCA))
+	add("ledger-keep", "200000", "ids", "closed ids the ledger remembers, the oldest go first", parseInt(&c.LedgerKeep, 0, 1<<24))
+	add("ledger-file", "", "file", "the ledger is written here at exit (NDJSON)", parseText(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "after SIGTERM, with all streams ended, answer the ledger this much longer", duration(&c.DrainTimeout, 0, time.Hour))
-	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback listener for /fault; off when empty", checked(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of the plain services and of forcedisconnect, to tell servers of a cluster apart", checked(&c.ServerName, checkToken))
+	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback listener for /fault; off when empty", parseText(&c.AdminListen, checkLoopback))
+	add("server-name", "", "text", "value of the header X-Server of the plain services and of forcedisconnect, to tell servers of a cluster apart", parseText(&c.ServerName, checkToken))
 	add("backend-fault", "", "fault;fault", "faults to inject, see below; dangerous by design", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr",
 		func(v string) error {
@@ -53,7 +53,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	return fs
 }
 
-// newSettings returns an empty table of settings, and what adds a setting to it.
+// newSettings returns an empty table of settings, and a function that adds a setting to it.
 func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help string, set func(string) error)) {
 	fs = pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SortFlags = false
@@ -63,10 +63,10 @@ func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help
 	}
 }
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
-// setting is how pflag reads one setting.
+// A setting is a pflag.Value of one setting.
 type setting struct {
 	unit string
 	set  func(string) error
@@ -76,8 +76,7 @@ func (s setting) Set(v string) error { return s.set(v) }
 func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
-// parseConfig reads and checks the configuration. verb is the flag that asks for something else than to run: help,
-// version or healthcheck.
+// parseConfig reads and checks the configuration. verb is a flag that replaces the run: help, version or healthcheck.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
 	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {
@@ -105,7 +104,7 @@ func parseSettings(
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &invalid):
-		return "", refused("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		return "", invalidSetting("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	case err != nil:
 		return "", fmt.Errorf("%w; --help lists the flags", err)
 	case fs.NArg() > 0:
@@ -115,20 +114,20 @@ func parseSettings(
 	}
 	fs.VisitAll(func(f *pflag.Flag) {
 		if v, _ := env(variable(f.Name)); v != "" && !f.Changed && err == nil {
-			if wrong := f.Value.Set(v); wrong != nil {
-				err = refused(variable(f.Name), v, wrong)
+			if invalid := f.Value.Set(v); invalid != nil {
+				err = invalidSetting(variable(f.Name), v, invalid)
 			}
 		}
 	})
 	return verb, err
 }
 
-// refused names a setting with its value and what is wrong with it. It shows no token.
-func refused(name, value string, why error) error {
+// invalidSetting names a setting with its value and the error. It shows no token.
+func invalidSetting(name, value string, reason error) error {
 	if strings.HasSuffix(strings.ToLower(name), "token") {
 		value = "(hidden)"
 	}
-	return fmt.Errorf("%s=%s: %w", name, value, why)
+	return fmt.Errorf("%s=%s: %w", name, value, reason)
 }
 
 // helpText lists every setting with its variable, unit and default.
@@ -151,8 +150,8 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-// checked takes text as it is, unless a check refuses it.
-func checked(to *string, checks ...func(string) error) func(string) error {
+// parseText accepts text unchanged, unless a check rejects it.
+func parseText(to *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
 		*to = v
 		for _, check := range checks {
@@ -182,7 +181,7 @@ func duration(to *time.Duration, least, most time.Duration) func(string) error {
 	}
 }
 
-func whole(to *int, least, most int) func(string) error {
+func parseInt(to *int, least, most int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < least || n > most {
@@ -215,7 +214,7 @@ func fileMode(to *os.FileMode) func(string) error {
 	}
 }
 
-// remedy adds the correct syntax; the parser's own words only name the unreadable text.
+// remedy adds the correct syntax; the parser's own error names only the unreadable text.
 func remedy(err error, sentence string) error {
 	if err == nil {
 		return nil

@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// certificate makes a self-signed certificate that is its own authority, and
-// writes it where flags can name it.
+// certificate makes a self-signed certificate that is its own authority, and writes it to files that flags can name.
 func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,23 +64,23 @@ func TestTLS(t *testing.T) {
 		return c
 	}
 	a := open("a")
-	require.Equal(t, upTo(1, 4), a.numbers(4))
+	require.Equal(t, numbersFrom(1, 4), a.numbers(4))
 	var row ledgerRow
 	s.hub.call(func() { row, _ = s.hub.forceDisconnect("a") })
-	rest, err := a.rest()
+	events, err := a.readAll()
 	require.NoError(t, err)
-	require.Equal(t, row.Sent, uint64(4+len(rest)))
+	require.Equal(t, row.Sent, uint64(4+len(events)))
 
 	b := open("b")
 	b.numbers(2)
 	b.conn.Close()
-	eventually(t, "the client is gone", func() bool { return s.hub.streamsOpen() == 0 })
+	eventually(t, "the client is gone", func() bool { return s.hub.openStreams() == 0 })
 	require.Equal(t, []uint64{3, 4, 5}, open("b", resumeAfter(2)).numbers(3))
 	require.Equal(t, []uint64{5, 6, 7}, open("b", resumeAfter(4)).numbers(3), "takeover")
 
 	cut := open("cut")
 	require.Equal(t, []uint64{1, 2}, cut.numbers(2))
-	_, err = cut.rest()
+	_, err = cut.readAll()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
 	open("deaf")
@@ -97,10 +96,10 @@ func TestTLS(t *testing.T) {
 	s.hub.call(func() { row = s.hub.devices["deaf"].row() })
 	require.Equal(t, "slow", row.Closed)
 
-	stranger := tls.Client(dial(t, s.addr), &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
-	_, err = stranger.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+	untrusted := tls.Client(dial(t, s.addr), &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	_, err = untrusted.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
 	if err == nil {
-		_, err = stranger.Read(make([]byte, 1))
+		_, err = untrusted.Read(make([]byte, 1))
 	}
 	require.ErrorContains(t, err, "certificate")
 	require.NoError(t, s.drain(t.Context()))

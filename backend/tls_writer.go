@@ -32,22 +32,22 @@ func newTLSWriter(conn *tls.Conn, timeout time.Duration, failed func(*tlsWriter,
 }
 
 func (o *tlsWriter) run(failed func(*tlsWriter, error)) {
-	broken := false
+	writeFailed := false
 	for wire := range o.queue {
-		if broken {
+		if writeFailed {
 			continue
 		}
 		_ = o.conn.SetWriteDeadline(time.Now().Add(o.timeout))
 		if _, err := o.conn.Write(wire); err != nil {
-			broken = true
+			writeFailed = true
 			failed(o, err)
 		}
 	}
 	_ = o.conn.Close()
 }
 
-// take queues bytes and never waits: errNoRoom when the writer is behind.
-func (o *tlsWriter) take(wire []byte) (int, error) {
+// write queues bytes without waiting; it returns errNoRoom when the queue is full.
+func (o *tlsWriter) write(wire []byte) (int, error) {
 	select {
 	case o.queue <- wire:
 		return len(wire), nil
@@ -56,8 +56,8 @@ func (o *tlsWriter) take(wire []byte) (int, error) {
 	}
 }
 
-// end closes the stream once what was taken is written; at once when abort is
-// set, and then with a TCP reset if reset is. It does not wait.
+// end closes the stream once the queue is written; at once when abort is set, and then with a TCP reset if reset is.
+// It does not wait.
 func (o *tlsWriter) end(abort, reset bool) {
 	if reset {
 		if tcp, ok := unwrap(o.raw).(*net.TCPConn); ok {

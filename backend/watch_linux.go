@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher waits in epoll for peers that close, half-close or fail. It only
-// reports: the scheduler decides and closes. One goroutine runs it.
+// A watcher waits in epoll for peers that close, half-close or fail. It only reports: the scheduler decides and
+// closes. One goroutine runs it.
 type watcher struct {
 	epfd int
 	wake int // eventfd that ends run

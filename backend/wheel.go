@@ -25,22 +25,22 @@ func newWheel(interval time.Duration, schedule string) *wheel {
 	return &wheel{interval: interval, buckets: make([][]*device, n)}
 }
 
-// tickAt is the last tick that is due at that elapsed time.
+// tickAt returns the last tick that is due at that elapsed time.
 func (w *wheel) tickAt(elapsed time.Duration) int64 {
 	n := int64(len(w.buckets))
-	rounds, rest := int64(elapsed/w.interval), int64(elapsed%w.interval)
-	return rounds*n + rest*n/int64(w.interval)
+	rounds, remainder := int64(elapsed/w.interval), int64(elapsed%w.interval)
+	return rounds*n + remainder*n/int64(w.interval)
 }
 
-// dueAt is when a tick is due, as elapsed time. It is computed from the start
-// each time, so that rounding never adds up.
+// dueAt returns when a tick is due, as elapsed time. It is computed from the start each time, so that rounding never
+// adds up.
 func (w *wheel) dueAt(tick int64) time.Duration {
 	n := int64(len(w.buckets))
 	rounds, slot := tick/n, tick%n
 	return time.Duration(rounds)*w.interval + time.Duration((slot*int64(w.interval)+n-1)/n)
 }
 
-// bucketOf is the bucket that a tick serves.
+// bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
 // add puts a device into the emptiest bucket. Ties go to a bucket far from the
@@ -58,7 +58,7 @@ func (w *wheel) add(d *device) {
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove takes a device out. The last one of its bucket takes over its index.
+// remove removes a device. The last one of its bucket gets its index.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return

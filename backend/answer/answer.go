@@ -25,8 +25,8 @@ func Refuse(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// Refused is the problem that an error stands for: itself, or else 400 with its sentence.
-func Refused(err error) *Problem {
+// AsProblem returns the problem of an error: itself, or else 400 with its sentence.
+func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
@@ -50,7 +50,7 @@ func BadBody(err error, tooLarge string) error {
 	return errors.New("the body could not be read; send it whole and in time")
 }
 
-// Write answers a request with the problem.
+// Write responds to a request with the problem.
 func (p *Problem) Write(w http.ResponseWriter) {
 	switch p.Status {
 	case http.StatusServiceUnavailable:
@@ -61,7 +61,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	write(w, "application/problem+json", p.Status, p)
 }
 
-// JSON answers a request with a value. The error is always nil: it is there to be returned.
+// JSON responds to a request with a value. The error is always nil, for callers that return it.
 func JSON(w http.ResponseWriter, status int, value any) error {
 	write(w, "application/json", status, value)
 	return nil

@@ -72,7 +72,7 @@ type Fault struct {
 // AtConnect reports whether the fault strikes at a connect.
 func (f Fault) AtConnect() bool { return kinds[f.Kind].atConnect }
 
-// String writes the fault in the grammar, with nothing left to a default.
+// String writes the fault in the grammar, with all defaults explicit.
 func (f Fault) String() string {
 	kind, keys := string(f.Kind), []string{}
 	if f.Wait > 0 {

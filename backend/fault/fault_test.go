@@ -69,11 +69,10 @@ func TestSetAppliesFaults(t *testing.T) {
 	require.Equal(t, Refuse, s.AtConnect("c", 7).Kind)
 	require.Nil(t, s.AtConnect("c", 8))
 	require.True(t, s.Empty())
-	require.Equal(t, []Fired{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
+	require.Equal(t, []Strike{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
 }
 
-// FuzzParse: what is accepted is written and read back the same, and within
-// the limits.
+// An accepted fault is within the limits, and its text parses to the same fault.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"drop", "delay=2s:id=a,noop=4,count=2", "slow-headers;refuse:count=3", "a:b=c", ";", "drop:id=%00"} {
 		f.Add(seed)
@@ -87,9 +86,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, fault := range faults {
-			again, err := Parse(fault.String())
-			if err != nil || len(again) != 1 || again[0] != fault {
-				t.Fatalf("%q became %q became %v, %v", text, fault, again, err)
+			second, err := Parse(fault.String())
+			if err != nil || len(second) != 1 || second[0] != fault {
+				t.Fatalf("%q became %q became %v, %v", text, fault, second, err)
 			}
 			if fault.Count < 1 || fault.Count > maxCount || !fault.AtConnect() && fault.Noop == 0 {
 				t.Fatalf("%q is out of limits", text)

@@ -2,27 +2,27 @@ package fault
 
 import "slices"
 
-// Fired is one strike of a fault.
-type Fired struct {
+// A Strike is one effect of a fault.
+type Strike struct {
 	ID     string `json:"id"`
 	Number uint64 `json:"number,omitempty"` // of the noop; none at a connect
 	At     int64  `json:"at_unix_us"`
 }
 
-// Armed is a fault with what has become of it, as GET /fault shows it.
-type Armed struct {
+// An ArmedFault is a fault with its effects so far, as GET /fault shows it.
+type ArmedFault struct {
 	Text string `json:"fault"` // in the grammar
 	Fault
-	Remaining int     `json:"remaining"`
-	WaitS     float64 `json:"wait_s,omitempty"`
-	Fired     []Fired `json:"fired"`
-	bound     string  // the id it struck first, where the fault is for one id
+	Remaining int      `json:"remaining"`
+	WaitS     float64  `json:"wait_s,omitempty"`
+	Fired     []Strike `json:"fired"`
+	bound     string   // the id it struck first, where the fault is for one id
 }
 
-// Set is the faults of a backend. The zero value is empty. It is not safe for
-// concurrent use: it belongs to the scheduler.
+// A Set has the faults of a backend. The zero value is empty. It is not safe for concurrent use: it belongs to the
+// scheduler.
 type Set struct {
-	armed []*Armed
+	armed []*ArmedFault
 	live  int // armed faults with strikes left
 }
 
@@ -32,13 +32,13 @@ func (s *Set) Add(faults ...Fault) {
 		if len(s.armed) >= 4*maxFaults {
 			s.dropSpent()
 		}
-		s.armed = append(s.armed, &Armed{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Fired{}})
+		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Strike{}})
 		s.live++
 	}
 }
 
 func (s *Set) dropSpent() {
-	s.armed = slices.DeleteFunc(s.armed, func(a *Armed) bool { return a.Remaining == 0 })
+	s.armed = slices.DeleteFunc(s.armed, func(a *ArmedFault) bool { return a.Remaining == 0 })
 }
 
 // Clear disarms and forgets everything.
@@ -58,7 +58,7 @@ func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	return nil
 }
 
-// AtConnect is AtNoop for a connect of that id.
+// AtConnect returns the fault for a connect of that id, as AtNoop does for a noop.
 func (s *Set) AtConnect(id string, now int64) *Fault {
 	for _, a := range s.armed {
 		if a.Remaining > 0 && a.AtConnect() && a.matches(id) {
@@ -70,7 +70,7 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 
 // matches reports whether the fault is for that id. Without an id, a fault that counts noops stays with the first id it
 // hit; one that counts connections hits every client.
-func (a *Armed) matches(id string) bool {
+func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
 		return a.ID == id
@@ -80,9 +80,9 @@ func (a *Armed) matches(id string) bool {
 	return true
 }
 
-func (s *Set) strike(a *Armed, id string, number uint64, now int64) *Fault {
+func (s *Set) strike(a *ArmedFault, id string, number uint64, now int64) *Fault {
 	a.bound = id
-	a.Fired = append(a.Fired, Fired{ID: id, Number: number, At: now})
+	a.Fired = append(a.Fired, Strike{ID: id, Number: number, At: now})
 	if a.Remaining--; a.Remaining == 0 {
 		s.live--
 	}
@@ -90,8 +90,8 @@ func (s *Set) strike(a *Armed, id string, number uint64, now int64) *Fault {
 }
 
 // Status copies what was armed and what fired, in the order it was added.
-func (s *Set) Status() []Armed {
-	list := make([]Armed, len(s.armed))
+func (s *Set) Status() []ArmedFault {
+	list := make([]ArmedFault, len(s.armed))
 	for i, a := range s.armed {
 		list[i] = *a
 		list[i].Fired = slices.Clone(a.Fired)

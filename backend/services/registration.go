@@ -18,15 +18,15 @@ const (
 	maxPerson       = 200 // bytes of a name
 )
 
-// A registration is what a client sends to have an account, and what it gets as a receipt.
+// A registration is the request of a client for an account, and its receipt.
 type registration struct {
 	ID    string `json:"id"` // unique by the client's own care: nothing is kept
 	Email string `json:"email"`
 	Name  string `json:"name"`
 }
 
-// register checks a registration as a service would that writes it down, and answers with what it would have written: the
-// address in lower case, the name without spaces around it. Nothing is kept, so that hours of load take no memory.
+// register checks a registration as a service with a database would, and responds with the stored values: the address
+// in lower case, the name without spaces around it. It stores nothing, so that hours of load use no memory.
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()

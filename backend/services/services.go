@@ -38,7 +38,7 @@ const (
 	maxHTTPBinDelay = 10 * time.Second
 )
 
-// Handler answers the paths of this package. It is safe for concurrent use.
+// A Handler serves the paths of this package. It is safe for concurrent use.
 type Handler struct {
 	server   string // value of X-Server, "" for none
 	inFlight atomic.Int64
@@ -46,7 +46,7 @@ type Handler struct {
 	generic  http.Handler
 }
 
-// New makes the handler of a server of that name.
+// New returns the handler of a server of that name.
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
@@ -58,13 +58,13 @@ func Owns(path string) bool {
 	return strings.HasPrefix(path, "/default/") || strings.HasPrefix(path, httpbinPrefix+"/")
 }
 
-// InFlight is how many requests are in hand.
+// InFlight returns the number of requests in progress.
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
 // Received returns the number of requests. Each is counted on arrival, so a caller with an answer can rely on it.
 func (h *Handler) Received() uint64 { return h.received.Load() }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inFlight := h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
@@ -76,7 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-In-Flight", strconv.FormatInt(inFlight, 10))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) // without one in tests
 	if err := h.route(w, r, r.URL.EscapedPath()); err != nil {
-		answer.Refused(err).Write(w)
+		answer.AsProblem(err).Write(w)
 	}
 }
 
@@ -84,8 +84,8 @@ func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) err
 	if path == uploadPath {
 		return upload(w, r)
 	}
-	if rest, ok := strings.CutPrefix(path, servicePrefix); ok {
-		return operate(w, r, rest)
+	if suffix, ok := strings.CutPrefix(path, servicePrefix); ok {
+		return operate(w, r, suffix)
 	}
 	if strings.HasPrefix(path, httpbinPrefix) {
 		h.generic.ServeHTTP(w, r)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func ask(t *testing.T, h *Handler, method, path, body string) (int, http.Header, string) {
+func request(t *testing.T, h *Handler, method, path, body string) (int, http.Header, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -33,7 +33,7 @@ func TestOperations(t *testing.T) {
 		"array.sort?values=3,-1,2.5":  `[-1,2.5,3]`,
 		"status":                      `"ok"`,
 	} {
-		status, header, body := ask(t, h, "GET", "/default/services/calculator/"+query, "")
+		status, header, body := request(t, h, "GET", "/default/services/calculator/"+query, "")
 		require.Equal(t, 200, status, query)
 		require.Equal(t, "application/json", header.Get("Content-Type"))
 		require.Equal(t, "backend-1", header.Get("X-Server"))
@@ -69,7 +69,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		{"GET", "/default/upload", 405, "answers POST only"},
 		{"GET", "/default/nothing", 404, "there is no such route"},
 	} {
-		status, header, body := ask(t, h, c.method, c.path, "")
+		status, header, body := request(t, h, c.method, c.path, "")
 		require.Equal(t, c.status, status, c.path)
 		require.Contains(t, body, c.says, c.path)
 		require.Empty(t, header.Get("X-Server"))
@@ -80,7 +80,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 	t.Parallel()
 	h := New("backend-1")
 	register := func(body string) (int, string) {
-		status, header, answered := ask(t, h, "POST", "/default/services/calculator/account.register", body)
+		status, header, answered := request(t, h, "POST", "/default/services/calculator/account.register", body)
 		require.Equal(t, "backend-1", header.Get("X-Server"))
 		return status, answered
 	}
@@ -89,7 +89,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 		require.Equal(t, 200, status)
 		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, answered)
 	}
-	for body, says := range map[string]string{
+	for body, text := range map[string]string{
 		``:  "the body must be an object with id, email and name",
 		`7`: "the body must be an object",
 		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                           "the body must be an object with id, email and name",
@@ -102,7 +102,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 	} {
 		status, answered := register(body)
 		require.Equal(t, 400, status, body)
-		require.Contains(t, answered, says, body)
+		require.Contains(t, answered, text, body)
 	}
 	status, answered := register(`{"id":"` + strings.Repeat("x", maxRegistration) + `"}`)
 	require.Equal(t, 413, status)
@@ -114,7 +114,7 @@ func TestUploadIsHashed(t *testing.T) {
 	h := New("")
 	for _, size := range []int{0, 1, 5 << 20} {
 		data := strings.Repeat("ab", size/2+1)[:size]
-		status, _, body := ask(t, h, "POST", "/default/upload", data)
+		status, _, body := request(t, h, "POST", "/default/upload", data)
 		require.Equal(t, 200, status)
 		sum := sha256.Sum256([]byte(data))
 		require.JSONEq(t, fmt.Sprintf(`{"bytes": %d, "sha256": "%x"}`, size, sum), body)
@@ -124,22 +124,22 @@ func TestUploadIsHashed(t *testing.T) {
 func TestTruncatedUploadGetsNoReceipt(t *testing.T) {
 	t.Parallel()
 	h, w := New(""), httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &broken{})))
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &brokenReader{})))
 	require.Equal(t, 400, w.Code)
 	require.Contains(t, w.Body.String(), "send it whole")
 }
 
-type broken struct{}
+type brokenReader struct{}
 
-func (*broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (*brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestGenericEndpoints(t *testing.T) {
 	t.Parallel()
 	h := New("b")
-	status, _, body := ask(t, h, "GET", "/httpbin/get?x=1", "")
+	status, _, body := request(t, h, "GET", "/httpbin/get?x=1", "")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, `"x"`)
-	status, _, _ = ask(t, h, "GET", "/httpbin/status/503", "")
+	status, _, _ = request(t, h, "GET", "/httpbin/status/503", "")
 	require.Equal(t, 503, status)
 }
 
@@ -152,7 +152,7 @@ func TestInFlightCountsAtArrival(t *testing.T) {
 	_, err := w.Write([]byte("x")) // returns when the upload is being read
 	require.NoError(t, err)
 	require.EqualValues(t, 1, h.InFlight())
-	_, header, _ := ask(t, h, "GET", "/default/services/s/status", "")
+	_, header, _ := request(t, h, "GET", "/default/services/s/status", "")
 	require.Equal(t, "2", header.Get("X-In-Flight"))
 	require.NoError(t, w.Close())
 	all.Wait()

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it arrives and keeps none of it. The answer has size and hash, so that the client can
+// upload hashes the body as it arrives and stores none of it. The response has size and hash, so that the client can
 // compare.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {

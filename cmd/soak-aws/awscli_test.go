@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// forked is the AWS command line, loaded once for all tests (testdata/forking.py).
-var forked struct {
+// awsCLI is the AWS command line, loaded once for all tests (testdata/forking.py).
+var awsCLI struct {
 	once   sync.Once
 	dir    string
 	socket string // "": it cannot be loaded that way
@@ -32,16 +32,16 @@ func useCommandLine(t *testing.T) {
 	if err != nil {
 		untested.SkipMissing(t, "the AWS command line is not installed")
 	}
-	forked.once.Do(func() {
-		forked.dir, err = os.MkdirTemp("", "awscli-")
+	awsCLI.once.Do(func() {
+		awsCLI.dir, err = os.MkdirTemp("", "awscli-")
 		require.NoError(t, err)
-		forked.cmd = exec.Command("python3", "testdata/forking.py", filepath.Join(forked.dir, "socket"))
-		forked.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		said, err := forked.cmd.StdoutPipe()
+		awsCLI.cmd = exec.Command("python3", "testdata/forking.py", filepath.Join(awsCLI.dir, "socket"))
+		awsCLI.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		output, err := awsCLI.cmd.StdoutPipe()
 		require.NoError(t, err)
-		if forked.cmd.Start() == nil {
-			if line, _ := bufio.NewReader(said).ReadString('\n'); line == "ready\n" {
-				forked.socket = filepath.Join(forked.dir, "socket")
+		if awsCLI.cmd.Start() == nil {
+			if line, _ := bufio.NewReader(output).ReadString('\n'); line == "ready\n" {
+				awsCLI.socket = filepath.Join(awsCLI.dir, "socket")
 			}
 		}
 	})
@@ -50,16 +50,16 @@ func useCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "aws")))
 	t.Setenv("AWS_COMMAND_LINE", real)
-	t.Setenv("AWS_COMMAND_LINE_SOCKET", forked.socket)
+	t.Setenv("AWS_COMMAND_LINE_SOCKET", awsCLI.socket)
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 func stopCommandLine() {
-	if forked.cmd != nil && forked.cmd.Process != nil {
-		_ = forked.cmd.Process.Kill()
-		_ = forked.cmd.Wait()
+	if awsCLI.cmd != nil && awsCLI.cmd.Process != nil {
+		_ = awsCLI.cmd.Process.Kill()
+		_ = awsCLI.cmd.Wait()
 	}
-	_ = os.RemoveAll(forked.dir)
+	_ = os.RemoveAll(awsCLI.dir)
 }
 
 // commandLine runs the real AWS command line.

@@ -41,9 +41,9 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// inspect checks what can be checked before anything costs money, and prints one table.
+// inspect makes all checks that are free, and prints one table.
 func (d *deployment) inspect(ctx context.Context) error {
-	s, err := d.planned(ctx)
+	s, err := d.plannedSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.For(life)), life), nil
 }
 
-// checkOwner refuses a name that belongs to a deployment outside of the state here: one of another user, or of another machine.
-// The state decides, not its outputs: an apply that failed may have written none.
+// checkOwner refuses a name that belongs to a deployment outside of the state here: one of another user, or of
+// another machine. The state decides, not its outputs: a failed apply may have written none.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -162,8 +162,8 @@ func isStandard(instanceType string) bool {
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun asks EC2 whether these credentials may make a resource with the tags of the deployment. It makes nothing and does not
-// check capacity.
+// checkDryRun asks EC2 whether these credentials may create a resource with the tags of the deployment. It creates
+// nothing and does not check capacity.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
@@ -205,7 +205,8 @@ type policy struct {
 	}
 }
 
-// checkRights has IAM simulate each statement of the deployer's policy, boundaries included, for one resource that it covers.
+// checkRights simulates in IAM each statement of the deployer's policy, boundaries included, for one resource that it
+// covers.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var p policy

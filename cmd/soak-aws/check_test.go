@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checked runs `soak-aws check` with settings, and with outputs of terraform.
-func checked(t *testing.T, settings, outputs string) (string, error) {
+// runCheck runs `soak-aws check` with settings, and with outputs of terraform.
+func runCheck(t *testing.T, settings, outputs string) (string, error) {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
 	terraform := "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) cat '" + bin + "/outputs';; state) grep -o i-1 '" + bin + "/outputs';; esac\n"
@@ -26,31 +26,31 @@ func checked(t *testing.T, settings, outputs string) (string, error) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "deployer-policy.json"), policy, 0o600))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	said := printed(t, func() { err = (&deployment{dir: dir}).inspect(context.Background()) })
-	return said, err
+	output := captureStdout(t, func() { err = (&deployment{dir: dir}).inspect(context.Background()) })
+	return output, err
 }
 
-// printed is what a function writes to standard output.
-func printed(t *testing.T, do func()) string {
+// captureStdout returns what a function writes to standard output.
+func captureStdout(t *testing.T, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	stdout := os.Stdout
 	os.Stdout = w
-	do()
+	f()
 	os.Stdout = stdout
 	require.NoError(t, w.Close())
-	said, err := io.ReadAll(r)
+	output, err := io.ReadAll(r)
 	require.NoError(t, err)
-	return string(said)
+	return string(output)
 }
 
 const defaults = `{"name":"sse-soak","region":"us-east-1","subnet_id":null,"hosts":{"c5.large":2},"architectures":{"c5.large":"amd64"},"ttl_minutes":180,"retention_days":30,"disk_gib":50,"connections":1200,"noop_interval_seconds":15,"tags":{"Run":"sse-soak","Team":"soak"}}`
 
 func TestCheck(t *testing.T) {
 	f := startAWS(t)
-	said, err := checked(t, defaults, "{}")
-	require.NoError(t, err, said)
+	output, err := runCheck(t, defaults, "{}")
+	require.NoError(t, err, output)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
 		`ok +credentials' end +they are valid until after a soak of 1h0m0s`,
@@ -62,18 +62,18 @@ func TestCheck(t *testing.T) {
 		`ok +start c5.large +these credentials may`,
 		`ok +way in +the AWS command line and its Session Manager plugin are here`,
 	} {
-		assert.Regexp(t, "(?m)^"+row, said)
+		assert.Regexp(t, "(?m)^"+row, output)
 	}
 	assert.Equal(t, []string{"CreateVpc vpc Run=sse-soak", "CreateInternetGateway internet-gateway Run=sse-soak", "RunInstances instance Run=sse-soak"}, f.dryRuns)
 }
 
 func TestAccountWithoutRights(t *testing.T) {
 	f := startAWS(t)
-	f.dryRun, f.lacking, f.key, f.others = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
+	f.dryRun, f.deniedAction, f.key, f.otherTypes = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)
-	said, err := checked(t, settings, "{}")
+	output, err := runCheck(t, settings, "{}")
 	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was made")
 	for _, row := range []string{
 		`FAIL +credentials' end +the credentials in the environment end at .*, before a soak of 1h0m0s is judged: log in for longer`,
@@ -82,38 +82,38 @@ func TestAccountWithoutRights(t *testing.T) {
 		`FAIL +start c5.large +.*UnauthorizedOperation.*these credentials may not do that`,
 		`FAIL +way in +the account encrypts sessions with the KMS key alias/sessions`,
 	} {
-		assert.Regexp(t, "(?m)^"+row, said)
+		assert.Regexp(t, "(?m)^"+row, output)
 	}
 	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC is made for an existing subnet")
 }
 
-// What cannot be asked is no reason to stop: it may work all the same.
+// A check that AWS cannot answer does not stop the deployment.
 func TestUnavailableChecks(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
-	said, err := checked(t, defaults, "{}")
-	require.NoError(t, err, said)
-	assert.Regexp(t, `note +start c5.large +RunInstances: VPCIdNotSpecified: `, said)
-	assert.Regexp(t, `note +vCPU quota +.*AccessDeniedException`, said)
+	output, err := runCheck(t, defaults, "{}")
+	require.NoError(t, err, output)
+	assert.Regexp(t, `note +start c5.large +RunInstances: VPCIdNotSpecified: `, output)
+	assert.Regexp(t, `note +vCPU quota +.*AccessDeniedException`, output)
 }
 
 // The name of a deployment is one per account and region.
 func TestDeploymentOfAnotherUser(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
-	said, err := checked(t, defaults, "{}")
+	output, err := runCheck(t, defaults, "{}")
 	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the state here; it was made by arn:aws:iam::123456789012:user/eve: choose another name \(make aws-up NAME=sse-soak-ME\)`, said)
+	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the state here; it was made by arn:aws:iam::123456789012:user/eve: choose another name \(make aws-up NAME=sse-soak-ME\)`, output)
 
 	f.hosts, f.parameters["/sse-soak/end"] = nil, setupPending
-	said, err = checked(t, defaults, "{}")
+	output, err = runCheck(t, defaults, "{}")
 	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, though the state here is empty`, said)
+	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, though the state here is empty`, output)
 
 	f.hosts = []string{"i-1"}
-	said, err = checked(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
-	require.NoError(t, err, said)
-	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, said)
+	output, err = runCheck(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
+	require.NoError(t, err, output)
+	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, output)
 }
 
 func TestStandardQuotaTypes(t *testing.T) {
@@ -135,10 +135,10 @@ func TestExamplesOfResources(t *testing.T) {
 	}
 }
 
-// What stands in terraform.tfvars wins over the command line, which must not be ignored.
+// terraform.tfvars overrides the command line, so a difference is an error.
 func TestSettingsMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
-	_, err := checked(t, defaults, "{}")
+	_, err := runCheck(t, defaults, "{}")
 	require.NoError(t, err)
 	d := &deployment{dir: t.TempDir(), name: "second"}
 	_, err = d.readSettings(context.Background())

@@ -12,22 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakePlugin is the Session Manager plugin, as the AWS command line calls it: with what was answered to StartSession (or
-// the name of a variable that has it), region, "StartSession", profile, what was asked, and the address of the service.
+// fakePlugin is the Session Manager plugin, as the AWS command line calls it. Its arguments are the response to
+// StartSession (or the name of a variable with it), region, "StartSession", profile, the request, and the address of
+// the service.
 func fakePlugin(args []string) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Println("1.2.707.0")
 		return 0
 	}
-	var asked struct{ Parameters map[string][]string }
-	if len(args) != 6 || json.Unmarshal([]byte(args[4]), &asked) != nil || len(asked.Parameters["localPortNumber"]) != 1 {
+	var request struct{ Parameters map[string][]string }
+	if len(args) != 6 || json.Unmarshal([]byte(args[4]), &request) != nil || len(request.Parameters["localPortNumber"]) != 1 {
 		fmt.Fprintln(os.Stderr, "the plugin was called with", args)
 		return 2
 	}
-	return forward(asked.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
+	return forward(request.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
-// TestRealCommandLine has the AWS command line of this machine open the tunnel: only AWS and the plugin are stand-ins.
+// The AWS command line of this machine opens the tunnel: only AWS and the plugin are stand-ins.
 func TestRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)

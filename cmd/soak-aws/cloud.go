@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A cloud asks AWS through its command line, which finds credentials as every AWS tool does.
+// A cloud queries AWS through its command line, which finds credentials as every AWS tool does.
 type cloud struct{ region, account, arn string }
 
 // An apiError is an error that a service of AWS returns.
@@ -119,9 +119,7 @@ func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, e
 	}
 }
 
-// remedies has a line for each error of AWS that a first run meets: a pattern of its text, a tab, and what to do.
-//
-//go:embed remedies.txt
+// remedies has a line for each error of AWS that occurs in a first run: a pattern of its text, a tab, and the remedy.
 var remedies string
 
 // explain returns the remedy for an error of terraform or AWS, "" if none is known.

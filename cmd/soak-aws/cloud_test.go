@@ -60,28 +60,29 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
 	f.parameters["/sse-soak/a"], f.cut = "ready i-1", 2
-	said := printed(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
-	assert.Contains(t, said, "; asking again for ")
-	assert.Contains(t, said, "/sse-soak/a is ready")
+	output := captureStdout(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
+	assert.Contains(t, output, "; asking again for ")
+	assert.Contains(t, output, "/sse-soak/a is ready")
 	assert.Zero(t, f.cut)
 	f.denied = true
 	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }
 
-// The list of tags lags behind: hosts, disks and buckets, which cost money, are asked for at their services.
+// The list of tags is out of date for a while: hosts, disks and buckets, which cost money, are verified at their
+// services.
 func TestVerifyDestroyed(t *testing.T) {
 	f := startAWS(t)
-	f.tagged = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
-	said := printed(t, func() {
+	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
+	output := captureStdout(t, func() {
 		require.NoError(t, siteWith(t, nil).verifyDestroyed(context.Background(), "", time.Minute, tick))
 	})
-	assert.Contains(t, said, "still listed by its tag, which AWS forgets within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
-	assert.Contains(t, said, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
+	assert.Contains(t, output, "still listed by its tag, which AWS forgets within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
+	assert.Contains(t, output, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
 }
 
 func TestVerifyDestroyedFindsResources(t *testing.T) {
 	f := startAWS(t)
-	f.tagged, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
+	f.tagResponses, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
 	err := siteWith(t, nil).verifyDestroyed(context.Background(), "", 0, tick)
 	require.ErrorContains(t, err, "2 things in eu-central-1 still cost money and carry the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")

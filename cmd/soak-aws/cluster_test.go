@@ -15,16 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A recorded server keeps what it was asked.
-type recorded struct {
+// A recordingServer records its requests.
+type recordingServer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []string // HOST/PATH
 	bodies   map[string]string
 }
 
-func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *recorded {
-	rec := &recorded{bodies: map[string]string{}}
+func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *recordingServer {
+	rec := &recordingServer{bodies: map[string]string{}}
 	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		rec.mu.Lock()
@@ -37,21 +37,21 @@ func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 	return rec
 }
 
-func (r *recorded) targets() []string {
+func (r *recordingServer) targets() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string{}, r.requests...)
 }
 
-// created is the object of that resource that was made in the cluster last.
-func (r *recorded) created(resource string) string {
+// lastCreated returns the last object of that resource that was created in the cluster.
+func (r *recordingServer) lastCreated(resource string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bodies["POST "+resource]
 }
 
 // startStack starts a server in place of the stack: it only answers that it is ready.
-func startStack(t *testing.T) *recorded {
+func startStack(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"status":"ready","noop_interval_s":15}`)
@@ -60,7 +60,7 @@ func startStack(t *testing.T) *recorded {
 
 // startCluster is an API server whose user may make TestRuns, look, and do nothing else, so that a run ends where the
 // secret for its runners is made.
-func startCluster(t *testing.T) *recorded {
+func startCluster(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		w.Header().Set("Content-Type", "application/json")
 		switch runs := strings.Contains(r.URL.Path, "/testruns"); {

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
-// TestDeployment makes, uses and destroys all of it with the real terraform. The provider is a stand-in
-// that asks AWS nothing (the real one would make hosts, which cost money); what soak-aws itself asks is answered by fakeAWS.
+// The real terraform creates, uses and destroys a deployment. The provider is a stand-in without AWS (the real one
+// would create hosts, which cost money); fakeAWS responds to soak-aws itself.
 func TestDeployment(t *testing.T) {
 	offline.Terraform(t, "../..")
 	dir := t.TempDir()
@@ -43,8 +43,8 @@ func TestDeployment(t *testing.T) {
 
 	// The cause is fixed. The command that continues replaces the failed host only.
 	f.boot(t, dir, nil)
-	again := newDeployment(dir)
-	require.NoError(t, again.up(ctx, streams{}))
+	redeployed := newDeployment(dir)
+	require.NoError(t, redeployed.up(ctx, streams{}))
 	second := hostsOf(t, dir)
 	for name, host := range first {
 		if name == "/sse-soak/stack/status" {
@@ -53,22 +53,22 @@ func TestDeployment(t *testing.T) {
 			assert.Equal(t, host, second[name], name)
 		}
 	}
-	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up changes nothing, the end of the hosts included")
+	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up changes nothing, the end of the hosts included")
 
 	// The hosts ended themselves. The parameters still have their "ready", which does not count for new hosts.
 	for _, id := range second {
-		address, err := again.command(ctx, "state", "list", "-id="+id).Output()
+		address, err := redeployed.command(ctx, "state", "list", "-id="+id).Output()
 		require.NoError(t, err)
-		require.NoError(t, again.command(ctx, "taint", strings.TrimSpace(string(address))).Run())
+		require.NoError(t, redeployed.command(ctx, "taint", strings.TrimSpace(string(address))).Run())
 	}
-	asked := f.parameterRequests
+	requests := f.parameterRequests
 	f.boot(t, dir, nil)
 	require.NoError(t, newDeployment(dir).up(ctx, streams{}))
 	for name, host := range hostsOf(t, dir) {
 		assert.NotEqual(t, second[name], host)
 		assert.Equal(t, "ready "+host, f.parameters[name])
 	}
-	assert.Greater(t, f.parameterRequests, asked+1, "up waits for the new hosts")
+	assert.Greater(t, f.parameterRequests, requests+1, "up waits for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
 	f.parameters["/sse-soak/end"], f.launched = setupPending, time.Now()
@@ -84,20 +84,20 @@ func TestDeployment(t *testing.T) {
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d.program = soakProgram(t)
 	require.Equal(t, exitError(2), d.soak(ctx, []string{"--out", t.TempDir()}))
-	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
+	assert.Contains(t, cluster.lastCreated("testruns"), "s3://", "the bucket is the one that terraform made")
 
 	// A second deployment with a state of its own: destroying it leaves the first.
-	other := newDeployment(dir)
-	other.name = "second"
+	foreign := newDeployment(dir)
+	foreign.name = "second"
 	f.hosts = nil
-	f.boot(t, filepath.Join(dir, "terraform.tfstate.d", other.name), nil)
-	require.NoError(t, other.up(ctx, streams{}))
-	out, err := other.outputs(ctx)
+	f.boot(t, filepath.Join(dir, "terraform.tfstate.d", foreign.name), nil)
+	require.NoError(t, foreign.up(ctx, streams{}))
+	out, err := foreign.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "second", out.Settings.Name)
 	f.hosts, f.beforeParameters = nil, nil
-	require.NoError(t, other.down(ctx, downOptions{lag: time.Minute}))
-	out, err = again.outputs(ctx)
+	require.NoError(t, foreign.down(ctx, downOptions{lag: time.Minute}))
+	out, err = redeployed.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Settings.Name, "the first is still there")
 
@@ -107,7 +107,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, os.Mkdir(run, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-1", "started_unix_s": 1, "ended_unix_s": 2}`), 0o600))
 	f.objects[out.Bucket+"/shards/run-1/runner-1.json.gz"] = time.Now()
-	f.tagged, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
+	f.tagResponses, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, results: results}))
 	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
 	list, err := d.command(ctx, "state", "list").Output()
@@ -119,7 +119,7 @@ func TestDeployment(t *testing.T) {
 
 	// What is left goes when somebody says so.
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute}), "it stays until then")
-	f.tagged, f.buckets = nil, nil
+	f.tagResponses, f.buckets = nil, nil
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, withBucket: true}))
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)

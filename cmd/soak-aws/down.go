@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// downOptions are the options of `soak-aws down`.
+// A downOptions has the options of `soak-aws down`.
 type downOptions struct {
 	results        string        // folder of results
 	withoutArchive bool          // make no archive
@@ -29,9 +29,9 @@ type downOptions struct {
 // sooner (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
-// down archives runs, destroys, and verifies that nothing is left but a bucket with archives.
+// down archives runs, destroys the deployment, and verifies that nothing remains but a bucket with archives.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
-	s, err := d.planned(ctx)
+	s, err := d.plannedSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,22 +41,22 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 			"  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
 	}
 	var targets []string
-	kept := ""
+	archiveBucket := ""
 	if len(archives) > 0 { // all but the bucket
-		kept = s.output.Bucket
+		archiveBucket = s.output.Bucket
 		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners",
 			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
 		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  %s", err, d.target("aws-down"))
 	}
-	if err := s.verifyDestroyed(ctx, kept, options.lag, 5*time.Second); err != nil || kept == "" {
+	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
 	}
 	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n",
-		kept, s.settings.RetentionDays)
+		archiveBucket, s.settings.RetentionDays)
 	for _, key := range archives {
-		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", kept, key, url.QueryEscape(s.settings.Region))
+		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", archiveBucket, key, url.QueryEscape(s.settings.Region))
 	}
 	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")
 	return nil
@@ -146,11 +146,11 @@ func (s site) archiveRuns(ctx context.Context, k downOptions, runs []string) err
 
 // verifyDestroyed checks with AWS, not with the state, that nothing that costs money still has the tag, except a
 // bucket that is kept.
-func (s site) verifyDestroyed(ctx context.Context, kept string, lag, pause time.Duration) error {
+func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
 	var costs, listed []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
-		_, costs, listed, err = s.aws.remaining(ctx, "Run", s.settings.Name)
-		costs = slices.DeleteFunc(costs, func(arn string) bool { return kept != "" && arn == "arn:aws:s3:::"+kept })
+		_, costs, listed, err = s.aws.findTagged(ctx, "Run", s.settings.Name)
+		costs = slices.DeleteFunc(costs, func(arn string) bool { return archiveBucket != "" && arn == "arn:aws:s3:::"+archiveBucket })
 		return len(costs) == 0, err
 	})
 	switch {
@@ -168,9 +168,9 @@ func (s site) verifyDestroyed(ctx context.Context, kept string, lag, pause time.
 	return nil
 }
 
-// remaining lists the resources with a tag: hosts, disks and buckets cost money, and are confirmed by their services.
-// The others are free, and AWS lists their tags for some time after they are destroyed.
-func (c *cloud) remaining(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
+// findTagged lists the resources with a tag: hosts, disks and buckets cost money, and are confirmed by their
+// services. The others are free, and AWS lists their tags for some time after they are destroyed.
+func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, key, value)
 	for _, h := range hosts {
 		costs = append(costs, h.ID)
@@ -203,7 +203,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	var s site
 	if region != "" {
 		s.aws, err = connect(ctx, region)
-	} else if s, err = d.planned(ctx); err != nil {
+	} else if s, err = d.plannedSite(ctx); err != nil {
 		err = fmt.Errorf("%w; --region needs no terraform", err)
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if d.name != "" {
 		key, value = "Run", d.name
 	}
-	hosts, costs, listed, err := s.aws.remaining(ctx, key, value)
+	hosts, costs, listed, err := s.aws.findTagged(ctx, key, value)
 	if err != nil {
 		return err
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// made is a deployment that terraform made, as a program that notes what it destroys.
+// An appliedDeployment is a deployment that terraform created, with the log of what it destroys.
 type appliedDeployment struct {
 	*deployment
 	bin, results string
 }
 
-// withRun is one with a run, and a soak that puts an archive into the bucket.
+// withRun returns an appliedDeployment with a run, and a soak that stores an archive in the bucket.
 func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
 	bin := t.TempDir()
@@ -37,7 +37,7 @@ func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("SOAK_FAILS", "0")
-	f.ready()
+	f.setReady()
 	f.hosts, f.buckets = nil, []string{"sse-soak-123"}
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now()
 	results := t.TempDir()
@@ -46,11 +46,11 @@ func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	return appliedDeployment{&deployment{dir: t.TempDir(), skipConfirm: true, program: program}, bin, results}
 }
 
-func (m appliedDeployment) down(t *testing.T, k downOptions) (said string, err error) {
+func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err error) {
 	t.Helper()
 	k.results, k.lag = m.results, time.Second
-	said = printed(t, func() { err = m.deployment.down(context.Background(), k) })
-	return said, err
+	output = captureStdout(t, func() { err = m.deployment.down(context.Background(), k) })
+	return output, err
 }
 
 // The evidence of a run goes to the bucket before its hosts are destroyed, and the bucket stays with it.
@@ -58,19 +58,19 @@ func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
-	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-123"}}
-	said, err := m.down(t, downOptions{})
+	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-123"}}
+	output, err := m.down(t, downOptions{})
 	require.NoError(t, err)
-	asked := lines(t, filepath.Join(m.bin, "asked"))
-	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", asked[0])
-	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, asked[1], "soak knows what must stay out")
+	requests := lines(t, filepath.Join(m.bin, "asked"))
+	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", requests[0])
+	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak knows what must stay out")
 	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
 		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
 		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
 	} {
-		assert.Contains(t, said, part)
+		assert.Contains(t, output, part)
 	}
 
 	// Again: the run is kept already, and the bucket is all there is.
@@ -80,11 +80,11 @@ func TestDownKeepsArchives(t *testing.T) {
 	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
 	// Until somebody wants it gone.
-	f.tagged = nil
-	said, err = m.down(t, downOptions{withBucket: true})
+	f.tagResponses = nil
+	output, err = m.down(t, downOptions{withBucket: true})
 	require.NoError(t, err)
 	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[2])
-	assert.NotContains(t, said, "kept: ")
+	assert.NotContains(t, output, "kept: ")
 }
 
 func TestDownWithoutArchive(t *testing.T) {

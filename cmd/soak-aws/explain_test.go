@@ -10,17 +10,17 @@ import (
 )
 
 // failingDeployment returns a deployment whose terraform prints a text and fails.
-func failingDeployment(t *testing.T, said string) *deployment {
+func failingDeployment(t *testing.T, output string) *deployment {
 	t.Helper()
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "said"), []byte(said), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "said"), []byte(output), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+bin+"/said' >&2\nexit 1\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return &deployment{dir: t.TempDir()}
 }
 
 func TestRemedies(t *testing.T) {
-	for said, remedy := range map[string]string{
+	for output, remedy := range map[string]string{
 		"Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500, RequestID: 1, api error InsufficientInstanceCapacity: We currently do not have sufficient c5.large capacity in the Availability Zone you requested (us-east-1e).": "set zone (or another instance type)",
 		"api error InvalidParameterCombination: The specified instance type is not eligible for Free Tier":                                                                                     "change it to the Paid plan",
 		"api error ConflictException: Schedule group sse-soak already exists":                                                                                                                  "choose one with NAME=",
@@ -28,7 +28,7 @@ func TestRemedies(t *testing.T) {
 		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                              "set budget_usd = 0",
 		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone": "the zone does not offer that",
 	} {
-		require.ErrorContains(t, failingDeployment(t, said).change(context.Background(), "apply"), remedy)
+		require.ErrorContains(t, failingDeployment(t, output).change(context.Background(), "apply"), remedy)
 	}
 	require.EqualError(t, failingDeployment(t, "Error: Invalid value for variable").change(context.Background(), "apply"), "terraform apply: exit status 1")
 }

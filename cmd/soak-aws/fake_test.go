@@ -17,18 +17,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS answers what soak-aws asks, in AWS's own formats. The real AWS command line is sent to it by the variables that AWS
-// has for that.
+// A fakeAWS responds to the requests of soak-aws in AWS's own formats. Environment variables direct the real AWS
+// command line to it.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
 	parameterRequests int                          // for parameters
 	beforeParameters  func(int, map[string]string) // before each answer
-	tagged            [][]string                   // answers of the tagging API, one after another; the last one stays
+	tagResponses      [][]string                   // answers of the tagging API, one after another; the last one stays
 	hosts             []string
 	owner             string                    // tag of the hosts
 	launched          time.Time                 // of the hosts
-	others            []string                  // types of hosts without a tag
+	otherTypes        []string                  // types of hosts without a tag
 	schedules         map[string]map[string]any // by name
 	buckets           []string
 	objects           map[string]time.Time // BUCKET/KEY
@@ -36,12 +36,12 @@ type fakeAWS struct {
 	cut               int      // answers that get lost with their connection
 	sessions          []string // what StartSession was asked
 
-	arn     string   // of the caller
-	quota   float64  // of vCPU
-	dryRun  string   // the code that a dry run ends with
-	dryRuns []string // actions that were tried, with their tags
-	lacking string   // action that IAM denies
-	key     string   // KMS key of sessions
+	arn          string   // of the caller
+	quota        float64  // of vCPU
+	dryRun       string   // the code that a dry run ends with
+	dryRuns      []string // actions that were tried, with their tags
+	deniedAction string   // action that IAM denies
+	key          string   // KMS key of sessions
 }
 
 func startAWS(t *testing.T) *fakeAWS {
@@ -88,13 +88,13 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerError answers as the query protocol of EC2 does.
+// answerError responds as the query protocol of EC2 does.
 func answerError(w http.ResponseWriter, code string) {
 	w.WriteHeader(http.StatusPreconditionFailed)
 	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>said AWS</Message></Error></Errors></Response>`, code)
 }
 
-// serveQuery is EC2 and IAM.
+// serveQuery serves EC2 and IAM.
 func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action string) {
 	switch {
 	case r.FormValue("DryRun") == "true":
@@ -114,7 +114,7 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 			item(id, "c5.large", `<item><key>Owner</key><value>`+f.owner+`</value></item><item><key>Run</key><value>sse-soak</value></item>`)
 		}
 		if r.FormValue("Filter.2.Name") == "" {
-			for _, kind := range f.others {
+			for _, kind := range f.otherTypes {
 				item("i-other", kind, "")
 			}
 		}
@@ -129,7 +129,7 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 		fmt.Fprint(w, `<R><SimulatePrincipalPolicyResult><EvaluationResults>`)
 		for i := 1; r.FormValue(fmt.Sprintf("ActionNames.member.%d", i)) != ""; i++ {
 			name, decision := r.FormValue(fmt.Sprintf("ActionNames.member.%d", i)), "allowed"
-			if name == f.lacking || r.FormValue("PolicySourceArn") != "arn:aws:iam::123456789012:role/path/dev" {
+			if name == f.deniedAction || r.FormValue("PolicySourceArn") != "arn:aws:iam::123456789012:role/path/dev" {
 				decision = "implicitDeny"
 			}
 			fmt.Fprintf(w, `<member><EvalActionName>%s</EvalActionName><EvalDecision>%s</EvalDecision></member>`, name, decision)
@@ -140,15 +140,15 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 	}
 }
 
-// serveTarget is the services that speak JSON: Systems Manager, quotas, tags.
+// serveTarget serves the services with JSON: Systems Manager, quotas, tags.
 func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte) {
 	switch target {
 	case "GetParametersByPath":
 		f.serveParameters(w, body)
 	case "PutParameter":
-		var asked struct{ Name, Value string }
-		_ = json.Unmarshal(body, &asked)
-		f.parameters[asked.Name] = asked.Value
+		var request struct{ Name, Value string }
+		_ = json.Unmarshal(body, &request)
+		f.parameters[request.Name] = request.Value
 		fmt.Fprint(w, `{"Version":2}`)
 	case "StartSession":
 		f.sessions = append(f.sessions, string(body))
@@ -159,12 +159,12 @@ func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte)
 		fmt.Fprintf(w, `{"Quota":{"QuotaCode":"L-1216C47A","Value":%.1f}}`, f.quota)
 	case "GetResources":
 		list := []map[string]string{}
-		if len(f.tagged) > 0 {
-			for _, arn := range f.tagged[0] {
+		if len(f.tagResponses) > 0 {
+			for _, arn := range f.tagResponses[0] {
 				list = append(list, map[string]string{"ResourceARN": arn})
 			}
-			if len(f.tagged) > 1 {
-				f.tagged = f.tagged[1:]
+			if len(f.tagResponses) > 1 {
+				f.tagResponses = f.tagResponses[1:]
 			}
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"ResourceTagMappingList": list})
@@ -173,7 +173,7 @@ func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte)
 	}
 }
 
-// serveBuckets is S3.
+// serveBuckets serves S3.
 func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(r.URL.Path, "/")
 	bucket, key, _ := strings.Cut(name, "/")
@@ -202,7 +202,8 @@ func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveSchedules is EventBridge Scheduler, which refuses an update that lacks what it wants or has what only it says.
+// serveSchedules serves EventBridge Scheduler, which rejects an update without a required field, or with a read-only
+// one.
 func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []byte) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/schedules"), "/")
 	switch {
@@ -233,9 +234,9 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 
 // serveParameters returns at most ten parameters at once, as Systems Manager does.
 func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
-	var asked struct{ Path, NextToken string }
-	_ = json.Unmarshal(body, &asked)
-	if asked.NextToken == "" {
+	var request struct{ Path, NextToken string }
+	_ = json.Unmarshal(body, &request)
+	if request.NextToken == "" {
 		f.parameterRequests++
 		if f.beforeParameters != nil {
 			f.beforeParameters(f.parameterRequests, f.parameters)
@@ -243,7 +244,7 @@ func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
 	}
 	found := []map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(f.parameters)) {
-		if strings.HasPrefix(name, asked.Path+"/") && name > asked.NextToken {
+		if strings.HasPrefix(name, request.Path+"/") && name > request.NextToken {
 			found = append(found, map[string]string{"Name": name, "Value": f.parameters[name]})
 		}
 	}

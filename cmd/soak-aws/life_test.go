@@ -12,10 +12,10 @@ import (
 // A soak that the hosts do not live to see the end of would be cut off, after most of its price.
 func TestSoakOutlivesItsHosts(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
+	f.setReady()
 	f.launched = time.Now().Add(-2 * time.Hour) // of 3
 	withSessions(t, startStack(t).Listener.Addr().String())
-	d := deployed(t)
+	d := newDeployed(t)
 	err := d.soak(context.Background(), []string{"--seconds", "3600"})
 	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")
 	require.ErrorContains(t, err, "move their end with `bin/soak-aws extend --minutes 11`")
@@ -33,7 +33,7 @@ func TestSoakOutlivesItsHosts(t *testing.T) {
 
 func TestExtend(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
+	f.setReady()
 	f.launched = time.Now().Truncate(time.Second)
 	schedule := func(name string) map[string]any {
 		return map[string]any{
@@ -43,7 +43,7 @@ func TestExtend(t *testing.T) {
 		}
 	}
 	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule("end-sse-soak-stack"), "end-sse-soak-runners": schedule("end-sse-soak-runners")}
-	d := deployed(t)
+	d := newDeployed(t)
 	require.NoError(t, d.extend(context.Background(), 120))
 	want := f.launched.Add(5 * time.Hour).UTC()
 	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitError ends the command with the exit code of the program that it ran.
+// An exitError ends the command with the exit code of the program that it ran.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

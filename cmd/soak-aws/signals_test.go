@@ -112,9 +112,9 @@ func startOnTerminal(t *testing.T, args ...string) session {
 }
 
 // await waits for a moment.
-func (s session) await(t *testing.T, moment func() bool) {
+func (s session) await(t *testing.T, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, moment, 3*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
 }
 
 // hasShown returns a condition: the terminal has shown a text.
@@ -143,9 +143,9 @@ func exists(file string) func() bool {
 
 func TestCtrlCDuringInit(t *testing.T) {
 	startAWS(t)
-	asked := make(chan struct{}, 9)
+	requests := make(chan struct{}, 9)
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
+		requests <- struct{}{}
 		<-r.Context().Done()
 	}))
 	defer slow.Close()
@@ -153,7 +153,7 @@ func TestCtrlCDuringInit(t *testing.T) {
 	module := "module \"slow\" {\n  source = \"" + slow.URL + "/module.zip\"\n}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(smallSettings+module), 0o600))
 	s := startOnTerminal(t, "--dir", dir, "--yes", "up")
-	<-asked
+	<-requests
 	s.interrupt(t)
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
 }
@@ -189,7 +189,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	assert.Contains(t, s.screen.String(), "`make aws-up` continues, `make aws-down` cleans up")
 
 	f.mu.Lock()
-	f.ready()
+	f.setReady()
 	f.mu.Unlock()
 	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; hung=1' HUP\n"+
@@ -201,7 +201,8 @@ func TestCtrlCAfterInit(t *testing.T) {
 	assert.Contains(t, s.screen.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
-// If the terminal is closed, terraform finishes what it does: nothing is made that no state knows, and no lock stays.
+// If the terminal is closed, terraform completes its operation: no resource is missing from the state, and no lock
+// remains.
 func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 	startAWS(t)
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// soakFlags are the flags of `soak run` that soak-aws has to know.
+// A soakFlags has the flags of `soak run` that soak-aws needs.
 type soakFlags struct {
 	streams
 
@@ -45,7 +45,7 @@ func parseSoakFlags(args []string) (f soakFlags, err error) {
 	return f, err
 }
 
-// soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
+// soak runs `soak run --on k8s` on the hosts of the deployment. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, args []string) error {
 	f, err := parseSoakFlags(args)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 		return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
 			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
 	}
-	s, err := d.applied(ctx)
+	s, err := d.appliedSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d *deployment) attach(ctx context.Context, args []string) error {
 		return err
 	}
 	f.length = -soakOverhead
-	s, err := d.applied(ctx)
+	s, err := d.appliedSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 		return end, err
 	}
 	for _, h := range hosts {
-		if own := h.Launch.Add(time.Duration(s.settings.TTLMinutes) * time.Minute); end.IsZero() || own.Before(end) {
-			end = own
+		if hostEnd := h.Launch.Add(time.Duration(s.settings.TTLMinutes) * time.Minute); end.IsZero() || hostEnd.Before(end) {
+			end = hostEnd
 		}
 	}
 	if moved, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && moved.After(end) && len(hosts) > 0 {
@@ -244,13 +244,13 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 	}
 }
 
-// extend moves the end of all hosts, without making new ones. First the schedules outside, then the hosts' own: whatever
-// fails in between leaves the end where it was.
+// extend moves the end of all hosts, without creating new ones. It first changes the schedules outside, then those of
+// the hosts: a failure in between leaves the end unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)
 	}
-	s, err := d.applied(ctx)
+	s, err := d.appliedSite(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,22 +19,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// deployed is a deployment whose terraform tells the outputs in testdata/outputs.json, with some of their text replaced.
-func deployed(t *testing.T, replace ...string) *deployment {
+// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json, with some of their
+// text replaced.
+func newDeployed(t *testing.T, replace ...string) *deployment {
 	t.Helper()
 	d := &deployment{dir: t.TempDir(), program: "no program"}
 	text, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
 	bin := t.TempDir()
-	told := filepath.Join(bin, "outputs.json")
-	require.NoError(t, os.WriteFile(told, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+told+"'\n"), 0o755))
+	outputs := filepath.Join(bin, "outputs.json")
+	require.NoError(t, os.WriteFile(outputs, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+outputs+"'\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return d
 }
 
-// ready has the parameters of a deployment that is set up.
-func (f *fakeAWS) ready() {
+// setReady sets the parameters of a deployment whose hosts are set up.
+func (f *fakeAWS) setReady() {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready i-1",
 		"/sse-soak/runners/status-0": "ready i-2", "/sse-soak/runners/kubeconfig": "# i-2\n" + kubeconfig, "/sse-soak/end": setupPending,
@@ -42,20 +43,20 @@ func (f *fakeAWS) ready() {
 	f.hosts, f.launched, f.buckets = []string{"i-1", "i-2"}, time.Now(), []string{"sse-soak-123"}
 }
 
-// TestSoak has the real soak bring a run to the cluster of the runners, with the settings and the secrets that
-// terraform and AWS tell. There the run ends: no operator is at work in this cluster.
+// The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The
+// run ends there, because the cluster has no operator.
 func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)
-	f.ready()
+	f.setReady()
 	log, _ := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
-	d := deployed(t)
+	d := newDeployed(t)
 	d.program = soakProgram(t)
 	err := d.soak(context.Background(), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
 	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
 
-	made := cluster.created("testruns")
+	made := cluster.lastCreated("testruns")
 	assert.Contains(t, made, `"sse-soak"`, "the namespace of the overlay k3s")
 	encoded := regexp.MustCompile(`"name":"` + plan.DocumentVariable + `","value":"([^"]+)"`).FindStringSubmatch(made)
 	require.NotNil(t, encoded, made)
@@ -66,7 +67,7 @@ func TestSoak(t *testing.T) {
 	p := document.Plan
 	assert.Equal(t, []any{"http://10.20.0.10", "http://10.20.0.10:7070", 1200, 15., 60}, []any{p.BackendURL, p.ControlURL, p.Connections, p.NoopInterval, p.Seconds})
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
-	assert.Empty(t, cluster.created("deployments"), "the stack's host serves the reference")
+	assert.Empty(t, cluster.lastCreated("deployments"), "the stack's host serves the reference")
 	require.Len(t, lines(t, log), 2)
 	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API has no other way in")
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
@@ -81,40 +82,40 @@ func TestSoak(t *testing.T) {
 		"BACKEND_TOKEN": "abc", "K6_PROMETHEUS_RW_SERVER_URL": "http://10.20.0.10/prometheus/api/v1/write",
 		"K6_PROMETHEUS_RW_USERNAME": "prometheus", "K6_PROMETHEUS_RW_PASSWORD": "ghi",
 	} {
-		assert.Regexp(t, name+"\\W+"+regexp.QuoteMeta(value), cluster.created("secrets"))
+		assert.Regexp(t, name+"\\W+"+regexp.QuoteMeta(value), cluster.lastCreated("secrets"))
 	}
 }
 
-// Ctrl-C reaches the soak from the terminal. It is not told a second time by a signal that would have it kill all.
+// Ctrl-C reaches soak from the terminal. A second signal from soak-aws would make it kill all processes.
 func TestStopInterruptsSoakOnce(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
+	f.setReady()
 	withSessions(t, startStack(t).Listener.Addr().String())
-	d := deployed(t)
+	d := newDeployed(t)
 	dir := t.TempDir()
-	program, told := filepath.Join(dir, "soak"), filepath.Join(dir, "told")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+told+"' INT\ntrap 'echo HUP >>"+told+"; exit 2' HUP\necho up >"+told+
+	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "told")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; exit 2' HUP\necho up >"+signals+
 		"\ni=0; while [ $i -lt 200 ]; do sleep .1; i=$((i+1)); done\n"), 0o755))
 	d.program = program
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.soak(ctx, []string{"--seconds", "60", "--out", dir}) }()
-	require.Eventually(t, func() bool { return len(lines(t, told)) > 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(lines(t, signals)) > 0 }, 20*time.Second, 10*time.Millisecond)
 	stop()
 	require.Error(t, <-ended)
-	require.Equal(t, []string{"up", "HUP"}, lines(t, told))
+	require.Equal(t, []string{"up", "HUP"}, lines(t, signals))
 }
 
-// A soak that was cut off is followed through a tunnel as well, and has no hosts of its own to outlive.
+// An interrupted soak is followed through a tunnel as well, without a check of the time left for its hosts.
 func TestAttach(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
 	withSessions(t, startStack(t).Listener.Addr().String())
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
 	require.NoError(t, m.attach(t.Context(), []string{"aws-1", "--out", t.TempDir()}))
-	asked := lines(t, filepath.Join(m.bin, "asked"))
-	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, asked[0])
-	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, asked[1])
+	requests := lines(t, filepath.Join(m.bin, "asked"))
+	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, requests[0])
+	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, requests[1])
 
 	f.launched = time.Now().Add(-185 * time.Minute)
 	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have ended")
@@ -135,38 +136,38 @@ func TestSoakEnvironment(t *testing.T) {
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
+	f.setReady()
 	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = setupPending, setupPending
-	err := deployed(t).soak(context.Background(), nil)
+	err := newDeployed(t).soak(context.Background(), nil)
 	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
 
-	f.ready()
+	f.setReady()
 	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a host that is gone
-	require.ErrorContains(t, deployed(t).soak(context.Background(), nil), "not all hosts are set up")
+	require.ErrorContains(t, newDeployed(t).soak(context.Background(), nil), "not all hosts are set up")
 }
 
 // Another service would be sent the stack's token, and judged by the stack's ledger and CPU.
 func TestSoakRejectsOtherBackends(t *testing.T) {
 	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
-		require.ErrorContains(t, deployed(t).soak(context.Background(), args), "`bin/soak run --on k8s --backend-url http://other` soaks that")
+		require.ErrorContains(t, newDeployed(t).soak(context.Background(), args), "`bin/soak run --on k8s --backend-url http://other` soaks that")
 	}
 }
 
-// The stack is set up for its streams: another number is refused, not ignored.
+// The stack is set up for its number of streams: another number is rejected, not ignored.
 func TestSoakWithOtherStreamsThanTheStack(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
-	d := deployed(t)
+	f.setReady()
+	d := newDeployed(t)
 	require.EqualError(t, d.soak(context.Background(), []string{"--connections", "5000"}),
 		"the stack, which `make aws-up` made, has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or leave it out here")
 	require.ErrorContains(t, d.soak(context.Background(), []string{"--noop-interval=5"}), ", not NOOP_INTERVAL=5; change it there")
 }
 
-// Shards are read with the credentials at the end of a soak.
+// Shards are read with the credentials that are valid at the end of a soak.
 func TestSoakOutlivesItsCredentials(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
-	d := deployed(t)
+	f.setReady()
+	d := newDeployed(t)
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	require.ErrorContains(t, d.soak(context.Background(), nil), "before a soak of 1h0m0s is judged: log in for longer")

@@ -8,19 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The state is lost, and with it what terraform would destroy. The tag is still there.
+// The state of terraform is lost. The tag still exists.
 func TestSweep(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.buckets = []string{"i-1", "i-2"}, "arn:aws:iam::123456789012:user/eve", []string{"sse-soak-1"}
-	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:s3:::sse-soak-gone"}}
+	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:s3:::sse-soak-gone"}}
 	d := &deployment{skipConfirm: true}
-	said := printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false)) })
+	output := captureStdout(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false)) })
 	for _, part := range []string{
 		"3 things in eu-central-1 carry the tag Project=sse-soak and cost money, 2 are free",
 		"  i-1\n  i-2\n  arn:aws:s3:::sse-soak-1\n  arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n",
 		"host i-1 of sse-soak, made by arn:aws:iam::123456789012:user/eve\n",
 	} {
-		assert.Contains(t, said, part)
+		assert.Contains(t, output, part)
 	}
 	assert.Len(t, f.hosts, 2, "nobody asked for more")
 
@@ -29,7 +29,7 @@ func TestSweep(t *testing.T) {
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, no host was terminated")
 	assert.Len(t, f.hosts, 2)
 	d.skipConfirm = true
-	said = printed(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true)) })
-	assert.Contains(t, said, "2 hosts are being terminated")
+	output = captureStdout(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true)) })
+	assert.Contains(t, output, "2 hosts are being terminated")
 	assert.Empty(t, f.hosts)
 }

@@ -26,7 +26,7 @@ type deployment struct {
 	maxUSD      float64  // maximum cost of all of it; 0: no limit
 }
 
-// settings are local.settings of infra/terraform: what must be known before anything is made.
+// A settings is local.settings of infra/terraform: what must be known before anything is created.
 type settings struct {
 	Name, Region, Owner string
 	Connections         int
@@ -41,7 +41,7 @@ type settings struct {
 	Architectures       map[string]string // by instance type
 }
 
-// outputs are the output deployment of infra/terraform.
+// An outputs is the output deployment of infra/terraform.
 type outputs struct {
 	Settings     settings
 	BackendURL   string `json:"backend_url"`
@@ -63,11 +63,13 @@ func (d *deployment) target(name string) string {
 	return "make " + name
 }
 
-// set gives a variable to terraform. A line in terraform.tfvars, and a variable of the user's environment, override it.
+// set passes a variable to terraform. A line in terraform.tfvars, and a variable of the user's environment, override
+// it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
-// command returns a terraform command in the folder. It has a process group of its own: a terminal sends Ctrl-C and its end to the
-// whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws passes one SIGINT on.
+// command returns a terraform command in the folder. It has its own process group: a terminal sends Ctrl-C and its
+// end to the whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws
+// passes one SIGINT on.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -131,7 +133,8 @@ func (d *deployment) arch(ctx context.Context) error {
 	return err
 }
 
-// change runs terraform apply or destroy, which shows its plan and asks. Known errors of AWS get a remedy.
+// change runs terraform apply or destroy, which shows its plan and asks for confirmation. Known errors of AWS get a
+// remedy.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.skipConfirm {
 		args = append(args, "-auto-approve")
@@ -184,7 +187,7 @@ func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	return out, json.Unmarshal(made.Value, &out)
 }
 
-// A site is a deployment with what exists of it.
+// A site is a deployment with its existing resources.
 type site struct {
 	*deployment
 	settings settings
@@ -193,8 +196,8 @@ type site struct {
 	values   map[string]string // of the parameters
 }
 
-// planned returns the deployment as the settings describe it.
-func (d *deployment) planned(ctx context.Context) (site, error) {
+// plannedSite returns the deployment as the settings describe it.
+func (d *deployment) plannedSite(ctx context.Context) (site, error) {
 	s := site{deployment: d}
 	err := d.init(ctx)
 	if err == nil {
@@ -212,8 +215,8 @@ func (d *deployment) planned(ctx context.Context) (site, error) {
 	return s, err
 }
 
-// applied returns the deployment as it exists.
-func (d *deployment) applied(ctx context.Context) (site, error) {
+// appliedSite returns the deployment as it exists.
+func (d *deployment) appliedSite(ctx context.Context) (site, error) {
 	out, err := d.outputs(ctx)
 	s := site{deployment: d, settings: out.Settings, output: out}
 	if err == nil {

@@ -20,7 +20,8 @@ import (
 const (
 	// openPort is the default port of `soak-aws open`. The links of Grafana on the stack's host name it (modules/stack/setup.sh).
 	openPort = 8080
-	// stackPort is nginx on the stack's host. Grafana, Prometheus and the backend's own pages are behind it.
+	// stackPort is the port of nginx on the stack's host. Grafana, Prometheus and the backend's own pages are behind
+	// it.
 	stackPort = 80
 	// clusterPort is the Kubernetes API on runner-1.
 	clusterPort = 6443

@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fakeSession is `aws ssm start-session` for a port: it passes connections on until SIGINT, or until the file cut is there.
+// fakeSession is `aws ssm start-session` for a port: it forwards connections until SIGINT, or until the file cut
+// exists.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
 		return commandLine(args)
@@ -91,7 +92,7 @@ func leavePlugin(port string) int {
 	}
 }
 
-// forward passes connections on as the plugin does, which listens at localhost and ends on SIGINT.
+// forward forwards connections as the plugin does, which listens at localhost and ends on SIGINT.
 func forward(port, to string) int {
 	l, err := net.Listen("tcp", "localhost:"+port)
 	if err != nil {
@@ -113,22 +114,22 @@ func forward(port, to string) int {
 		}
 	}()
 	for {
-		here, err := l.Accept()
+		client, err := l.Accept()
 		if err != nil {
 			return 1
 		}
-		there, err := net.Dial("tcp", to)
+		server, err := net.Dial("tcp", to)
 		if err != nil {
-			_ = here.Close()
+			_ = client.Close()
 			continue
 		}
-		go func() { _, _ = io.Copy(there, here) }()
-		go func() { _, _ = io.Copy(here, there); _ = here.Close() }()
+		go func() { _, _ = io.Copy(server, client) }()
+		go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
 	}
 }
 
-// withSessions puts an AWS command line into the PATH whose tunnels lead to a stack. It returns the file of what it was
-// told to do, one line for each session, and a function that cuts the one that is open.
+// withSessions puts an AWS command line into the PATH whose tunnels lead to a stack. It returns the file of its
+// calls, one line for each session, and a function that disconnects the open one.
 func withSessions(t *testing.T, stack string) (log string, cut func()) {
 	t.Helper()
 	bin := t.TempDir()
@@ -159,11 +160,11 @@ func lines(t *testing.T, file string) []string {
 func TestOpen(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())
-	d := deployed(t)
+	d := newDeployed(t)
 	port := freePort(t)
 	ctx, interrupt := context.WithCancel(context.Background())
 	ended := make(chan error)
-	said := printed(t, func() {
+	output := captureStdout(t, func() {
 		go func() { ended <- d.open(ctx, port) }()
 		address := fmt.Sprintf("http://localhost:%d/grafana/", port)
 		require.Eventually(t, func() bool {
@@ -175,9 +176,9 @@ func TestOpen(t *testing.T) {
 		interrupt()
 		require.NoError(t, <-ended)
 	})
-	assert.Contains(t, said, fmt.Sprintf("grafana     http://localhost:%d/grafana/     user admin", port))
-	assert.Contains(t, said, fmt.Sprintf("prometheus  http://localhost:%d/prometheus/  user prometheus", port))
-	assert.Contains(t, said, "aws ssm get-parameter --region eu-central-1 --name /sse-soak/stack/secrets --with-decryption")
+	assert.Contains(t, output, fmt.Sprintf("grafana     http://localhost:%d/grafana/     user admin", port))
+	assert.Contains(t, output, fmt.Sprintf("prometheus  http://localhost:%d/prometheus/  user prometheus", port))
+	assert.Contains(t, output, "aws ssm get-parameter --region eu-central-1 --name /sse-soak/stack/secrets --with-decryption")
 	assert.Equal(t, []string{fmt.Sprintf("ssm start-session --region eu-central-1 --target i-1 --document-name AWS-StartPortForwardingSession --parameters portNumber=80,localPortNumber=%d", port)}, lines(t, log))
 	_, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	require.Error(t, err, "nothing is left open")
@@ -190,17 +191,17 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 			stack := startStack(t)
 			log, _ := withSessions(t, stack.Listener.Addr().String())
 			t.Setenv("FAKE_AWS_DIES", plugin)
-			d := deployed(t)
+			d := newDeployed(t)
 			self, err := os.Executable()
 			require.NoError(t, err)
 			program := filepath.Join(t.TempDir(), "soak-aws")
 			require.NoError(t, os.Symlink(self, program))
 			port := freePort(t)
 			open := exec.Command(program, "--dir", d.dir, "open", "--port", strconv.Itoa(port))
-			said, err := open.StdoutPipe()
+			output, err := open.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, open.Start())
-			_, err = bufio.NewReader(said).ReadString('\n') // it is open
+			_, err = bufio.NewReader(output).ReadString('\n') // it is open
 			require.NoError(t, err)
 			require.NoError(t, open.Process.Signal(signal))
 			require.Equal(t, signal == syscall.SIGHUP, open.Wait() == nil)
@@ -222,8 +223,8 @@ func freePort(t *testing.T) int {
 	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
-// opened is a tunnel, with the warnings since it was opened.
-func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
+// startTunnel returns a tunnel, with the warnings since it was opened.
+func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var news []string
@@ -247,12 +248,12 @@ func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	}
 }
 
-// AWS ends a session that was idle for 20 minutes, and an agent may lose one: a soak of an hour asks for the ledger at
-// its end, at the address that it was told at its beginning.
+// AWS ends a session that was idle for 20 minutes, and an agent may lose one. A soak of an hour requests the ledger
+// at its end, at the address of its start.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	stack := startStack(t)
 	log, cut := withSessions(t, stack.Listener.Addr().String())
-	tn, news := opened(t, time.Hour)
+	tn, news := startTunnel(t, time.Hour)
 	cut()
 	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
 	assert.Equal(t, []string{"the tunnel to the host stack was cut; opening another one", "the tunnel to the host stack is open again"}, news())
@@ -265,7 +266,7 @@ func TestTunnelReopensAfterCrash(t *testing.T) {
 	stack := startStack(t)
 	log, cut := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_DIES", "1")
-	tn, news := opened(t, time.Hour)
+	tn, news := startTunnel(t, time.Hour)
 	cut()
 	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
 	assert.Never(t, func() bool { return len(news()) > 2 }, 2*time.Second, 50*time.Millisecond)
@@ -275,7 +276,7 @@ func TestTunnelReopensAfterCrash(t *testing.T) {
 	require.Error(t, err, "nothing is left open")
 }
 
-// Ctrl-C stops the runners; what they left is judged with the ledger of the backend, which is asked for after that.
+// Ctrl-C stops the runners; their shards are judged with the ledger of the backend, which is requested after that.
 func TestTunnelOutlivesCtrlC(t *testing.T) {
 	stack := startStack(t)
 	_, cut := withSessions(t, stack.Listener.Addr().String())
@@ -294,17 +295,17 @@ func TestTunnelOutlivesCtrlC(t *testing.T) {
 func TestTunnelIsNotIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())
-	_, news := opened(t, 5*time.Millisecond)
+	_, news := startTunnel(t, 5*time.Millisecond)
 	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, 20*time.Second, 10*time.Millisecond)
 	assert.Empty(t, news())
 	assert.Len(t, lines(t, log), 1)
 }
 
-// Where AWS refuses for a while, it is tried until it does not, and said once.
+// While AWS refuses a session, the tunnel retries, with one warning.
 func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
 	_, cut := withSessions(t, stack.Listener.Addr().String())
-	_, news := opened(t, 5*time.Millisecond)
+	_, news := startTunnel(t, 5*time.Millisecond)
 	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
 	cut()
 	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
@@ -317,8 +318,8 @@ func TestTunnelRetries(t *testing.T) {
 
 func TestTunnelErrors(t *testing.T) {
 	f := startAWS(t)
-	f.ready()
-	d := deployed(t)
+	f.setReady()
+	d := newDeployed(t)
 	t.Run("a port that is taken", func(t *testing.T) {
 		withSessions(t, "127.0.0.1:1")
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -326,14 +327,14 @@ func TestTunnelErrors(t *testing.T) {
 		defer l.Close()
 		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "is in use; name another one with `bin/soak-aws open --port 8081`")
 	})
-	for said, want := range map[string]string{
+	for output, want := range map[string]string{
 		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-up` shows its state",
 		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "infra/terraform/deployer-policy.json is what they need",
 		"something else": "aws ssm start-session ended (something else)",
 	} {
-		t.Run(said, func(t *testing.T) {
+		t.Run(output, func(t *testing.T) {
 			withSessions(t, "127.0.0.1:1")
-			t.Setenv("FAKE_AWS_REFUSES", said)
+			t.Setenv("FAKE_AWS_REFUSES", output)
 			err := d.soak(t.Context(), nil)
 			require.ErrorContains(t, err, "no tunnel to the host stack (i-1): ")
 			require.ErrorContains(t, err, want)

@@ -15,7 +15,7 @@ import (
 // setupTimeout is the time limit for the setup of hosts.
 const setupTimeout = 25 * time.Minute
 
-// streams are what a stack is set up for; 0: not given.
+// A streams has the numbers that a stack is set up for; 0: not given.
 type streams struct {
 	connections int
 	interval    float64 // seconds
@@ -41,11 +41,11 @@ func (s streams) match(of settings, where string) error {
 	return nil
 }
 
-// up makes the stack and the runners, and waits for their hosts.
+// up creates the stack and the runners, and waits for their hosts.
 func (d *deployment) up(ctx context.Context, typed streams) error {
 	d.set("stack_dir", "../../bin/aws/stack") // as `make aws-files` makes them
 	d.set("runner_dir", "../../bin/aws/runner")
-	s, err := d.planned(ctx)
+	s, err := d.plannedSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,8 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 	return nil
 }
 
-// apply makes what the settings describe, and waits for the hosts. It replaces failed hosts, since user data runs once.
+// apply creates the resources of the settings, and waits for the hosts. It replaces failed hosts, since user data
+// runs once.
 func (s *site) apply(ctx context.Context) error {
 	var args []string
 	for name, host := range s.output.Statuses {

@@ -17,11 +17,11 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A folder that somebody else made must not run commands by its soak.yaml alone.
+// The soak.yaml of a third-party folder must not run commands without permission.
 func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
-	run := func(in io.Reader, args ...string) (said string, err error) {
+	run := func(in io.Reader, args ...string) (output string, err error) {
 		t.Helper()
 		var outcome verdict.Outcome
 		var out bytes.Buffer
@@ -35,22 +35,22 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 		return out.String(), err
 	}
 	for _, args := range [][]string{{"run"}, {"run", "storm"}, {"run", "churn"}, {"run", "--allow-actions=false"}} {
-		said, err := run(strings.NewReader("y\n"), args...)
+		output, err := run(strings.NewReader("y\n"), args...)
 		require.ErrorContains(t, err, "there is no terminal to ask on; pass --allow-actions to allow them", args)
-		require.Contains(t, said, `"0s a: touch ran\x1b[2K"`)
+		require.Contains(t, output, `"0s a: touch ran\x1b[2K"`)
 	}
 	for _, args := range [][]string{{"run", "--allow-actions"}, {"run", "--at", "0s b: true"}, {"run", "--config", "soak.yaml"}} {
-		said, err := run(nil, args...)
+		output, err := run(nil, args...)
 		require.ErrorContains(t, err, `--on must be local or k8s, got "moon"`, args)
-		require.Empty(t, said)
+		require.Empty(t, output)
 	}
 	for answer, want := range map[string]string{"y\n": `--on must be local or k8s, got "moon"`, "\n": "were declined", "n\n": "were declined"} {
-		ours, theirs := terminal(t)
-		_, err := ours.WriteString(answer)
+		terminalFile, programFile := terminal(t)
+		_, err := terminalFile.WriteString(answer)
 		require.NoError(t, err)
-		said, err := run(theirs, "run")
+		output, err := run(programFile, "run")
 		require.ErrorContains(t, err, want)
-		require.Contains(t, said, "Run them? [y/N] ")
+		require.Contains(t, output, "Run them? [y/N] ")
 	}
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("allow-actions: true\n"), 0o600))
 	_, err := run(nil, "run")
@@ -58,7 +58,7 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	require.NoFileExists(t, "ran")
 }
 
-// terminal opens a pseudo terminal: what a window is to its programs.
+// terminal opens a pseudo terminal, as a terminal window does for its programs.
 func terminal(t *testing.T) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results/archive"
 )
 
-// runFolder is the folder of a run, with only what an archive needs.
+// runFolder returns the folder of a run, with only the files that an archive needs.
 func runFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run-7")
@@ -31,8 +31,8 @@ func runFolder(t *testing.T) string {
 	return dir
 }
 
-// bucketKept makes the bucket "kept", and returns the parameters with which it is found.
-func bucketKept(t *testing.T) string {
+// startBucket creates the bucket "kept", and returns the parameters of its URL.
+func startBucket(t *testing.T) string {
 	t.Helper()
 	memory := s3mem.New()
 	require.NoError(t, memory.CreateBucket("kept"))
@@ -45,7 +45,7 @@ func bucketKept(t *testing.T) string {
 }
 
 func TestArchiveToAFileOrBucket(t *testing.T) {
-	query := bucketKept(t)
+	query := startBucket(t)
 	t.Setenv("BACKEND_TOKEN", "soak")
 	run, folder := runFolder(t), t.TempDir()
 	for to, where := range map[string]string{
@@ -55,18 +55,18 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 		"s3://kept/archives" + query:         "s3://kept/archives/run-7.tar.gz",
 		"s3://kept/a/b.tar.gz" + query:       "s3://kept/a/b.tar.gz",
 	} {
-		var said bytes.Buffer
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &said))
-		require.Contains(t, said.String(), "BACKEND_TOKEN is a common word or a number")
-		require.Contains(t, said.String(), "archive  "+where+", ")
-		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
+		var output bytes.Buffer
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &output))
+		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number")
+		require.Contains(t, output.String(), "archive  "+where+", ")
+		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
 		file := where
 		if to != "" && to[0] == 's' {
 			file += query
 		}
-		said.Reset()
-		require.NoError(t, openArchive(t.Context(), file, "", true, &said))
-		require.Contains(t, said.String(), where)
+		output.Reset()
+		require.NoError(t, openArchive(t.Context(), file, "", true, &output))
+		require.Contains(t, output.String(), where)
 	}
 	err := makeArchive(t.Context(), archive.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
 	require.ErrorContains(t, err, "write s3://none/x/run-7.tar.gz: the bucket does not exist")
@@ -74,14 +74,14 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 
 // Prometheus data ends with its host. So an archive with data outlives a later one without, and a proxy that fails once.
 func TestArchiveWithDataIsKept(t *testing.T) {
-	query := bucketKept(t)
+	query := startBucket(t)
 	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
 		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
 	}}}}})
 	require.NoError(t, err)
-	asked := 0
+	requests := 0
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked == 2 {
+		if requests++; requests == 2 {
 			http.Error(w, "try again", http.StatusBadGateway)
 			return
 		}
@@ -90,21 +90,21 @@ func TestArchiveWithDataIsKept(t *testing.T) {
 	t.Cleanup(prometheus.Close)
 	run := runFolder(t)
 	for _, to := range []string{"", "s3://kept/archives" + query} {
-		asked = 0
-		var said bytes.Buffer
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &said))
-		require.Contains(t, said.String(), "data     15 samples", "though one answer of 15 failed")
-		said.Reset()
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &said))
-		require.Contains(t, said.String(), "was kept")
-		require.Contains(t, said.String(), "none of Prometheus now: its host is gone")
+		requests = 0
+		var output bytes.Buffer
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &output))
+		require.Contains(t, output.String(), "data     15 samples", "though one answer of 15 failed")
+		output.Reset()
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &output))
+		require.Contains(t, output.String(), "was kept")
+		require.Contains(t, output.String(), "none of Prometheus now: its host is gone")
 		file := filepath.Join(filepath.Dir(run), "run-7.tar.gz")
 		if to != "" {
 			file = strings.Replace(to, "?", "/run-7.tar.gz?", 1)
 		}
-		said.Reset()
-		require.NoError(t, openArchive(t.Context(), file, "", true, &said))
-		require.Contains(t, said.String(), "data     15 samples")
+		output.Reset()
+		require.NoError(t, openArchive(t.Context(), file, "", true, &output))
+		require.Contains(t, output.String(), "data     15 samples")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestOpenWithoutData(t *testing.T) {
 	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var unpacked []string
-	out := &watchedOutput{text: "so nothing is started", found: func() {
+	out := &watchedOutput{text: "so nothing is started", onMatch: func() {
 		unpacked, _ = filepath.Glob(filepath.Join(tmp, "soak-open-*", "run", "verdict.json"))
 		stop()
 	}}
@@ -155,24 +155,24 @@ func TestInterruptedOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, fmt.Sprint(left))
 
-	shown, cancel := context.WithTimeout(t.Context(), time.Minute)
+	pageContext, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out := &watchedOutput{text: "none; run `soak report ", found: cancel}
-	_ = openArchive(shown, file, "", false, out)
+	out := &watchedOutput{text: "none; run `soak report ", onMatch: cancel}
+	_ = openArchive(pageContext, file, "", false, out)
 	require.Contains(t, out.String(), out.text)
 }
 
 // A watchedOutput calls a function when a text was written to it.
 type watchedOutput struct {
 	bytes.Buffer
-	text  string
-	found func()
+	text    string
+	onMatch func()
 }
 
 func (o *watchedOutput) Write(p []byte) (int, error) {
 	n, err := o.Buffer.Write(p)
 	if strings.Contains(o.String(), o.text) {
-		o.found()
+		o.onMatch()
 	}
 	return n, err
 }

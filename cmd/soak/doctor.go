@@ -49,7 +49,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			found := preflight.Inspect(ctx, *p, s, ownPrograms(p.BackendURL == ""))
+			found := preflight.Inspect(ctx, *p, s, repositoryPrograms(p.BackendURL == ""))
 			if p.BackendURL != "" {
 				about, err := tryTarget(ctx, c)
 				if err != nil {
@@ -69,7 +69,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(looked, s.Name) }))
+	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(relevantSettings, s.Name) }))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run would start here")
 	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run would connect to the local backend directly")
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
@@ -77,8 +77,8 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// looked are the settings that the findings depend on.
-var looked = []string{
+// relevantSettings are the settings that the findings depend on.
+var relevantSettings = []string{
 	"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION",
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
 }
@@ -98,15 +98,15 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	return f, nil
 }
 
-// ownPrograms are those of this repository.
-func ownPrograms(explicit bool) []preflight.Program {
+// repositoryPrograms returns the programs of this repository.
+func repositoryPrograms(explicit bool) []preflight.Program {
 	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
 		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: explicit, Remedy: "make build, or name a service by BACKEND_URL"},
 	}
 }
 
-// marks are what a line begins with.
+// marks are the prefixes of the lines.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
 // printFindings prints a line for each finding, and its remedy below.

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A program of its own: what `soak doctor` finds for some settings, and its exit code.
+// examine runs `soak doctor` in its own process with some settings, and returns the findings and the exit code.
 func examine(t *testing.T, args ...string) (out string, code int, err error) {
 	t.Helper()
 	outcome := verdict.Pass
@@ -49,7 +49,8 @@ func TestDoctorJSON(t *testing.T) {
 	require.Subset(t, names, map[string]bool{"open files": true, "clock": true, "k6": true, "nginx": true})
 }
 
-// What `soak init` wrote names a service, so the run needs no backend; and a file may ask for more than the defaults.
+// The file of `soak init` names a service, so the run needs no backend; and a file may require more than the
+// defaults.
 func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())

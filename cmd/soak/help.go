@@ -28,7 +28,7 @@ var commonFlags = []helpGroup{
 	{"Results", []string{"out"}},
 }
 
-// allFlags are the flags of a run by topic. The flags of a suite that are in no group are its own.
+// allFlags has the flags of a run by topic. Flags of a suite that are in no group belong to the suite.
 var allFlags = []helpGroup{
 	{"The service", []string{"backend-url", "service", "topic", "ca", "insecure", "follow-redirects", "accept-encoding", "http-version",
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
@@ -58,8 +58,8 @@ func addRunHelp(cmd *cobra.Command, example string) {
 // runHelp prints the help of a run with the flags of some groups.
 func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrapped(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
-	if flags := ownFlags(cmd); flags.HasFlags() {
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrap(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
+	if flags := suiteFlags(cmd); flags.HasFlags() {
 		fmt.Fprintf(&b, "\nThe suite\n%s", flags.FlagUsagesWrapped(helpWidth))
 	}
 	for _, g := range groups {
@@ -77,7 +77,7 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("\nSuites\n")
 		for _, sub := range cmd.Commands() {
-			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), strings.ReplaceAll(wrapped(sub.Short, helpWidth-14), "\n", "\n"+strings.Repeat(" ", 14)))
+			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), strings.ReplaceAll(wrap(sub.Short, helpWidth-14), "\n", "\n"+strings.Repeat(" ", 14)))
 		}
 	}
 	fmt.Fprintf(&b, "\n%s --help-all shows every setting by topic.\n", cmd.CommandPath())
@@ -85,8 +85,8 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	return err //nolint:wrapcheck // of standard output
 }
 
-// ownFlags returns the flags of a suite that are in none of the groups.
-func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
+// suiteFlags returns the flags of a suite that are in none of the groups.
+func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		grouped := slices.ContainsFunc(allFlags, func(g helpGroup) bool { return slices.Contains(g.flags, flag.Name) })
@@ -97,8 +97,8 @@ func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
 	return flags
 }
 
-// wrapped breaks the paragraphs of a text into lines of at most width; indented lines stay as they are.
-func wrapped(text string, width int) string {
+// wrap breaks the paragraphs of a text into lines of at most width; indented lines remain unchanged.
+func wrap(text string, width int) string {
 	var out []string
 	line := ""
 	end := func() {
@@ -126,7 +126,7 @@ func wrapped(text string, width int) string {
 
 // wrapHelp wraps the help texts of all commands.
 func wrapHelp(cmd *cobra.Command) {
-	cmd.Long = wrapped(cmd.Long, helpWidth)
+	cmd.Long = wrap(cmd.Long, helpWidth)
 	for _, sub := range cmd.Commands() {
 		wrapHelp(sub)
 	}

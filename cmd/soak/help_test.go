@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What --help says is documentation: it changes when somebody means it to.
+// The output of --help is documentation: it changes only on purpose.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "run --help-all", "merge --help", "history --help"} {
@@ -59,7 +59,7 @@ func TestHelpAllHasEverySetting(t *testing.T) {
 	t.Parallel()
 	var outcome verdict.Outcome
 	run := runCommand(&outcome)
-	require.False(t, ownFlags(run).HasFlags(), ownFlags(run).FlagUsages())
+	require.False(t, suiteFlags(run).HasFlags(), suiteFlags(run).FlagUsages())
 	seen := map[string]bool{}
 	for _, g := range allFlags {
 		for _, name := range g.flags {

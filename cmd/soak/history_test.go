@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// history runs `soak history` with flags, and returns what it says.
+// history runs `soak history` with flags, and returns its output.
 func history(t *testing.T, line string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -25,7 +25,7 @@ func history(t *testing.T, line string) (string, error) {
 	return out.String(), err
 }
 
-// threeRuns are three that passed, one after the other.
+// threeRuns returns a folder of three runs that passed, one after the other.
 func threeRuns(t *testing.T) (out string) {
 	t.Helper()
 	out = t.TempDir()
@@ -40,29 +40,29 @@ func threeRuns(t *testing.T) (out string) {
 func TestHistoryListsAndWritesThePage(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	said, err := history(t, "--limit 2 --out "+out)
+	output, err := history(t, "--limit 2 --out "+out)
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(strings.Fields(said), " "), "3 runs, 3 pass")
-	require.Contains(t, said, "PASS         third, ")
-	require.Contains(t, said, "plan         soak: 100 connections, 60 s, a noop every 1 s, 2 runners")
-	require.NotContains(t, said, "first, ")
-	require.Contains(t, said, "… and 1 more")
+	require.Contains(t, strings.Join(strings.Fields(output), " "), "3 runs, 3 pass")
+	require.Contains(t, output, "PASS         third, ")
+	require.Contains(t, output, "plan         soak: 100 connections, 60 s, a noop every 1 s, 2 runners")
+	require.NotContains(t, output, "first, ")
+	require.Contains(t, output, "… and 1 more")
 	require.True(t, results.HasHistory(out))
 }
 
 func TestPruneReportsItsActions(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	said, err := history(t, "--prune --keep 1 --dry-run --out "+out)
+	output, err := history(t, "--prune --keep 1 --dry-run --out "+out)
 	require.NoError(t, err)
 	require.Equal(t, "kept          third: one of the newest 1\nwould remove  second: pass, and not one of the newest 1\n"+
-		"would remove  first: pass, and not one of the newest 1\nwould remove 2 of 3 runs in "+out+"\n", said)
+		"would remove  first: pass, and not one of the newest 1\nwould remove 2 of 3 runs in "+out+"\n", output)
 	require.DirExists(t, filepath.Join(out, "first"))
 	require.False(t, results.HasHistory(out))
 
-	said, err = history(t, "--prune --keep 1 --out "+out)
+	output, err = history(t, "--prune --keep 1 --out "+out)
 	require.NoError(t, err)
-	require.Contains(t, said, "removed       first: pass, and not one of the newest 1\n")
+	require.Contains(t, output, "removed       first: pass, and not one of the newest 1\n")
 	require.NoDirExists(t, filepath.Join(out, "first"))
 	require.DirExists(t, filepath.Join(out, "third"))
 	page, err := os.ReadFile(filepath.Join(out, results.HistoryFile))
@@ -74,12 +74,12 @@ func TestPruneReportsItsActions(t *testing.T) {
 func TestHistoryRejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	for line, says := range map[string]string{
+	for line, text := range map[string]string{
 		"--prune": "got 0", "--prune --keep -1": "got -1", "--keep 3": "need --prune", "--dry-run": "need --prune", "--limit 0": "--limit must be at least 1", "what": "name two runs", "first second --prune --keep 1": "cannot be combined with run arguments",
 	} {
 		_, err := history(t, line+" --out "+out)
 		require.ErrorAs(t, err, &usageError{}, line)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, text)
 	}
 	require.DirExists(t, filepath.Join(out, "first"))
 }
@@ -87,11 +87,11 @@ func TestHistoryRejectsInvalidFlags(t *testing.T) {
 func TestHistoryComparesTwoRuns(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
-	said, err := history(t, "first "+filepath.Join(out, "third")+" --out "+out)
+	output, err := history(t, "first "+filepath.Join(out, "third")+" --out "+out)
 	require.NoError(t, err)
-	require.Contains(t, said, "old          first, 1970-01-01 00:00:01 UTC: pass\n")
-	require.Contains(t, said, "changed      nothing")
-	require.Contains(t, said, "The runs are of one plan.")
+	require.Contains(t, output, "old          first, 1970-01-01 00:00:01 UTC: pass\n")
+	require.Contains(t, output, "changed      nothing")
+	require.Contains(t, output, "The runs are of one plan.")
 	_, err = history(t, "first missing --out "+out)
 	require.ErrorContains(t, err, "missing is not the folder of a run")
 }

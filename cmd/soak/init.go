@@ -39,13 +39,13 @@ Responses that end by themselves, such as answers of a language model, are teste
 
 It does not overwrite files. Without a URL it prompts for one.`
 
-// An overwriting decides what init does with files that exist.
-type overwriting struct{ force, update bool }
+// An overwriteMode decides what init does with files that exist.
+type overwriteMode struct{ force, update bool }
 
 func initCommand() *cobra.Command {
 	var c probe.Config
 	var seconds int
-	var over overwriting
+	var over overwriteMode
 	cmd := &cobra.Command{
 		Use:   "init [URL]",
 		Short: "Probe a service, and write its description and the settings of a run",
@@ -56,11 +56,11 @@ func initCommand() *cobra.Command {
 			}
 			c.URL = strings.Join(args, "")
 			if c.URL == "" {
-				if c.URL, err = askURL(cmd.InOrStdin(), cmd.ErrOrStderr()); err != nil {
+				if c.URL, err = promptURL(cmd.InOrStdin(), cmd.ErrOrStderr()); err != nil {
 					return err
 				}
 			}
-			if c.Name, err = nameOf(&c); err != nil {
+			if c.Name, err = serviceName(&c); err != nil {
 				return err
 			}
 			c.Length = time.Duration(seconds) * time.Second
@@ -92,7 +92,7 @@ func initCommand() *cobra.Command {
 }
 
 // check returns an error if a file exists that may not be replaced.
-func (o overwriting) check(description string) error {
+func (o overwriteMode) check(description string) error {
 	if o.force && o.update {
 		return errors.New("--force and --update cannot be combined")
 	}
@@ -104,7 +104,7 @@ func (o overwriting) check(description string) error {
 	return nil
 }
 
-func askURL(in io.Reader, out io.Writer) (string, error) {
+func promptURL(in io.Reader, out io.Writer) (string, error) {
 	fmt.Fprint(out, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" {
@@ -117,8 +117,8 @@ func askURL(in io.Reader, out io.Writer) (string, error) {
 	return line, nil
 }
 
-// nameOf is the name of the service: the one that was given, or its host as the name of a file.
-func nameOf(c *probe.Config) (string, error) {
+// serviceName returns the name of the service: the given one, or its host as the name of a file.
+func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
 		return "", usageError{Err: fmt.Errorf("%q is no URL: write one such as https://HOST/events", c.URL)}
@@ -195,8 +195,8 @@ func settingsFor(c *probe.Config, found probe.Result, description string) (strin
 	return plan.FileOf(given) //nolint:wrapcheck // it names the setting
 }
 
-// writeProject writes the files, and prints what is missing and what to do next.
-func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwriting) error {
+// writeProject writes the files, and prints the missing parts and the next steps.
+func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwriteMode) error {
 	description := c.Name + ".js"
 	settings, err := settingsFor(c, found, description)
 	if err != nil {
@@ -211,7 +211,7 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), found), "#"},
 	} {
 		path := file.path
-		if over.update && edited(path, file.comment) {
+		if over.update && isEdited(path, file.comment) {
 			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".new" + filepath.Ext(path)
 			if file.path == workflowFile { // GitHub would run a second one
 				fmt.Fprintf(w, "Kept %s, which was edited.\n", file.path)
@@ -219,7 +219,7 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 			}
 			fmt.Fprintf(w, "Kept %s, which was edited; the new one is %s.\n", file.path, path)
 		}
-		text := stamped(file.text, file.comment)
+		text := addChecksum(file.text, file.comment)
 		if err := safefile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
@@ -249,17 +249,17 @@ func firstRun(found probe.Result) string {
 
 const stamp = " soak init: "
 
-// stamped appends a line with the checksum of a text, by which init knows whether a file was edited.
-func stamped(text, comment string) string {
+// addChecksum appends a line with the checksum of a text, which shows init whether a file was edited.
+func addChecksum(text, comment string) string {
 	return fmt.Sprintf("%s%s%s%x\n", text, comment, stamp, sha256.Sum256([]byte(text)))
 }
 
-// edited reports whether a file exists that init did not write, or that was changed since.
-func edited(path, comment string) bool {
+// isEdited reports whether a file exists that init did not write, or that was changed since.
+func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	text, _, _ := strings.Cut(string(existing), comment+stamp)
-	return string(existing) != stamped(text, comment)
+	return string(existing) != addChecksum(text, comment)
 }

@@ -47,11 +47,11 @@ func TestInitRequiresAURL(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	for in, want := range map[string]string{"http://h/events\n": "http://h/events", " http://h/events ": "http://h/events"} {
-		got, err := askURL(strings.NewReader(in), &out)
+		got, err := promptURL(strings.NewReader(in), &out)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, err := askURL(strings.NewReader("\n"), &out)
+	_, err := promptURL(strings.NewReader("\n"), &out)
 	var usage usageError
 	require.ErrorAs(t, err, &usage)
 }
@@ -59,7 +59,7 @@ func TestInitRequiresAURL(t *testing.T) {
 func TestInitNamesTheServiceByItsHost(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{"https://hub.example:8443/events": "hub.example", "http://[::1]:80/": "1"} {
-		got, err := nameOf(&probe.Config{URL: url})
+		got, err := serviceName(&probe.Config{URL: url})
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -80,7 +80,7 @@ func TestInitPinsTheActionToACommit(t *testing.T) {
 func TestInitWritesRedirectSettings(t *testing.T) {
 	for _, follow := range []bool{false, true} {
 		t.Chdir(t.TempDir())
-		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", Name: "hub", FollowRedirects: follow}, probe.Result{}, overwriting{}))
+		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", Name: "hub", FollowRedirects: follow}, probe.Result{}, overwriteMode{}))
 		settings, err := os.ReadFile(plan.SettingsFile)
 		require.NoError(t, err)
 		require.Equal(t, follow, strings.Contains(string(settings), "\nfollow-redirects: \"true\"\n"), string(settings))
@@ -114,7 +114,7 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 
 func TestInitUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write := func(module string, over overwriting) string {
+	write := func(module string, over overwriteMode) string {
 		var out bytes.Buffer
 		c := &probe.Config{URL: "http://h/x", Name: "hub"}
 		require.NoError(t, writeProject(&out, c, probe.Result{Module: module, Missing: []string{"end: unknown."}}, over))
@@ -125,16 +125,16 @@ func TestInitUpdateKeepsEdits(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.Contains(t, write("one\n", overwriting{}), "Not found:\n  - end: unknown.\n")
-	write("two\n", overwriting{update: true})
+	require.Contains(t, write("one\n", overwriteMode{}), "Not found:\n  - end: unknown.\n")
+	write("two\n", overwriteMode{update: true})
 	require.Contains(t, read("hub.js"), "two\n")
 	require.NoFileExists(t, "hub.new.js")
 
 	require.NoError(t, os.WriteFile("hub.js", []byte(strings.Replace(read("hub.js"), "two", "mine", 1)), 0o600))
-	said := write("three\n", overwriting{update: true})
-	require.Contains(t, said, "Kept hub.js, which was edited; the new one is hub.new.js.")
+	output := write("three\n", overwriteMode{update: true})
+	require.Contains(t, output, "Kept hub.js, which was edited; the new one is hub.new.js.")
 	require.Contains(t, read("hub.js"), "mine\n")
 	require.Contains(t, read("hub.new.js"), "three\n")
-	write("four\n", overwriting{force: true})
+	write("four\n", overwriteMode{force: true})
 	require.Contains(t, read("hub.js"), "four\n")
 }

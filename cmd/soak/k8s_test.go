@@ -40,7 +40,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 	}
 }
 
-// The environment was read into a copy once, and the run kept the defaults.
+// A copy once had the environment, while the run kept the defaults.
 func TestEnvironmentReachesTheRun(t *testing.T) {
 	for _, c := range [][2]string{{"ON", "moon"}, {"END_TIMEOUT", "-1"}, {"START_AT", "noon"}, {"CONNECTIONS", "0"}} {
 		t.Run(c[0], func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // exitUsage is the exit code for a command that could not be understood (sysexits.h EX_USAGE).
 const exitUsage = 64
 
-// usageError is wrong usage; its text has the remedy.
+// A usageError is wrong usage; its text has the remedy.
 type usageError = run.UsageError
 
 func main() {
@@ -47,7 +47,7 @@ func execute(args []string) int {
 	wrapHelp(root)
 	root.SetArgs(args)
 	surviveClosedPipes()
-	root.SetOut(format.Escaping(departing{os.Stdout}))
+	root.SetOut(format.Escaping(closedOutput{os.Stdout}))
 	cmd, err := root.ExecuteC()
 	err = secret.Error(err)
 	var usage usageError
@@ -73,11 +73,11 @@ func hint(cmd *cobra.Command) string {
 // inWords rewrites an error of the parser: with the rule for a value, which the parser has in the words of strconv, and with the flag
 // that an unknown one may stand for.
 func inWords(cmd *cobra.Command, err error) error {
-	var wrong *pflag.InvalidValueError
+	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
 	switch {
-	case errors.As(err, &wrong):
-		return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value))
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), plan.Kind(invalid.GetFlag().Value))
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })

@@ -16,7 +16,7 @@ import (
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
 	var to ci.To
-	var look report.Look
+	var appearance report.Look
 	var expect int
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
@@ -36,12 +36,12 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if cmd.Flags().Changed("expect") && expect == 0 {
 				expect = results.ExpectAny
 			}
-			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), look, to)
+			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), appearance, to)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run from a bucket"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required number of laptops (k6 alone) or of runners (runs with a plan) (0: any)")
-	ciFlags(cmd.Flags(), &to, &look)
+	ciFlags(cmd.Flags(), &to, &appearance)
 	return cmd
 }

@@ -77,8 +77,8 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	return showData(ctx, contents, dir, tmp, out)
 }
 
-// shownAround is the time before and after the run that the graph shows.
-const shownAround = 30 * time.Second
+// graphMargin is the time before and after the run that the graph shows.
+const graphMargin = 30 * time.Second
 
 // showData starts a Prometheus with the data of an unpacked archive, prints its address, and ends it with ctx.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
@@ -111,9 +111,9 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 
 // graph returns the address of a graph of the open streams of a run in a Prometheus.
 func graph(prometheus string, c archive.Contents) string {
-	length := c.Ended.Sub(c.Started) + 2*shownAround
+	length := c.Ended.Sub(c.Started) + 2*graphMargin
 	query := url.Values{
-		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(shownAround).UTC().Format(time.DateTime)},
+		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(graphMargin).UTC().Format(time.DateTime)},
 		"g0.range_input": {fmt.Sprintf("%ds", int(length.Round(time.Second).Seconds()))},
 	}
 	return prometheus + "/graph?" + query.Encode()

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// usualSizes are what `soak plan` shows when it is not asked for a number.
+// usualSizes are the numbers of streams that `soak plan` shows by default.
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
 func planCommand() *cobra.Command {

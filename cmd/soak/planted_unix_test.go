@@ -68,11 +68,11 @@ var plants = map[string]func(path string) error{
 	"large": func(path string) error { return os.WriteFile(path, nil, 0o600) },
 }
 
-func plant(t *testing.T, what, path string) (message string) {
+func plant(t *testing.T, file, path string) (message string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(path))
-	require.NoError(t, plants[what](path))
-	if what == "large" { // without blocks on the disk
+	require.NoError(t, plants[file](path))
+	if file == "large" { // without blocks on the disk
 		require.NoError(t, os.Truncate(path, 1<<40))
 		return safefile.ErrTooLarge.Error()
 	}
@@ -107,22 +107,22 @@ func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
 		{command: "compare OUT/first OUT/old OUT/second", file: "first/" + results.VerdictFile},
 		{command: "archive OUT/second", file: "second/" + results.VerdictFile},
 	} {
-		for what := range plants {
-			t.Run(strings.Join([]string{c.command, c.file, what}, " "), func(t *testing.T) {
+		for file := range plants {
+			t.Run(strings.Join([]string{c.command, c.file, file}, " "), func(t *testing.T) {
 				t.Parallel()
 				out := t.TempDir()
 				judgedRun(t, out, "first", 1e15)
 				judgedRun(t, out, "old", 1.1e15)
 				judgedRun(t, out, "second", 1.2e15)
 				path := filepath.Join(out, c.file)
-				message := plant(t, what, path)
-				said := soak(t, strings.Fields(strings.ReplaceAll(c.command, "OUT", out))...)
+				message := plant(t, file, path)
+				output := soak(t, strings.Fields(strings.ReplaceAll(c.command, "OUT", out))...)
 				if text, err := safefile.Read(filepath.Join(out, "second", results.VerdictFile), safefile.Document); err == nil {
-					said += string(text)
+					output += string(text)
 				}
 				if !c.silent {
-					require.Contains(t, said, message)
-					require.Contains(t, said, filepath.Base(path))
+					require.Contains(t, output, message)
+					require.Contains(t, output, filepath.Base(path))
 				}
 			})
 		}
@@ -131,9 +131,9 @@ func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
 
 func TestOpenRejectsOtherFiles(t *testing.T) {
 	t.Parallel()
-	for what, says := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": safefile.ErrTooLarge.Error()} {
+	for file, text := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": safefile.ErrTooLarge.Error()} {
 		archive := filepath.Join(t.TempDir(), "run.tar.gz")
-		plant(t, what, archive)
-		require.Contains(t, soak(t, "open", "--check", archive), says, what)
+		plant(t, file, archive)
+		require.Contains(t, soak(t, "open", "--check", archive), text, file)
 	}
 }

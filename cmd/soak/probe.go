@@ -92,7 +92,7 @@ func secondsFlag(f *pflag.FlagSet, seconds *int, usual int, help string) {
 	f.Var(plan.Setting{Name: "SECONDS", Value: seconds}, "seconds", help)
 }
 
-// serviceFlags adds the flags of the requests that a probe sends.
+// serviceFlags defines the flags that select what to probe.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
@@ -106,7 +106,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
 }
 
-// readyProbe fills in what a probe has from the environment. Ctrl-C ends it early, and a second one the program.
+// readyProbe completes a probe from the environment. Ctrl-C ends it early, and a second one the program.
 func readyProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
@@ -125,7 +125,7 @@ func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe checks what has bounds, and names the service.
+// checkProbe checks the bounds of a probe, and names the service.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

@@ -48,19 +48,19 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 // exitCodes is the last paragraph of the help of a run.
 const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
-// soakFlags are those of a run whose plan is that of a soak.
+// soakFlags defines the flags of a run whose plan is that of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
-	elsewhereFlags(f, c)
+	remoteFlags(f, c)
 	ciFlags(f, &c.CI, &c.Look)
 }
 
-// ciFlags are those of every command that ends with a verdict.
-func ciFlags(f *pflag.FlagSet, to *ci.To, look *report.Look) {
-	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
-	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+// ciFlags defines the flags of every command that ends with a verdict.
+func ciFlags(f *pflag.FlagSet, to *ci.To, appearance *report.Look) {
+	f.BoolVar(&appearance.Verbose, "verbose", false, "print the whole report.txt")
+	appearance.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
 	f.StringVar(&to.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
@@ -68,11 +68,12 @@ func ciFlags(f *pflag.FlagSet, to *ci.To, look *report.Look) {
 // profileHelp is of the flag that every suite has.
 const profileHelp = "smoke (seconds) or full (the default)"
 
-// plannedCommand is the command of a suite whose plan is that of a soak; its profile gives some settings other defaults.
+// plannedCommand returns the command of a suite whose plan is that of a soak; its profile gives some settings other
+// defaults.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
-	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileWords(kind)}
+	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileText(kind)}
 	ofScript := settingsOf(kind, profile)
 	cmd := &cobra.Command{
 		Use:   kind.Name,
@@ -104,12 +105,12 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 
 func suiteExample(kind suite.Suite) string { return "  soak run " + kind.Name + " --profile smoke" }
 
-// flagOf is the flag of a setting.
+// flagOf returns the flag of a setting.
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
-// settingsOf are those that the script of a suite reads, where the plan has none for them.
+// settingsOf returns the settings that the script of a suite reads and the plan does not have.
 func settingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
 	out := []plan.Setting{profile}
 	for _, setting := range kind.Settings {
@@ -118,8 +119,8 @@ func settingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
 	return out
 }
 
-// profileWords are the settings of each profile.
-func profileWords(kind suite.Suite) string {
+// profileText returns the settings of each profile as text.
+func profileText(kind suite.Suite) string {
 	return "smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 }
 
@@ -166,17 +167,17 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
-	elsewhere := pflag.NewFlagSet("", pflag.ContinueOnError)
-	plan.AddFlags(elsewhere, c.Local.Settings())
-	elsewhereFlags(elsewhere, &c)
-	f.AddFlagSet(elsewhere) // without those that the suite has
+	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
+	plan.AddFlags(remote, c.Local.Settings())
+	remoteFlags(remote, &c)
+	f.AddFlagSet(remote) // without those that the suite has
 	ciFlags(f, &c.CI, &c.Look)
 	addRunHelp(cmd, suiteExample(kind))
 	return cmd
 }
 
-// elsewhereFlags are for runners that are not all on this machine.
-func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
+// remoteFlags defines the flags for runners that are not all on this machine.
+func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, which flags and variables win over; the default is read where it is there")
 	f.Bool(plan.AllowActions, false, "permission to run at: commands of soak.yaml in the working directory")
 	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
@@ -184,7 +185,7 @@ func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
 	clusterFlags(f, &c.Kubernetes)
 }
 
-// clusterFlags are those of every command that follows a run on Kubernetes.
+// clusterFlags defines the flags of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT of the service for this machine, if only runners can use BACKEND_URL")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
@@ -214,7 +215,8 @@ func ofRuns(name string) bool {
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
+// start runs a suite with the settings of the flags. ofScript are settings that the script reads and the plan does
+// not have.
 func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
 	c.Variables = append(c.Variables, plan.GivenByEnvironment(cmd.Flags())...)
 	file, err := settle(cmd.Flags())

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// What is wrong with the flags is found later than what is wrong with the variable.
+// Errors in variables are found before errors in flags.
 func TestRunReadsItsVariables(t *testing.T) {
 	t.Setenv("ON", "moon")
 	for _, line := range []string{"run --late-ms 0", "run rampup --runners 0"} {

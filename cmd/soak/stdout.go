@@ -8,16 +8,15 @@ import (
 	"syscall"
 )
 
-// surviveClosedPipes keeps a reader that goes away (`soak run | head`) from ending the process: without
-// it the kernel's SIGPIPE does, and there is no verdict. The signal is not ignored, as the processes
-// that we start would inherit that.
+// surviveClosedPipes keeps a closed pipe (`soak run | head`) from ending the process: without it SIGPIPE does, and
+// there is no verdict. The signal is not ignored, as child processes would inherit that.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A departing writer is stdout, whose reader may exit, with its pipe or its terminal. Further output is lost; the run
+// A closedOutput is stdout, whose reader may exit, with its pipe or its terminal. Further output is lost; the run
 // continues, and its verdict is in the files.
-type departing struct{ io.Writer }
+type closedOutput struct{ io.Writer }
 
-func (d departing) Write(b []byte) (int, error) {
+func (d closedOutput) Write(b []byte) (int, error) {
 	n, err := d.Writer.Write(b)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
 		return len(b), nil
