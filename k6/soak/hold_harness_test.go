@@ -128,7 +128,7 @@ const holdTen = `hold(null, {from: 0, to: 10, openFor: 2000, idleTimeout: 5000, 
 // run runs an iteration to its end, and returns whether the promise of hold was resolved.
 func (h *holder) run(t *testing.T, script string) (resolved bool) {
 	t.Helper()
-	guard := time.AfterFunc(30*time.Second, func() { panic("the iteration hangs: " + script) })
+	guard := time.AfterFunc(2*time.Minute, func() { panic("the iteration hangs: " + script) })
 	defer guard.Stop()
 	require.NoError(t, h.VU.Runtime().Set("done", func() { resolved = true }))
 	err := h.EventLoop.Start(func() error {

@@ -133,7 +133,7 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	require.Empty(t, filled(h.r).Redirects)
 
 	h = holderOf(t, server.URL, described)
-	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 0.2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
+	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
 	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, filled(h.r).Redirects)
 	require.Equal(t, []string{"", "", ""}, other.connects, "no token")
 	require.EqualValues(t, 3, ended.Load())
@@ -146,7 +146,7 @@ func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	s := &noopService{refuse: http.StatusNotFound}
 	h := holderOf(t, s.serve(t), "")
-	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
+	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 2", 1)))
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
 	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.metricSums("http_req_failed", "expected_response"))

@@ -113,7 +113,7 @@ func TestLifetimesOpenInTurn(t *testing.T) {
 func TestStepsStopAtFault(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{refuse: "d-3"}
-	h := s.hold(t, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 200}, {name: "b", streams: 5, ramp: 50, for: 200}, {name: "c", streams: 9, ramp: 50, for: 200}]`)
+	h := s.hold(t, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 1500}, {name: "b", streams: 5, ramp: 50, for: 1500}, {name: "c", streams: 9, ramp: 50, for: 1500}]`)
 	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(capacityStreams))
 	require.Len(t, h.metricSums(capacityConnect, "scenario"), 2)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
@@ -131,7 +131,7 @@ func TestBroadcastsPerSubscriber(t *testing.T) {
 		}
 		return 1
 	}}
-	h := s.hold(t, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 500}, steps: [{name: "a", streams: 3, for: 200, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 200, broadcasts: 1, every: 10}]`)
+	h := s.hold(t, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
 	for metric, want := range map[string]map[string]float64{
 		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutUnexplained: {}, fanoutShort: {},
 	} {
@@ -155,8 +155,8 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 		}
 		return 1
 	}}
-	h := s.hold(t, `from: 0, to: 4, openFor: 2500, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
-		{name: "slow", at: 500, action: "slow", streams: [0, 3], for: 1000, after: 500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
+	h := s.hold(t, `from: 0, to: 4, openFor: 5000, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
+		{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
 	for metric, want := range map[string]float64{
 		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowCut: 0, slowCutUnseen: 0,
 	} {

@@ -67,7 +67,7 @@ func TestRampSharesConnections(t *testing.T) {
 				require.Equal(t, "300", v.log(`
 					const seen = new Set();
 					for (let i = 0; i < 100; i++) {
-						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: per, reconnect: false });
+						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: per, reconnect: false, connectTimeout: "1m" });
 						s.onmessage = (e) => {
 							seen.add(e.data);
 							if (seen.size === 300) release();

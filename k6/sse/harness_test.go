@@ -57,6 +57,7 @@ func newVU(t testing.TB) *vu {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
 	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU)}
+	v.opener.m.patience = patience
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()

@@ -211,7 +211,7 @@ func TestRedirectPastAProxy(t *testing.T) {
 func TestProxyThatDiesOrIsIdle(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
-		for _, idle := range []time.Duration{0, time.Second} {
+		for _, idle := range []time.Duration{0, 4 * time.Second} {
 			server := serve(t, func(p *peer) {
 				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
 				p.hold()

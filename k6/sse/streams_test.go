@@ -54,7 +54,7 @@ func (k *keeper) Event(at time.Time, e *eventstream.Event) {
 func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
-		options.ConnectTimeout, options.ReconnectDelay = sseclient.DefaultConnectTimeout, sseclient.DefaultReconnectDelay
+		options.ConnectTimeout, options.ReconnectDelay = patience, sseclient.DefaultReconnectDelay
 		g := v.opener.Streams("many", "", options)
 		for _, k := range keepers {
 			k.stream = g.Add(k.callbacks())
