@@ -9,37 +9,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/module"
 )
 
 const modules = "../../load-tests/services"
 
-// evaluate loads a module of ours as k6 does, and returns its default export as JSON. env is __ENV.
-func evaluate(t testing.TB, file string, env map[string]string) []byte {
+// exported returns the description in a module.
+func exported(t testing.TB, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	runtime := sobek.New()
-	require.NoError(t, runtime.Set("__ENV", env))
-	module, err := sobek.ParseModule(file, string(text), func(any, string) (sobek.ModuleRecord, error) {
-		t.Fatalf("%s imports something", file)
-		return nil, nil
-	})
-	require.NoError(t, err)
-	require.NoError(t, module.Link())
-	promise := module.Evaluate(runtime)
-	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
-	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(module).GetBindingValue("default")))
-	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
-	require.NoError(t, err)
-	return []byte(json.String())
+	return module.Evaluate(t, string(text))
 }
 
 // load compiles one of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
-	s, err := Parse(evaluate(t, filepath.Join(modules, name+".js"), map[string]string{}))
+	s, err := Parse(exported(t, filepath.Join(modules, name+".js")))
 	require.NoError(t, err, name)
 	require.Equal(t, name, s.Name)
 	return s
@@ -82,7 +70,7 @@ func TestNoopIsTheModule(t *testing.T) {
 
 // tools/bench has messages of 100 bytes published.
 func TestTheServiceOfTheBenchCompiles(t *testing.T) {
-	s, err := Parse(evaluate(t, "../../tools/bench/service.js", map[string]string{}))
+	s, err := Parse(exported(t, "../../tools/bench/service.js"))
 	require.NoError(t, err)
 	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/module"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -155,7 +157,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"a\n\nb":1,"connect":{"headers":{"\n":""}},"message":{"seq":"id:(\n"}}`))
 	f.Add([]byte(`{"name":"a","connect":{"url":"{base}?a={\"b\":\"{topic}\"}&c=%2"},"message":{"seq":"id:(a|b)*"}}`))
 	for _, name := range shipped {
-		f.Add(evaluate(f, filepath.Join(modules, name+".js"), map[string]string{}))
+		f.Add(exported(f, filepath.Join(modules, name+".js")))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Parse(text)
@@ -182,9 +184,7 @@ func TestDescriptionsOfThePageCompile(t *testing.T) {
 	require.NoError(t, err)
 	code := regexp.MustCompile(`(?m)(?:^    .*\n)+`).FindAllString(string(page), -1)
 	require.Greater(t, len(code), 1)
-	file := filepath.Join(t.TempDir(), "mine.js")
-	require.NoError(t, os.WriteFile(file, []byte(code[0]), 0o644))
-	s, err := Parse(evaluate(t, file, nil))
+	s, err := Parse(module.Evaluate(t, code[0]))
 	require.NoError(t, err)
 	require.Equal(t, "mine", s.Name)
 	golden, err := os.ReadFile(filepath.Join("testdata", "mistakes.golden"))

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/test/module"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -56,18 +56,7 @@ func description(t testing.TB, named string) *service.Service {
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	runtime := sobek.New()
-	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
-	module, err := sobek.ParseModule(file, string(text), func(any, string) (sobek.ModuleRecord, error) {
-		return nil, errors.New("it imports something")
-	})
-	require.NoError(t, err)
-	require.NoError(t, module.Link())
-	require.Equal(t, sobek.PromiseStateFulfilled, module.Evaluate(runtime).State())
-	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(module).GetBindingValue("default")))
-	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
-	require.NoError(t, err)
-	s, err := service.Parse([]byte(json.String()))
+	s, err := service.Parse(module.Evaluate(t, string(text)))
 	require.NoError(t, err, named)
 	return s
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/test/module"
 )
 
 // answering returns a server that answers each POST with blocks, in which %d is the number of the request.
@@ -125,7 +126,7 @@ func TestKnownAPIsEqualTheModules(t *testing.T) {
 		var described struct {
 			End struct{ Done, Failed, Incomplete json.RawMessage }
 		}
-		require.NoError(t, json.Unmarshal([]byte(evaluate(t, string(source))), &described))
+		require.NoError(t, json.Unmarshal(module.Evaluate(t, string(source)), &described))
 		if known.done != nil {
 			require.JSONEq(t, string(described.End.Done), string(toJSON(known.done)))
 		}

@@ -7,27 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/module"
 )
-
-// evaluate loads a module as k6 does, and returns its default export as JSON.
-func evaluate(t testing.TB, module string) string {
-	t.Helper()
-	runtime := sobek.New()
-	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
-	parsed, err := sobek.ParseModule("probed.js", module, func(any, string) (sobek.ModuleRecord, error) { return nil, nil })
-	require.NoError(t, err, module)
-	require.NoError(t, parsed.Link())
-	promise := parsed.Evaluate(runtime)
-	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
-	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(parsed).GetBindingValue("default")))
-	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
-	require.NoError(t, err)
-	return json.String()
-}
 
 // publishing is how the hub is published to.
 var publishing = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
@@ -45,8 +29,8 @@ func inMemory(t *testing.T, h *hub.Hub) (server *httptest.Server, dial dialer) {
 	}
 }
 
-// probe probes a hub for two seconds at most. It returns the module, and its JSON.
-func probe(t *testing.T, server *httptest.Server, c Config) (module, json string) {
+// probe probes a hub for two seconds at most. It returns the module and its description.
+func probe(t *testing.T, server *httptest.Server, c Config) (text, json string) {
 	t.Helper()
 	if c.URL == "" {
 		c.URL = server.URL + "/sub/room-1"
@@ -59,5 +43,5 @@ func probe(t *testing.T, server *httptest.Server, c Config) (module, json string
 	result, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	t.Log(result.Module)
-	return result.Module, evaluate(t, result.Module)
+	return result.Module, string(module.Evaluate(t, result.Module))
 }

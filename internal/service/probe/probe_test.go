@@ -17,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/module"
 )
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
@@ -316,7 +317,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing: the request needs a URL"},
 		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish sends no {seq}: the number that message.seq finds must be in its url, headers or body"},
 	} {
-		c.give.Streams, c.give.Length, c.give.Pace = 2, time.Second, 10*time.Millisecond
+		c.give.Streams, c.give.Length, c.give.Pace = 2, 20*time.Second, 10*time.Millisecond
 		c.give.UsageError = func(err error) error { return fmt.Errorf("wrong: %w", err) }
 		_, err := Run(t.Context(), c.give)
 		require.EqualError(t, err, c.want)
@@ -336,7 +337,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond, Progress: stop})
 	require.NoError(t, err)
 	require.Contains(t, result.Module, "The probe was stopped after ")
-	require.Contains(t, evaluate(t, result.Module), published)
+	require.Contains(t, string(module.Evaluate(t, result.Module)), published)
 }
 
 // Whatever a service sends stands in a comment or in a text of the module, and changes nothing else of it.

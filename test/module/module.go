@@ -1,0 +1,28 @@
+// Package module loads service descriptions as k6 does.
+package module
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/grafana/sobek"
+	"github.com/stretchr/testify/require"
+)
+
+// Evaluate returns the default export of a JavaScript module without imports as JSON, in which functions are true.
+func Evaluate(t testing.TB, text string) []byte {
+	t.Helper()
+	runtime := sobek.New()
+	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
+	module, err := sobek.ParseModule("module.js", text, func(any, string) (sobek.ModuleRecord, error) {
+		return nil, errors.New("it imports something")
+	})
+	require.NoError(t, err, text)
+	require.NoError(t, module.Link())
+	promise := module.Evaluate(runtime)
+	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
+	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(module).GetBindingValue("default")))
+	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
+	require.NoError(t, err)
+	return []byte(json.String())
+}
