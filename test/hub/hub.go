@@ -150,9 +150,20 @@ func (h *Hub) Publish(topic, payload string) {
 	}
 	m.text += "data: " + strings.ReplaceAll(payload, "\n", "\ndata: ") + "\n\n"
 	h.history = append(h.history, m)
+	h.send(topic, m.text)
+}
+
+// Send sends a text to all streams of a topic as it is. An empty text ends them.
+func (h *Hub) Send(topic, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.send(topic, text)
+}
+
+func (h *Hub) send(topic, text string) {
 	for c := range h.streams {
 		if c.topic == topic {
-			c.messages <- m.text
+			c.messages <- text
 		}
 	}
 }
@@ -252,6 +263,9 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	for n := 1; ; {
 		select {
 		case text := <-c.messages:
+			if text == "" {
+				return
+			}
 			send(text)
 			if h.WhenSilent && ticker != nil {
 				ticker.Reset(h.HeartbeatInterval)
