@@ -108,9 +108,9 @@ func (c *Config) prepare() (*requests, error) {
 	return a, nil
 }
 
-// client returns the client of all requests.
-func (c *Config) client() *stream.Client {
-	return &stream.Client{Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
+// client returns the client for a request.
+func (c *Config) client(timeout time.Duration) *stream.Client {
+	return &stream.Client{Timeout: timeout, Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
 }
 
 // reportProxy reports a proxy on the way, which may affect what the probe observes.

@@ -40,9 +40,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	r := stream.Fill(s.service.Publish, &v)
 	r.NoRedirect = true
 	s.published = append(s.published, publication{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})
-	ctx, done := context.WithTimeout(ctx, requestTimeout)
-	defer done()
-	answer, err := s.client().Do(ctx, r)
+	answer, err := s.client(requestTimeout).Do(ctx, r)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%s: no answer within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))

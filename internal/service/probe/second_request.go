@@ -28,11 +28,9 @@ func (s *session) secondRequest(life context.Context, t *track) func(stream.Part
 
 // join sends the second request.
 func (s *session) join(ctx context.Context, t *track, client string) (stream.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	v := s.values(t.n)
 	v.Client = client
-	return s.client().Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
+	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
 }
 
 // openSecond waits for the first events of the streams, finds the value in them that the second request needs, and

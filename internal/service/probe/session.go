@@ -145,27 +145,19 @@ func (s *session) answer(life context.Context, t *track) {
 		r.Header.Del("Last-Event-ID")
 	}
 	r.NoKeepAlive = s.silent
-	ctx, cancel := context.WithCancel(life)
-	timer := time.AfterFunc(min(requestTimeout, s.Length/2), cancel)
 	t.requestedAt, t.done = time.Now(), make(chan struct{})
-	open, err := s.client().Open(ctx, r)
+	open, err := s.client(min(requestTimeout, s.Length/2)).Open(life, r)
 	t.headersAt, t.endedAt = time.Now(), time.Now()
-	if !timer.Stop() && err == nil {
-		open.Close()
-		err = context.Canceled
-	}
 	if err != nil {
-		cancel()
-		if t.err = err; errors.Is(err, context.Canceled) {
+		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoAnswer) {
 			t.err = fmt.Errorf("no answer within %s", inSeconds(time.Since(t.requestedAt)))
 		}
 		close(t.done)
 		return
 	}
-	context.AfterFunc(open.Context(), cancel)
 	t.status, t.header = open.Status, open.Header
 	if !open.IsEventStream() {
-		t.refusal = open.Refusal()
+		t.refusal = open.Beginning()
 		open.Close()
 		close(t.done)
 		return

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -20,13 +19,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY. The caller's context limits the time to the answer.
+// A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY.
 type Client struct {
+	Timeout         time.Duration                                                        // until the head of the response; 0: none
 	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil: package net
 	Proxies         proxy.Chooser                                                        // nil: those of the environment
 	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
 	FollowRedirects bool                                                                 // to other origins
 }
+
+// ErrNoAnswer is the cause of an error if the head of the response does not arrive within the Timeout.
+var ErrNoAnswer = errors.New("no answer")
 
 // maxRedirects is the default of k6.
 const maxRedirects = 10
@@ -34,7 +37,8 @@ const maxRedirects = 10
 // send makes a request, and returns when the head of the response is complete.
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
-		FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects, Accept: r.AcceptEncoding, LastEventID: r.LastEventID,
+		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,
+		Accept: r.AcceptEncoding, LastEventID: r.LastEventID,
 	}
 	if r.NoRedirect {
 		o.MaxRedirects = 0
@@ -50,11 +54,12 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	if r.NoKeepAlive && c.Dial == nil {
 		client.Dial = (&net.Dialer{KeepAlive: -1}).DialContext
 	}
+	started := time.Now()
 	response, end := client.Do(ctx, &o, r.Request)
 	var err error
 	switch {
-	case end != nil && end.Reason == sseclient.ReasonConnectTimeout && ctx.Err() == nil:
-		err = context.DeadlineExceeded // of ctx, which the connection noticed first
+	case end != nil && ctx.Err() == nil && c.Timeout > 0 && time.Since(started) >= c.Timeout:
+		err = fmt.Errorf("%w within %.3g s", ErrNoAnswer, c.Timeout.Seconds())
 	case end != nil:
 		err = cmp.Or(ctx.Err(), explained(end.Err))
 	case response.Location() != "" && !r.NoRedirect:
@@ -86,13 +91,12 @@ type Answer struct {
 // Do sends a request whose response is not a stream.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	r.Plain = true
-	response, err := c.send(ctx, r)
+	s, err := c.Open(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
-	body := response.Body(0)
-	defer func() { _ = body.Close() }()
-	return Answer{response.Status, response.Header, r.beginning(body)}, nil
+	defer s.Close()
+	return Answer{s.Status, s.Header, s.Beginning()}, nil
 }
 
 // Open makes the request and returns when the head of the response is complete. The stream ends with ctx.
@@ -105,11 +109,4 @@ func (c *Client) Open(ctx context.Context, r Request) (*Stream, error) {
 		return nil, err
 	}
 	return &Stream{RequestedAt: requested, Response: response, request: r, body: response.Body(0), ctx: ctx, cancel: cancel}, nil
-}
-
-// beginning returns the beginning of a body in one line.
-func (r Request) beginning(body io.Reader) string {
-	const maxLength = 300
-	text, _ := io.ReadAll(io.LimitReader(body, 4*maxLength))
-	return Shorten(secret.Hide(string(text), r.secret), maxLength)
 }

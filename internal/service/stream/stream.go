@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
@@ -26,11 +27,13 @@ type Stream struct {
 	parser  *eventstream.Parser // nil before the first Next
 }
 
-// Refusal returns the beginning of the body of a response that is not a stream, in one line.
-func (s *Stream) Refusal() string {
+// Beginning returns the beginning of the body of a response that is not a stream, in one line.
+func (s *Stream) Beginning() string {
+	const maxLength = 300
 	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
 	defer stop.Stop()
-	return s.request.beginning(s.body)
+	text, _ := io.ReadAll(io.LimitReader(s.body, 4*maxLength))
+	return Shorten(secret.Hide(string(text), s.request.secret), maxLength)
 }
 
 // Received returns the number of bytes of the body that arrived, before decompression, and when the last one did.

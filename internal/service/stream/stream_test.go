@@ -129,7 +129,7 @@ func TestARefusalIsTold(t *testing.T) {
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusUnauthorized, s.Status)
 	require.False(t, s.IsEventStream())
-	require.Equal(t, "who are you?", s.Refusal())
+	require.Equal(t, "who are you?", s.Beginning())
 }
 
 func TestAFailureNamesTheRequestAndNoToken(t *testing.T) {

@@ -16,7 +16,7 @@ func (t *trial) replay(ctx context.Context) error {
 	}
 	values := t.values
 	values.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
-	second, err := t.openWithin(ctx, t.subscribe(&values))
+	second, err := t.client.Open(ctx, t.subscribe(&values))
 	switch {
 	case err != nil && ctx.Err() == nil && t.lateHeaders:
 		return nil // no event arrived, so no headers did

@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.
-var ErrNoAnswer = errors.New("no answer")
+var ErrNoAnswer = stream.ErrNoAnswer
 
 // A Mismatch is an error of a trial with the field of the description that does not match the service.
 type Mismatch struct {
@@ -83,7 +83,7 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
-	t.client = stream.Client{Dial: c.Dial, HTTPVersion: c.HTTPVersion, FollowRedirects: c.FollowRedirects}
+	t.client = stream.Client{Timeout: c.Patience, Dial: c.Dial, HTTPVersion: c.HTTPVersion, FollowRedirects: c.FollowRedirects}
 	err := run(t, ctx)
 	t.close()
 	if ctx.Err() != nil {
@@ -181,11 +181,11 @@ func (t *trial) connect(ctx context.Context) error {
 	switch answer.Status {
 	case http.StatusOK:
 		return mismatch("connect.url", "%s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
-			r, typeOf(answer.Header), quoteBody(answer.Refusal()))
+			r, typeOf(answer.Header), quoteBody(answer.Beginning()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Refusal()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Beginning()), t.subscribeRemedy())
 	}
-	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Refusal()))
+	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Beginning()))
 }
 
 func mismatch(field, format string, args ...any) error {
@@ -203,7 +203,7 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 		}
 		published <- t.publish(ctx)
 	})
-	answer, err := t.openWithin(ctx, r)
+	answer, err := t.client.Open(ctx, r)
 	if err != nil {
 		err = &Mismatch{Field: "connect.url", Err: err}
 	}
@@ -219,25 +219,6 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 		t.sent = nil // report a fault of the headers first; the message is published again later
 	}
 	return answer, err
-}
-
-// openWithin opens a stream, if its head comes in time.
-func (t *trial) openWithin(ctx context.Context, r stream.Request) (*stream.Stream, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(t.Patience, cancel)
-	s, err := t.client.Open(ctx, r)
-	if !late.Stop() {
-		if s != nil {
-			s.Close()
-		}
-		return nil, fmt.Errorf("%s: %w within %s", r, ErrNoAnswer, seconds(t.Patience))
-	}
-	if err != nil {
-		cancel()
-		return nil, err //nolint:wrapcheck // it names the request
-	}
-	context.AfterFunc(s.Context(), cancel)
-	return s, nil
 }
 
 func (t *trial) subscribeRemedy() string {
@@ -284,14 +265,10 @@ func (t *trial) secondRequest(ctx context.Context) error {
 
 // request makes a request of the description, and wants it confirmed.
 func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Patience)
-	defer cancel()
 	r := stream.Fill(request, &v)
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
 	answer, err := t.client.Do(ctx, r)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return answer, fmt.Errorf("%s.url: %s: no answer within %s", field, r, seconds(t.Patience))
 	case err != nil:
 		return answer, fmt.Errorf("%s.url: %w", field, err)
 	case request.Accepts(answer.Status):
