@@ -77,7 +77,7 @@ func beginWith(t *testing.T, out string, before, env []string, args ...string) *
 // prepare is beginWith, but for the start.
 func prepare(t *testing.T, out string, before, env []string, args ...string) *soakRun {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	r := &soakRun{t: t, dir: results.Dir(filepath.Join(out, "t")), cancel: cancel}
 	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
 	line = append(line, args...)
@@ -136,7 +136,7 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 // await waits until done is true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	require.Eventually(t, done, 60*time.Second, 20*time.Millisecond, what)
+	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, what)
 }
 
 // processes are the ids of those whose command line or working files name mark.

