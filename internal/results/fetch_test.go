@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,10 +48,7 @@ func TestFetchedFolderIsARun(t *testing.T) {
 	d := fetch(t, from, out)
 	require.Equal(t, filepath.Join(out, "t"), string(d))
 	require.NoFileExists(t, d.Path("report.html"))
-	v, m, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
-	require.NoError(t, d.Report(v, m, ""))
+	judge(t, d, verdict.Pass, "")
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "the folder it was fetched to is left")
@@ -78,10 +74,7 @@ func TestFetchReplacesShards(t *testing.T) {
 	from, out := left(t), t.TempDir()
 	fetch(t, from, out)
 	require.NoError(t, os.Remove(from.At(shard.FileName(shard.Runner{Index: 2}))))
-	v, _, err := fetch(t, from, out).Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, v.Reasons, "runner 2 of 2 left no shard")
+	judge(t, fetch(t, from, out), verdict.Invalid, "runner 2 of 2 left no shard")
 }
 
 func TestFetchErrors(t *testing.T) {
@@ -145,11 +138,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 			from, out := left(t), t.TempDir()
 			d, problems, err := Fetch(t.Context(), c.spoil(t, from), out, func(int, int) {})
 			require.NoError(t, err)
-			v, m, err := d.Judge(problems...)
-			require.NoError(t, err)
-			require.Equal(t, verdict.Invalid, v.Verdict)
-			require.Contains(t, strings.Join(v.Reasons, "\n"), c.want)
-			require.NoError(t, d.Report(v, m, ""))
+			judge(t, d, verdict.Invalid, c.want, problems...)
 		})
 	}
 }

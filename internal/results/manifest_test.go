@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,18 +39,14 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
 	d := begun(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
+	v := judge(t, d, verdict.Invalid, "")
 	require.NotNil(t, v.Ran)
 	require.Equal(t, []string{"soak", "run"}, v.Ran.Command)
 }
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
-	v, _, err := begun(t).Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Fail, v.Verdict, "%q", v.Reasons)
+	judge(t, begun(t), verdict.Fail, "")
 	for name, gone := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
@@ -68,11 +63,7 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 			for _, file := range gone {
 				require.NoError(t, os.Remove(d.Path(file)))
 			}
-			v, m, err := d.Judge()
-			require.NoError(t, err)
-			require.Equal(t, verdict.Invalid, v.Verdict, "%q", v.Reasons)
-			require.Contains(t, strings.Join(v.Reasons, "\n"), gone[0])
-			require.NoError(t, d.Report(v, m, ""))
+			judge(t, d, verdict.Invalid, gone[0])
 		})
 	}
 }
@@ -94,9 +85,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		}
 		return d
 	}
-	v, _, err := parts(t).Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	judge(t, parts(t), verdict.Pass, "")
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, d Dir)
 		want  string
@@ -112,10 +101,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 			t.Parallel()
 			d := parts(t)
 			c.spoil(t, d)
-			v, _, err := d.Judge()
-			require.NoError(t, err)
-			require.Equal(t, verdict.Invalid, v.Verdict)
-			require.Contains(t, strings.Join(v.Reasons, "\n"), c.want)
+			judge(t, d, verdict.Invalid, c.want)
 		})
 	}
 }
@@ -126,10 +112,7 @@ func TestMissingRound(t *testing.T) {
 	round, err := d.Round(1)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(string(round)))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, strings.Join(v.Reasons, "\n"), "round-02 is missing")
+	judge(t, d, verdict.Invalid, "round-02 is missing")
 }
 
 func TestPartStartsOnce(t *testing.T) {

@@ -33,9 +33,7 @@ func entry(connection, last int) string {
 
 func TestPartsMakeOneVerdict(t *testing.T) {
 	t.Parallel()
-	v, _, err := inParts(t).Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	v := judge(t, inParts(t), verdict.Pass, "")
 	require.True(t, v.Server.Known)
 	require.EqualValues(t, 30, v.Server.Sent)
 }
@@ -44,36 +42,24 @@ func TestServerLedgerOfEachPart(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	put(t, d, LedgerName(2), entry(1, 16)+entry(0, 15))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "d-1 missed noop 16")
+	require.Contains(t, judge(t, d, verdict.Fail, "").Reasons[0], "d-1 missed noop 16")
 }
 
 func TestPartsNeedAllServerLedgers(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	require.NoError(t, os.Remove(d.Path(LedgerName(2))))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, v.Reasons, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
+	judge(t, d, verdict.Invalid, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
 }
 
 func TestWarningsNameTheirPart(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, v.Reasons, "runner 2: it was cold")
+	v := judge(t, d, verdict.Invalid, "runner 2: it was cold")
 	require.Contains(t, v.Warnings, "runner 2: mind the step")
 	put(t, d, RunName(1), "[")
-	v, _, err = d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, strings.Join(v.Reasons, "\n"), "run-1.json")
+	judge(t, d, verdict.Invalid, "run-1.json")
 }
 
 // What Prometheus saw of the machines is evidence: it is read again by a merge, its absence is noticed, and what is no
@@ -89,9 +75,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		require.NoError(t, d.Seal(0))
 		return d
 	}
-	v, _, err := watched().Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Fail, v.Verdict, "for another reason")
+	v := judge(t, watched(), verdict.Fail, "")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS held back or dropped 14 packets of stack between 00:01:40 and 00:01:45 UTC: pps_allowance_exceeded")
 	require.Len(t, v.Machines, 1)
 
@@ -104,14 +88,12 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		"null":    {"[null]", "a machine that is none"},
 		"hostile": {`[{"counters":[{"name":"steal","grown":-1}]}]`, "a counter steal of -1"},
 	} {
+		t.Log(name)
 		d := watched()
 		put(t, d, MachinesFile, c.text)
 		if c.text == "" {
 			require.NoError(t, os.Remove(d.Path(MachinesFile)))
 		}
-		v, _, err := d.Judge()
-		require.NoError(t, err, name)
-		require.Equal(t, verdict.Invalid, v.Verdict, name)
-		require.Contains(t, strings.Join(v.Reasons, "\n"), c.want, name)
+		judge(t, d, verdict.Invalid, c.want)
 	}
 }

@@ -60,6 +60,17 @@ func put(t *testing.T, d Dir, name, text string) {
 	require.NoError(t, os.WriteFile(d.Path(name), []byte(text), 0o600))
 }
 
+// judge judges a run, requires a verdict with a reason, and writes the reports.
+func judge(t *testing.T, d Dir, want verdict.Outcome, reason string, problems ...string) *verdict.Verdict {
+	t.Helper()
+	v, m, err := d.Judge(problems...)
+	require.NoError(t, err)
+	require.Equal(t, want, v.Verdict, "%q", v.Reasons)
+	require.Contains(t, strings.Join(v.Reasons, "\n"), reason)
+	require.NoError(t, d.Report(v, m, ""))
+	return v
+}
+
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "results")
@@ -172,11 +183,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 			t.Parallel()
 			d := written(t)
 			c.edit(t, d)
-			v, m, err := d.Judge()
-			require.NoError(t, err)
-			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
-			require.NoError(t, d.Report(v, m, ""))
+			judge(t, d, c.want, c.reason)
 		})
 	}
 }
@@ -200,9 +207,7 @@ func TestFolderOfShards(t *testing.T) {
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
 	}
-	v, _, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	v := judge(t, d, verdict.Pass, "")
 	require.Equal(t, "t", v.TestID)
 	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
 }
@@ -216,9 +221,7 @@ func TestHiddenFilesAreIgnored(t *testing.T) {
 			d = Dir(d.Path(ShardsDir))
 		}
 		put(t, d, filepath.Join(folder, "._runner-1"+shard.Suffix), "x")
-		v, _, err := d.Judge()
-		require.NoError(t, err)
-		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+		judge(t, d, verdict.Pass, "")
 	}
 }
 
