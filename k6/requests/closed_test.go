@@ -111,57 +111,37 @@ func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, want, code string
 	}{
-		"right":                    {says(t, ok), `{body: 'ok'}`, "ok"},
-		"wrong body":               {says(t, ok), `{body: 'no'}`, "wrong"},
-		"no JSON":                  {says(t, ok), `{json: 'ok'}`, "wrong"},
-		"JSON":                     {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
-		"JSON without the name":    {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
-		"any body":                 {says(t, ok), `{}`, "ok"},
-		"chunked":                  {says(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
-		"interim answers":          {says(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
-		"interim answers for ever": {says(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
-		"no content":               {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
-		"no content, unasked":      {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
-		"busy":                     {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
-		"redirect":                 {says(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
-		"other protocol":           {says(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
-		"to the end of the connection": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\nok"))
-		}), `{body: 'ok'}`, "ok"},
-		"half a body": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
-		}), `{body: 'ok'}`, "truncated"},
-		"half a body that no want names": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
-		}), `{}`, "truncated"},
-		"chunks without an end": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"))
-		}), `{body: 'ok'}`, "truncated"},
+		"right":                          {says(t, ok), `{body: 'ok'}`, "ok"},
+		"wrong body":                     {says(t, ok), `{body: 'no'}`, "wrong"},
+		"no JSON":                        {says(t, ok), `{json: 'ok'}`, "wrong"},
+		"JSON":                           {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
+		"JSON without the name":          {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
+		"any body":                       {says(t, ok), `{}`, "ok"},
+		"chunked":                        {says(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
+		"interim answers":                {says(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
+		"interim answers for ever":       {says(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
+		"no content":                     {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
+		"no content, unasked":            {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
+		"busy":                           {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
+		"redirect":                       {says(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
+		"other protocol":                 {says(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
+		"to the end of the connection":   {truncated(t, "HTTP/1.1 200 OK\r\n\r\nok"), `{body: 'ok'}`, "ok"},
+		"half a body":                    {truncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{body: 'ok'}`, "truncated"},
+		"half a body that no want names": {truncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{}`, "truncated"},
+		"chunks without an end":          {truncated(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), `{body: 'ok'}`, "truncated"},
 		"half a body, then a reset": {raw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
 			time.Sleep(200 * time.Millisecond) // a reset discards what the client has not read
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{body: 'ok'}`, "truncated"},
-		"half a body of a refusal": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"))
-		}), `{}`, "net-1000"},
-		"half a head": {raw(t, func(conn net.Conn, request func() bool) {
-			_ = request()
-			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-"))
-		}), `{}`, "net-1000"},
+		"half a body of a refusal": {truncated(t, "HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"), `{}`, "net-1000"},
+		"half a head":              {truncated(t, "HTTP/1.1 200 OK\r\nContent-"), `{}`, "net-1000"},
 		"longer than it says":      {says(t, ok+"!"), `{}`, "wrong"},
 		"two answers":              {says(t, ok+ok), `{body: 'ok'}`, "wrong"},
 		"a bad status, and longer": {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
 		"no HTTP":                  {says(t, "ok\r\n"), `{}`, "net-1000"},
-		"hangs up": {raw(t, func(_ net.Conn, request func() bool) {
-			_ = request()
-		}), `{}`, "net-1000"},
+		"hangs up":                 {truncated(t, ""), `{}`, "net-1000"},
 		"resets": {raw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_ = conn.(*net.TCPConn).SetLinger(0)

@@ -168,3 +168,11 @@ func says(t *testing.T, answer string) string {
 		}
 	})
 }
+
+// truncated is a server that answers each connection once and closes it.
+func truncated(t *testing.T, answer string) string {
+	return raw(t, func(conn net.Conn, request func() bool) {
+		_ = request()
+		_, _ = io.WriteString(conn, answer)
+	})
+}

@@ -1,10 +1,6 @@
 package publish
 
 import (
-	"bufio"
-	"io"
-	"net"
-	"net/http"
 	"runtime"
 	"syscall"
 	"testing"
@@ -12,25 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// answering is a service that costs hardly anything: what is measured is the publisher.
-func answering(b *testing.B) string {
-	return raw(b, func(c net.Conn, in *bufio.Reader) {
-		answer := []byte("HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 24\r\n\r\nqueued messages: 1234567")
-		for {
-			r, err := http.ReadRequest(in)
-			if err != nil {
-				return
-			}
-			if _, err := io.Copy(io.Discard, r.Body); err != nil {
-				return
-			}
-			if _, err := c.Write(answer); err != nil {
-				return
-			}
-		}
-	})
-}
 
 func cpu() time.Duration {
 	var u syscall.Rusage
@@ -42,7 +19,9 @@ func cpu() time.Duration {
 func BenchmarkPublish(b *testing.B) {
 	for name, rate := range map[string]float64{"1000": 1000, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
-			c := configured(b, answering(b))
+			base, _ := counting(b, "HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\n"+
+				"Content-Length: 24\r\n\r\nqueued messages: 1234567", true)
+			c := configured(b, base)
 			c.Topics = nil
 			for i := range 100 {
 				c.Topics = append(c.Topics, "soak-topic-"+string(rune('a'+i%26))+string(rune('a'+i/26)))

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +132,21 @@ func finished(t testing.TB, c Config) *shard.Published {
 func raw(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
+}
+
+// counting is a server that gives the same bytes for each request, of one on each connection or of all, and counts connections.
+func counting(t testing.TB, answer string, keep bool) (base string, dials *atomic.Int32) {
+	t.Helper()
+	dials = new(atomic.Int32)
+	return raw(t, func(c net.Conn, in *bufio.Reader) {
+		dials.Add(1)
+		for next := true; next; next = keep {
+			if _, _, err := request(in); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, answer)
+		}
+	}), dials
 }
 
 // request reads one request with its body.

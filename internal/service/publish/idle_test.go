@@ -15,25 +15,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// counting is a server that answers each request, and counts its connections.
-func counting(t *testing.T, answer string) (base string, dials *atomic.Int32) {
-	t.Helper()
-	dials = new(atomic.Int32)
-	return raw(t, func(c net.Conn, in *bufio.Reader) {
-		dials.Add(1)
-		for {
-			if _, _, err := request(in); err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, answer)
-		}
-	}), dials
-}
-
 // A server may close an idle connection at any time (RFC 9112, 9.5).
 func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
-	base, dials := counting(t, fine)
+	base, dials := counting(t, fine, true)
 	c := configured(t, base)
 	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
 	p := finished(t, c)
@@ -43,7 +28,7 @@ func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
 
 func TestTheKeepAliveTimeoutOfTheServerIsKept(t *testing.T) {
 	t.Parallel()
-	base, dials := counting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1))
+	base, dials := counting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true)
 	c := configured(t, base)
 	c.Rate, c.Topics = 20, []string{"a"}
 	p := finished(t, c)

@@ -75,13 +75,7 @@ var number = regexp.MustCompile(`seq\D+[0-9]+`)
 // A connection that the service closes while it is idle costs nothing: that is seen before the next message.
 func TestAConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
-	var dials atomic.Int32
-	base := raw(t, func(c net.Conn, in *bufio.Reader) {
-		dials.Add(1)
-		if _, _, err := request(in); err == nil {
-			_, _ = io.WriteString(c, fine)
-		}
-	})
+	base, dials := counting(t, fine, false)
 	c := configured(t, base)
 	c.Rate, c.Topics = 20, []string{"a"}
 	p := finished(t, c)
@@ -101,16 +95,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var dials atomic.Int32
-			base := raw(t, func(c net.Conn, in *bufio.Reader) {
-				dials.Add(1)
-				for {
-					if _, _, err := request(in); err != nil {
-						return
-					}
-					_, _ = io.WriteString(c, answer)
-				}
-			})
+			base, dials := counting(t, answer, true)
 			c := configured(t, base)
 			c.Topics = []string{"a"}
 			p := finished(t, c)
@@ -142,13 +127,7 @@ func TestAnswersThatEndTheirConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var dials atomic.Int32
-			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
-				dials.Add(1)
-				if _, _, err := request(in); err == nil {
-					_, _ = io.WriteString(conn, c.answer)
-				}
-			})
+			base, dials := counting(t, c.answer, false)
 			config := configured(t, base)
 			config.Rate, config.Topics = 20, []string{"a"}
 			p := finished(t, config)

@@ -2,8 +2,6 @@ package stream
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
@@ -79,49 +75,6 @@ func TestAStreamThatIsClosedEnds(t *testing.T) {
 		ctx, cancel = context.WithCancel(t.Context())
 	}
 	cancel()
-}
-
-// What a decoder is given up to a flush comes out of it: nothing waits for the next bytes.
-func TestCompressedStreamsComeWhenTheyAreFlushed(t *testing.T) {
-	type encoder interface {
-		io.Writer
-		Flush() error
-	}
-	for encoding, start := range map[string]func(io.Writer) encoder{
-		"gzip": func(w io.Writer) encoder { return gzip.NewWriter(w) },
-		"br":   func(w io.Writer) encoder { return brotli.NewWriter(w) },
-		"zstd": func(w io.Writer) encoder { e, _ := zstd.NewWriter(w); return e },
-	} {
-		t.Run(encoding, func(t *testing.T) {
-			goOn := make(chan bool)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Accept-Encoding") != encoding {
-					return
-				}
-				w.Header().Set("Content-Type", "text/event-stream")
-				w.Header().Set("Content-Encoding", encoding)
-				z := start(w)
-				w.(http.Flusher).Flush()
-				for range goOn {
-					_, _ = z.Write(bytes.Repeat([]byte("data: x\n\n"), 3))
-					_ = z.Flush()
-					w.(http.Flusher).Flush()
-				}
-			}))
-			defer server.Close()
-			r := get(server.URL)
-			r.AcceptEncoding = encoding
-			require.True(t, r.Accepts(encoding))
-			s := open(t, r)
-			for range 2 {
-				goOn <- true
-				for range 3 {
-					require.Equal(t, "x", string(next(t, s).Data))
-				}
-			}
-			close(goOn)
-		})
-	}
 }
 
 func TestARefusalIsTold(t *testing.T) {
