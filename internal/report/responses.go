@@ -47,7 +47,9 @@ func (s *subject) responses() Section {
 		count,
 		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{splitAtGaps("p99", "", ttft99, sampleGap), splitAtGaps("p50", "", ttft50, sampleGap)}},
 		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{splitAtGaps("p99", "", gap99, sampleGap), splitAtGaps("p50", "", gap50, sampleGap)}},
-		percentile,
+	}
+	if len(percentile.Series) > 0 { // the last charts of a run in progress have none
+		out.Charts = append(out.Charts, percentile)
 	}
 	return out
 }

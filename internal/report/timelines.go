@@ -13,7 +13,9 @@ func Timelines(r *Run) (Section, Axis) {
 	s.phases.start, s.phases.open = r.Verdict.StartedUnix, r.Verdict.StartedUnix
 	axis := Axis{From: s.series.from, Step: step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
 	if r.Verdict.Layout.Declared && r.Verdict.Plan.Connections == 0 {
-		return s.suiteTimelines(), axis
+		out := s.suiteTimelines()
+		out.Charts = append(s.responses().Charts, out.Charts...)
+		return out, axis
 	}
 	return s.timelines(), axis
 }

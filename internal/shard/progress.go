@@ -33,9 +33,11 @@ type Progress struct {
 	Buckets  []Bucket     `json:"buckets,omitempty"`
 	Found    []FoundFault `json:"found,omitempty"`
 	Unlisted int          `json:"unlisted,omitempty"`
+	// Responses are the buckets of responses that end by themselves, in the same way.
+	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault is a fault of a connection at the time of its detection. The ledgers have its final form.
+// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have its final form.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`

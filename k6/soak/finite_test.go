@@ -126,6 +126,36 @@ func TestFiniteSeesThatAnAnswerCameAtOnce(t *testing.T) {
 	require.Equal(t, got.States[ledger.ResponseComplete], got.AtOnce)
 }
 
+// Lines of progress have each bucket and each faulty response once, and the present bucket as it is.
+func TestProgressHasTheNewsOfResponses(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	r := newResponses(shard.ResponseLimits{}, 1, start)
+	end := func(state ledger.ResponseState, at time.Time) {
+		r.started(at)
+		r.ended(&ledger.Response{State: state, Chunks: 2}, "id", "reset", at)
+	}
+	report := func() (p shard.Progress) {
+		r.progress(&p)
+		return p
+	}
+	end(ledger.ResponseTruncated, start)
+	p := report()
+	require.Equal(t, []shard.FoundFault{{AtMS: 1_000_000, ID: "id", What: "truncated after 2 chunks: reset"}}, p.Found)
+	require.Len(t, p.Responses, 1)
+	end(ledger.ResponseComplete, start.Add(time.Second))
+	p = report()
+	require.Empty(t, p.Found)
+	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseTruncated: 1, ledger.ResponseComplete: 1}, p.Responses[0].States)
+	for range maxFindings + 1 {
+		end(ledger.ResponseTruncated, start.Add(time.Minute))
+	}
+	p = report()
+	require.Equal(t, []int64{1000, 1060}, []int64{p.Responses[0].Unix, p.Responses[1].Unix})
+	require.Len(t, p.Found, maxFindings)
+	require.Equal(t, 1, p.Unlisted)
+}
+
 func TestFiniteWithAnOpenModel(t *testing.T) {
 	t.Parallel()
 	for _, poisson := range []string{"false", "true"} {

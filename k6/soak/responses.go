@@ -1,6 +1,10 @@
 package soak
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +22,8 @@ type responses struct {
 	inFlight   int64
 	bucket     shard.ResponseBucket
 	first, gap *shard.Histogram // of the bucket
+
+	reportedBuckets, reportedFindings int // in lines of progress
 }
 
 func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *responses {
@@ -102,21 +108,26 @@ func (r *responses) copy() *shard.Responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.sum.Copy()
+	if now := r.present(); now.Started > 0 || len(now.States) > 0 {
+		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // it was not read from a file
+	}
+	return out
+}
+
+// present returns the present bucket so far. The caller holds mu.
+func (r *responses) present() shard.ResponseBucket {
 	now := r.bucket
-	now.InFlight = r.inFlight
+	now.InFlight, now.States = r.inFlight, maps.Clone(now.States)
 	if r.first.Count() > 0 {
 		now.First = r.first.PackCoarse()
 	}
 	if r.gap.Count() > 0 {
 		now.Gap = r.gap.PackCoarse()
 	}
-	if now.Started > 0 || len(now.States) > 0 {
-		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // it was not read from a file
-	}
-	return out
+	return now
 }
 
-// progress adds the counts for the progress line.
+// progress adds the counts for the progress line, and what is new since the last one.
 func (r *responses) progress(p *shard.Progress) {
 	if r == nil {
 		return
@@ -126,4 +137,30 @@ func (r *responses) progress(p *shard.Progress) {
 	ended := r.sum.Started()
 	p.Requests += ended
 	p.Failed += ended - r.sum.States[ledger.ResponseComplete] - r.sum.States[ledger.ResponseAbandoned]
+	p.Responses = append(slices.Clone(r.sum.Series[r.reportedBuckets:]), r.present())
+	for _, f := range r.sum.Findings[r.reportedFindings:] {
+		if len(p.Found) < maxFindings {
+			p.Found = append(p.Found, shard.FoundFault{AtMS: f.AtUS / 1000, ID: f.ID, What: describeFinding(&f)})
+		} else {
+			p.Unlisted++
+		}
+	}
+	r.reportedBuckets, r.reportedFindings = len(r.sum.Series), len(r.sum.Findings)
+}
+
+// describeFinding describes a faulty response for those who watch the run.
+func describeFinding(f *shard.ResponseFinding) string {
+	text := strings.ReplaceAll(string(f.State), "_", " ") + fmt.Sprintf(" after %d chunks", f.Chunks)
+	for _, c := range []struct {
+		n    uint64
+		word string
+	}{{f.Counts.Missed, "missed"}, {f.Counts.Duplicated, "duplicated"}, {f.Counts.Reordered, "reordered"}, {f.Counts.Corrupted, "corrupted"}} {
+		if c.n > 0 {
+			text += fmt.Sprintf(", %d %s", c.n, c.word)
+		}
+	}
+	if f.Reason != "" {
+		text += ": " + f.Reason
+	}
+	return text
 }

@@ -108,7 +108,7 @@ func (v *View) draw(now time.Time) {
 		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),
 	}
 	v.charts, v.axis = report.Timelines(&report.Run{
-		Verdict: known, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series()}, Samples: v.samples,
+		Verdict: known, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series(), Responses: v.Watch.Responses()}, Samples: v.samples,
 		Circumstances: report.Circumstances{Machine: v.Machine},
 	})
 	if len(v.charts.Charts) == 0 {

@@ -52,6 +52,7 @@ type Watch struct {
 	findings   []Finding                      // the newest
 	foundCount int                            // how many were listed, ever
 	unlisted   int                            // how many runners only counted
+	responses  map[int][]shard.ResponseBucket // by runner
 }
 
 // Hear adds a report of a runner; nil when it has ended.
@@ -71,8 +72,42 @@ func (w *Watch) Hear(index int, p *shard.Progress) {
 	for _, f := range p.Found {
 		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, Text: f.What})
 	}
+	for _, b := range p.Responses {
+		w.addResponses(index, b)
+	}
 	w.unlisted += p.Unlisted
-	r.Buckets, r.Found = nil, nil
+	r.Buckets, r.Found, r.Responses = nil, nil, nil
+}
+
+// addResponses adds a bucket of responses, which may be an update of the last one.
+func (w *Watch) addResponses(index int, b shard.ResponseBucket) {
+	if w.responses == nil {
+		w.responses = map[int][]shard.ResponseBucket{}
+	}
+	known := w.responses[index]
+	if n := len(known); n > 0 && known[n-1].Unix == b.Unix {
+		known = known[:n-1]
+	}
+	w.responses[index] = append(known, b)
+}
+
+// Responses returns the states and times of the responses of all runners so far; nil if there are none.
+func (w *Watch) Responses() *shard.Responses {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.responses) == 0 {
+		return nil
+	}
+	out := shard.NewResponses()
+	for _, buckets := range w.responses {
+		_ = out.Merge(&shard.Responses{Series: buckets}) // a histogram that cannot be read is a problem of its shard
+	}
+	for _, b := range out.Series {
+		for state, n := range b.States {
+			out.States[state] += n
+		}
+	}
+	return out
 }
 
 // Note adds a finding of this machine.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -38,6 +39,25 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	r := w.Runners()
 	require.Len(t, r[0].Late, sparks)
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
+}
+
+// The last bucket of responses is reported each second, and those of several runners add up.
+func TestResponsesOfAllRunnersAddUp(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	require.Nil(t, w.Responses())
+	for runner := 1; runner <= 2; runner++ {
+		for _, states := range []map[ledger.ResponseState]int64{{ledger.ResponseComplete: 1}, {ledger.ResponseComplete: 3, ledger.ResponseTruncated: 1}} {
+			w.Hear(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1000, Started: 4, States: states}}})
+		}
+		w.Hear(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1005, Started: 2, InFlight: 2}}})
+	}
+	got := w.Responses()
+	want := map[ledger.ResponseState]int64{ledger.ResponseComplete: 6, ledger.ResponseTruncated: 2}
+	require.Equal(t, want, got.States)
+	require.Equal(t, []shard.ResponseBucket{
+		{Unix: 1000, Started: 8, States: want}, {Unix: 1005, Started: 4, InFlight: 4, States: map[ledger.ResponseState]int64{}},
+	}, got.Series)
 }
 
 func TestFindingsAreListedOnce(t *testing.T) {
