@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,9 +50,27 @@ func TestMain(m *testing.M) {
 type soakRun struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	out    bytes.Buffer
+	out    output
 	dir    results.Dir
 	cancel context.CancelFunc
+}
+
+// An output is what a program writes, which a test reads meanwhile.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // begin starts bin/soak run. args are further flags, env is NAME=value.
